@@ -1,0 +1,61 @@
+# `make fleet` runs everything, `make test` proves it. Neither needs more than Python 3.11 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+
+.PHONY: help setup fleet test lint format bench lock clean
+
+help:
+	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
+	@echo "make test    set up, then run the test suite on private servers"
+	@echo "make setup   make the virtual environment and install the pinned packages"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   the measurements of the README"
+	@echo "make lock    resolve the newest packages into requirements/*.txt"
+	@echo "make clean   remove the virtual environment and the embedded servers' data"
+
+setup: $(VENV)/.fleet
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; name one with PYTHON=..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+		|| { rm -rf $(VENV); echo "Python's venv module is needed (Debian: apt install python3-venv)"; exit 1; }
+
+$(VENV)/.fleet: requirements/fleet.txt | $(BIN)/python
+	$(PIP_INSTALL) -r $<
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt | $(BIN)/python
+	$(PIP_INSTALL) -r $<
+	@touch $@ $(VENV)/.fleet
+
+fleet: $(VENV)/.fleet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks $(ARGS)
+
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --upgrade pyproject.toml
+
+lock:
+	$(COMPILE) -o requirements/services.txt
+	$(COMPILE) --group fleet -o requirements/fleet.txt
+	$(COMPILE) --group fleet --group dev -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) .data .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""What the services share: settings, the database session, the tables, the log."""

@@ -1,0 +1,63 @@
+"""Sessions with Postgres. Transactions roll back unless their block ends well."""
+
+import select
+from pathlib import Path
+
+import psycopg
+
+from rocket_rides.process import Unavailable
+from rocket_rides.settings import PROJECT
+
+# The name of the newest migration is the schema that this code was written for.
+NEWEST_REVISION = max(path.name for path in Path(PROJECT, "migrations/versions").glob("[0-9]*.py"))
+REVISION = NEWEST_REVISION.split("_")[0]
+
+CURRENT_REVISION = "SELECT version_num FROM alembic_version"
+
+
+def connect(url: str, name: str, **session: str) -> psycopg.Connection:
+    """Open an autocommit connection, with `session` settings such as lock_timeout="1s".
+
+    Transactions are opened where they are needed, with `connection.transaction()`. `name` is
+    what pg_stat_activity shows. Raises psycopg.OperationalError when the server can't be had.
+    """
+    connection = psycopg.connect(
+        url, autocommit=True, application_name=name, connect_timeout=5, prepare_threshold=0
+    )
+    configure(connection, **session)
+    return connection
+
+
+def configure(connection: psycopg.Connection, **session: str) -> None:
+    """Set session settings, in one round trip."""
+    names = list(session)
+    connection.execute(
+        "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) s(name, value)",
+        [names, [session[name] for name in names]],
+        prepare=False,
+    )
+
+
+def require_current_schema(connection: psycopg.Connection) -> None:
+    """Raise Unavailable when the database is not at this code's schema."""
+    try:
+        row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
+    except psycopg.errors.UndefinedTable:
+        row = None
+    found = row[0] if row else "empty"
+    if found != REVISION:
+        raise Unavailable(
+            f"the database's schema is {found}, not {REVISION}: python -m migrations brings it there"
+        )
+
+
+def require_alive(connection: psycopg.Connection) -> None:
+    """Raise OperationalError when the server has hung up on an idle connection. Costs no trip.
+
+    An idle connection has nothing to read; one whose server went away has an end-of-file.
+    """
+    poll = select.poll()
+    poll.register(connection.pgconn.socket, select.POLLIN)
+    if poll.poll(0):
+        connection.close()
+        raise psycopg.OperationalError("the server closed this connection")

@@ -1,0 +1,152 @@
+"""The tables. Alembic (`migrations/`) builds them; a test holds the two against each other."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    Identity,
+    LargeBinary,
+    Numeric,
+    String,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+NAME_LENGTH = 64
+KEY_LENGTH = 255
+
+Distance = Numeric(12, 3)
+TotalDistance = Numeric(38, 3)
+# NaN is greater than every number in Postgres, so the upper bound also keeps it out.
+DISTANCE_IN_RANGE = "distance > 0 AND distance <= 999999999.999"
+
+
+class Base(DeclarativeBase):
+    """All tables."""
+
+
+class Ride(Base):
+    """The canonical source. A row never changes after its transaction commits."""
+
+    __tablename__ = "rides"
+    __table_args__ = (CheckConstraint(DISTANCE_IN_RANGE, name="rides_distance_in_range"),)
+
+    # The INSERT itself draws the number, while it holds its lock on `rides`: that order is what
+    # the streamer's barrier rests on. ALWAYS keeps anyone from bringing a number of their own.
+    id: Mapped[int] = mapped_column(
+        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
+    )
+    created_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )
+    distance: Mapped[Decimal] = mapped_column(Distance, nullable=False)
+
+
+class StagedLogRecord(Base):
+    """The outbox: what the log has yet to hear of. Its id is the ride's."""
+
+    __tablename__ = "staged_log_records"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    action: Mapped[str] = mapped_column(Text, nullable=False)
+    object: Mapped[str] = mapped_column(Text, nullable=False)
+    data: Mapped[dict[str, Any]] = mapped_column(JSONB, nullable=False)
+
+
+class StreamerState(Base):
+    """One row: the id of the last record that the streamer sent and committed."""
+
+    __tablename__ = "streamer_state"
+    __table_args__ = (
+        CheckConstraint("only_row", name="streamer_state_only_row"),
+        CheckConstraint("last_sent >= 0", name="streamer_state_last_sent"),
+    )
+
+    only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
+    last_sent: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+
+
+class Checkpoint(Base):
+    """Where a consumer stands."""
+
+    __tablename__ = "checkpoints"
+    __table_args__ = (
+        CheckConstraint("last_ride_id >= 0", name="checkpoints_last_ride_id"),
+        CheckConstraint(r"last_redis_id ~ '^\d+-\d+$'", name="checkpoints_last_redis_id"),
+        CheckConstraint(f"length(name) BETWEEN 1 AND {NAME_LENGTH}", name="checkpoints_name"),
+    )
+
+    id: Mapped[int] = mapped_column(
+        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
+    )
+    name: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
+    last_redis_id: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'0-0'"))
+    last_ride_id: Mapped[int] = mapped_column(
+        BigInteger, nullable=False, server_default=text("0")
+    )
+
+
+class ConsumerState(Base):
+    """What a consumer has added up, in metres. Moves with its checkpoint, in one transaction."""
+
+    __tablename__ = "consumer_states"
+    __table_args__ = (
+        CheckConstraint(
+            "total_distance >= 0 AND total_distance <> 'NaN'", name="consumer_states_total_distance"
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(
+        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
+    )
+    name: Mapped[str] = mapped_column(
+        Text, ForeignKey("checkpoints.name", ondelete="CASCADE"), unique=True, nullable=False
+    )
+    total_distance: Mapped[Decimal] = mapped_column(
+        TotalDistance, nullable=False, server_default=text("0")
+    )
+
+
+class DeadLetter(Base):
+    """A log entry that a consumer could not believe, as it stood: names and values in turn."""
+
+    __tablename__ = "dead_letters"
+    __table_args__ = (UniqueConstraint("consumer_name", "redis_id"),)
+
+    id: Mapped[int] = mapped_column(
+        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
+    )
+    consumer_name: Mapped[str] = mapped_column(Text, nullable=False)
+    redis_id: Mapped[str] = mapped_column(Text, nullable=False)
+    fields: Mapped[list[bytes]] = mapped_column(ARRAY(LargeBinary), nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    created_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )
+
+
+class IdempotencyKey(Base):
+    """A client's promise that equal keys mean one ride. Committed with the ride it names."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (
+        CheckConstraint(DISTANCE_IN_RANGE, name="idempotency_keys_distance_in_range"),
+    )
+
+    key: Mapped[str] = mapped_column(String(KEY_LENGTH), primary_key=True)
+    distance: Mapped[Decimal] = mapped_column(Distance, nullable=False)
+    # Empty only inside the transaction that writes both the key and the ride.
+    ride_id: Mapped[int | None] = mapped_column(BigInteger)
+    created_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )

@@ -1,0 +1,103 @@
+"""What every long-running process does alike: stop when told, wait for a lost server, log."""
+
+import logging
+import os
+import random
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import psycopg
+import redis
+
+from rocket_rides.faults import InjectedCrash
+
+logger = logging.getLogger(__name__)
+
+FIRST_DELAY = 0.05
+LONGEST_DELAY = 2.0
+
+
+class Stop:
+    """Becomes true when the process is asked to end.
+
+    A pipe and not a threading.Event: a signal handler that sets an Event can deadlock with the
+    main thread's own wait on it.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self._asked = False
+
+    def __bool__(self) -> bool:
+        return self._asked
+
+    def ask(self) -> None:
+        if not self._asked:
+            self._asked = True
+            os.write(self._writer, b"!")
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep for `seconds`, or until asked to stop; True when asked."""
+        if not self._asked:
+            select.select([self._reader], [], [], seconds)
+        return self._asked
+
+    def on_signals(self) -> "Stop":
+        def ask(_signal: int, _frame: FrameType | None) -> None:
+            self.ask()
+
+        signal.signal(signal.SIGTERM, ask)
+        signal.signal(signal.SIGINT, ask)
+        return self
+
+
+def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterator[float]:
+    """Exponential back-off with full jitter in its upper half, in seconds, without end."""
+    delay = first
+    while True:
+        yield delay * random.uniform(0.5, 1)
+        delay = min(delay * 2, longest)
+
+
+def keep_running(session: Callable[[Callable[[], None]], None], stop: Stop) -> None:
+    """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
+
+    A lost or refusing server is waited for with back-off; an injected crash starts over at once,
+    as a supervisor would. Neither ends the process. `session` is handed a function to call
+    whenever it has made progress, which sets the back-off back to its start.
+    """
+    waits = delays()
+
+    def progress() -> None:
+        nonlocal waits
+        waits = delays()
+
+    while not stop:
+        try:
+            session(progress)
+        except InjectedCrash as crash:
+            logger.warning("%s: starting again from the checkpoint", crash)
+        except (psycopg.Error, redis.RedisError, Unavailable) as error:
+            delay = next(waits)
+            logger.warning("%s; trying again in %.2f s", in_one_line(error), delay)
+            stop.wait(delay)
+
+
+class Unavailable(Exception):
+    """Something that this process needs is not there yet; the message says what."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """An exception's message for a person: one line, never empty."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def log_to_stdout(level: str) -> None:
+    """Log one line per event. Under honcho or a container each process's lines are named there."""
+    logging.basicConfig(
+        stream=sys.stdout, level=level, format="%(levelname)-7s %(message)s", force=True
+    )
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)

@@ -1,0 +1,115 @@
+"""Every setting of every process: read from the environment, checked once, at start."""
+
+import hashlib
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
+from urllib.parse import quote
+
+from pydantic import Field, PostgresDsn, RedisDsn, TypeAdapter, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PROJECT = Path(__file__).resolve().parent.parent
+DATABASE_NAME = "rocket_rides"
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+
+
+class Settings(BaseSettings):
+    """The environment, validated. The README's table of settings says what each one does."""
+
+    model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
+
+    database_url: str = ""
+    redis_url: str = ""
+    data_dir: Path = PROJECT / ".data"
+    stream_name: str = Field("rocket-rides-log", min_length=1, max_length=200)
+    stream_max_length: int = Field(1_000_000, ge=1000)
+    batch_size: int = Field(1000, ge=1, le=1000)
+    leader_timeout: float = Field(10, ge=1, le=3600)
+    double_send_rate: Rate = 0
+    crash_rate: Rate = 0
+    print_rides: bool = False
+    api_host: str = Field("127.0.0.1", min_length=1)
+    api_port: int = Field(8000, ge=1, le=65535)
+    api_workers: int = Field(2, ge=1, le=64)
+    api_threads: int = Field(64, ge=1, le=1024)
+    api_connections: int = Field(8, ge=1, le=100)
+    api_url: str = ""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgres(cls, url: str) -> str:
+        if url:
+            TypeAdapter(PostgresDsn).validate_python(url.replace("@/", "@localhost/"))
+        return url.replace("postgresql+psycopg://", "postgresql://")
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_redis(cls, url: str) -> str:
+        if url and not url.startswith("unix://"):
+            TypeAdapter(RedisDsn).validate_python(url)
+        return url
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, level: object) -> object:
+        return level.upper() if isinstance(level, str) else level
+
+    @property
+    def embedded_postgres(self) -> bool:
+        return not self.database_url
+
+    @property
+    def embedded_redis(self) -> bool:
+        return not self.redis_url
+
+    @cached_property
+    def socket_dir(self) -> Path:
+        """Where the embedded servers put their Unix sockets.
+
+        Not below `data_dir`: a socket's whole path must stay under 107 bytes. Named after
+        `data_dir`, so that every process of one fleet, and of no other, finds it.
+        """
+        name = hashlib.sha256(str(self.data_dir.absolute()).encode()).hexdigest()[:12]
+        return Path("/tmp") / f"rocket-rides-{name}"  # noqa: S108 (owner and mode are checked)
+
+    @property
+    def postgres_url(self) -> str:
+        return self.database_url or embedded_postgres_url(self.socket_dir)
+
+    @property
+    def log_url(self) -> str:
+        return self.redis_url or embedded_redis_url(self.socket_dir)
+
+    @property
+    def rides_url(self) -> str:
+        """Where the simulator posts to."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.api_host, self.api_host)  # noqa: S104
+        return (self.api_url or f"http://{host}:{self.api_port}").rstrip("/")
+
+
+def embedded_postgres_url(sockets: Path) -> str:
+    return f"postgresql://postgres@/{DATABASE_NAME}?host={quote(str(sockets), safe='')}"
+
+
+def embedded_redis_url(sockets: Path) -> str:
+    return f"unix://{sockets}/redis.sock"
+
+
+def load() -> Settings:
+    """Read the settings, or end the process with one clear line for each bad variable."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        _refuse(error)
+
+
+def _refuse(error: ValidationError) -> NoReturn:
+    for problem in error.errors():
+        name = "_".join(str(part) for part in problem["loc"]).upper()
+        reason = problem["msg"].removeprefix("Value error, ")
+        print(f"{name}={problem['input']!s} is refused: {reason}", file=sys.stderr)  # noqa: T201
+    raise SystemExit(2)
