@@ -47,7 +47,7 @@ def require_current_schema(connection: psycopg.Connection) -> None:
     found = row[0] if row else "empty"
     if found != REVISION:
         raise Unavailable(
-            f"the database's schema is {found}, not {REVISION}: python -m migrations brings it there"
+            f"the database's schema is {found}, not {REVISION}; python -m migrations brings it up"
         )
 
 

@@ -22,8 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-NAME_LENGTH = 64
-KEY_LENGTH = 255
+from rocket_rides.settings import KEY_LENGTH, NAME_LENGTH
 
 Distance = Numeric(12, 3)
 TotalDistance = Numeric(38, 3)
@@ -43,9 +42,7 @@ class Ride(Base):
 
     # The INSERT itself draws the number, while it holds its lock on `rides`: that order is what
     # the streamer's barrier rests on. ALWAYS keeps anyone from bringing a number of their own.
-    id: Mapped[int] = mapped_column(
-        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
-    )
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     created_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), server_default=func.now(), nullable=False
     )
@@ -86,14 +83,10 @@ class Checkpoint(Base):
         CheckConstraint(f"length(name) BETWEEN 1 AND {NAME_LENGTH}", name="checkpoints_name"),
     )
 
-    id: Mapped[int] = mapped_column(
-        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
-    )
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     name: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
     last_redis_id: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'0-0'"))
-    last_ride_id: Mapped[int] = mapped_column(
-        BigInteger, nullable=False, server_default=text("0")
-    )
+    last_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
 
 
 class ConsumerState(Base):
@@ -106,9 +99,7 @@ class ConsumerState(Base):
         ),
     )
 
-    id: Mapped[int] = mapped_column(
-        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
-    )
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     name: Mapped[str] = mapped_column(
         Text, ForeignKey("checkpoints.name", ondelete="CASCADE"), unique=True, nullable=False
     )
@@ -123,9 +114,7 @@ class DeadLetter(Base):
     __tablename__ = "dead_letters"
     __table_args__ = (UniqueConstraint("consumer_name", "redis_id"),)
 
-    id: Mapped[int] = mapped_column(
-        BigInteger, Identity(always=True), primary_key=True, autoincrement=False
-    )
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     consumer_name: Mapped[str] = mapped_column(Text, nullable=False)
     redis_id: Mapped[str] = mapped_column(Text, nullable=False)
     fields: Mapped[list[bytes]] = mapped_column(ARRAY(LargeBinary), nullable=False)

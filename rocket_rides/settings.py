@@ -13,6 +13,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
 
+# Characters, at most, in a consumer's name and in an idempotency key: the schema says so too.
+NAME_LENGTH = 64
+KEY_LENGTH = 255
+
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -24,18 +28,18 @@ class Settings(BaseSettings):
     database_url: str = ""
     redis_url: str = ""
     data_dir: Path = PROJECT / ".data"
-    stream_name: str = Field("rocket-rides-log", min_length=1, max_length=200)
-    stream_max_length: int = Field(1_000_000, ge=1000)
-    batch_size: int = Field(1000, ge=1, le=1000)
-    leader_timeout: float = Field(10, ge=1, le=3600)
+    stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
+    stream_max_length: int = Field(default=1_000_000, ge=1000)
+    batch_size: int = Field(default=1000, ge=1, le=1000)
+    leader_timeout: float = Field(default=10, ge=1, le=3600)
     double_send_rate: Rate = 0
     crash_rate: Rate = 0
     print_rides: bool = False
-    api_host: str = Field("127.0.0.1", min_length=1)
-    api_port: int = Field(8000, ge=1, le=65535)
-    api_workers: int = Field(2, ge=1, le=64)
-    api_threads: int = Field(64, ge=1, le=1024)
-    api_connections: int = Field(8, ge=1, le=100)
+    api_host: str = Field(default="127.0.0.1", min_length=1)
+    api_port: int = Field(default=8000, ge=1, le=65535)
+    api_workers: int = Field(default=2, ge=1, le=64)
+    api_threads: int = Field(default=64, ge=1, le=1024)
+    api_connections: int = Field(default=8, ge=1, le=100)
     api_url: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
@@ -110,6 +114,7 @@ def load() -> Settings:
 def _refuse(error: ValidationError) -> NoReturn:
     for problem in error.errors():
         name = "_".join(str(part) for part in problem["loc"]).upper()
+        given = "" if name.endswith("_URL") else f"={problem['input']}"  # a URL may hold a password
         reason = problem["msg"].removeprefix("Value error, ")
-        print(f"{name}={problem['input']!s} is refused: {reason}", file=sys.stderr)  # noqa: T201
+        print(f"{name}{given} is refused: {reason}", file=sys.stderr)  # noqa: T201
     raise SystemExit(2)

@@ -1,0 +1,1 @@
+"""The HTTP API: takes rides, shows rides and the consumers' totals."""

@@ -1,0 +1,43 @@
+"""`python -m api`: the HTTP API, on granian, a production WSGI server.
+
+It guarantees that a ride answered with 201 is committed, and will reach every total. Ride, staged
+record and idempotency key are one transaction: a crash at any moment leaves all of them or none.
+A client that gets no answer, or a 503 that says so, does not know which; a client that sends an
+Idempotency-Key asks again, and gets the first answer.
+
+Idle and slow connections are held by the server's event loop, not by its threads; a thread is
+taken by a request whose head has come in.
+"""
+
+import sys
+
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+from granian.server import Server
+
+from rocket_rides import settings
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT. Does not need the database to be there."""
+    config = settings.load()
+    server = Server(
+        "api.app:create_app",
+        factory=True,
+        interface=Interfaces.WSGI,
+        address=config.api_host,
+        port=config.api_port,
+        workers=config.api_workers,
+        blocking_threads=config.api_threads,
+        http=HTTPModes.http1,
+        websockets=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=3,
+        log_level=LogLevels.error,
+    )
+    print(f"Listening on http://{config.api_host}:{config.api_port}", flush=True)  # noqa: T201
+    sys.exit(server.serve())
+
+
+if __name__ == "__main__":
+    main()

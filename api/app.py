@@ -1,0 +1,108 @@
+"""The Flask application: JSON in every answer, errors included."""
+
+from typing import Any
+
+import msgspec
+import psycopg
+from flask import Flask, Response, jsonify
+from flask.json.provider import JSONProvider
+from psycopg_pool import ConnectionPool
+from werkzeug.exceptions import HTTPException
+
+from api import booking
+from api.views import routes
+from rocket_rides import database, settings
+from rocket_rides.process import in_one_line, log_to_stdout
+
+BODY_LIMIT = 16 * 1024
+RETRY_AFTER = {"Retry-After": "1"}
+
+# Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
+SESSION = {
+    "default_transaction_isolation": "serializable",
+    "statement_timeout": "1500ms",
+    "lock_timeout": "1s",
+    "idle_in_transaction_session_timeout": "2s",
+    # Young tables have no statistics, and a sequential scan would predicate-lock all of one.
+    "enable_seqscan": "off",
+}
+
+# The server says no, for now: it is away, shutting down, read-only, not migrated, or too slow.
+UNAVAILABLE = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.ReadOnlySqlTransaction,
+)
+
+
+class ExactJson(JSONProvider):
+    """JSON in which a decimal is a number with all its digits."""
+
+    _encoder = msgspec.json.Encoder(decimal_format="number")
+
+    def dumps(self, obj: Any, **_: Any) -> str:
+        return self._encoder.encode(obj).decode() + "\n"
+
+    def loads(self, s: str | bytes, **_: Any) -> Any:
+        return msgspec.json.decode(s)
+
+
+def create_app() -> Flask:
+    """One worker's application, with a pool of connections of its own."""
+    config = settings.load()
+    log_to_stdout(config.log_level)
+    app = Flask(__name__, static_folder=None)
+    app.config.update(MAX_CONTENT_LENGTH=BODY_LIMIT, PROVIDE_AUTOMATIC_OPTIONS=False)
+    app.json = ExactJson(app)
+    app.url_map.merge_slashes = False  # a redirect would answer in HTML
+    app.register_blueprint(routes)
+    app.register_error_handler(HTTPException, _refused)
+    app.register_error_handler(booking.TryLater, _try_later)
+    for error in UNAVAILABLE:
+        app.register_error_handler(error, _unavailable)
+    app.extensions["pool"] = connect(config)
+    return app
+
+
+def connect(config: settings.Settings) -> booking.Pool:
+    """A pool that opens its connections when they are needed, and never waits long for one."""
+
+    def configure(connection: psycopg.Connection) -> None:
+        database.configure(connection, **SESSION)
+
+    return ConnectionPool(
+        config.postgres_url,
+        min_size=1,
+        max_size=config.api_connections,
+        timeout=booking.PATIENCE,
+        reconnect_timeout=booking.PATIENCE,  # then the next request tries again
+        kwargs={
+            "autocommit": True,
+            "application_name": "api",
+            "connect_timeout": 2,
+            "prepare_threshold": 0,
+        },
+        configure=configure,
+        check=database.require_alive,
+        open=True,
+    )
+
+
+def _refused(error: HTTPException) -> Response:
+    response = jsonify(message=error.description)
+    response.status_code = error.code or 500
+    for name, value in error.get_headers():
+        if name.lower() not in {"content-type", "content-length"}:
+            response.headers[name] = value
+    if response.status_code == 503:
+        response.headers.update(RETRY_AFTER)
+    return response
+
+
+def _try_later(reason: booking.TryLater) -> tuple[dict[str, str], int, dict[str, str]]:
+    return {"message": str(reason)}, 503, RETRY_AFTER
+
+
+def _unavailable(error: psycopg.Error) -> tuple[dict[str, str], int, dict[str, str]]:
+    return {"message": f"the database is not available: {in_one_line(error)}"}, 503, RETRY_AFTER

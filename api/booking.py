@@ -1,0 +1,116 @@
+"""Taking a ride: the ride, its staged record and its idempotency key, in one transaction.
+
+Every transaction here is SERIALIZABLE: the pool's sessions have it as their default.
+"""
+
+import random
+import time
+from decimal import Decimal
+from typing import NamedTuple
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+Pool = ConnectionPool[psycopg.Connection]
+
+# One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
+# on rides: the streamer's barrier rests on that. The staged record takes the number over.
+INSERT_RIDE = """
+    WITH ride AS (
+        INSERT INTO rides (distance) VALUES (%(distance)s) RETURNING id, distance
+    ), staged AS (
+        INSERT INTO staged_log_records (id, action, object, data)
+        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+    )
+"""
+TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
+
+# The key comes first: a second request with it waits here until the first has ended.
+CLAIM_KEY = """
+    INSERT INTO idempotency_keys (key, distance) VALUES (%s, %s)
+    ON CONFLICT (key) DO NOTHING RETURNING ctid::text
+"""
+# By ctid: to look the key up would read, and so predicate-lock, a page of the index that other
+# requests insert into, and make them serialization failures.
+TAKE_UNDER_KEY = f"""
+    {INSERT_RIDE}
+    UPDATE idempotency_keys SET ride_id = ride.id FROM ride
+    WHERE idempotency_keys.ctid = %(claimed)s::tid RETURNING ride.id, ride.distance
+"""  # noqa: S608 (no value is put in)
+FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = %s"
+
+PATIENCE = 1.5  # seconds; a client waits less than two for its 503
+ATTEMPTS = 10
+FIRST_PAUSE = 0.005
+LONGEST_PAUSE = 0.1
+
+CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+
+
+class Ride(NamedTuple):
+    """A ride that was taken; `distance` is in metres."""
+
+    id: int
+    distance: Decimal
+    replayed: bool = False
+
+
+class KeyReused(Exception):
+    """The key was used before, for a ride of another distance."""
+
+
+class TryLater(Exception):
+    """The ride can't be taken now; the message says whether it may have been."""
+
+
+def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
+    """Take a ride of `distance` metres, or find the one that `key` has taken before.
+
+    Serialization failures and deadlocks are tried again, as is a lost connection when there is a
+    key to tell whether the ride was taken. Without a key it is not known, and never tried again.
+    Raises KeyReused or TryLater, within two seconds.
+    """
+    deadline = time.monotonic() + PATIENCE
+    pause = FIRST_PAUSE
+    for _ in range(ATTEMPTS):
+        try:
+            with pool.connection(timeout=max(0.01, deadline - time.monotonic())) as connection:
+                return _take_once(connection, distance, key)
+        except PoolTimeout:
+            raise TryLater("the database can't be reached; the ride was not taken") from None
+        except CONFLICTS:
+            pass
+        except psycopg.OperationalError:
+            if connection.closed and key is None:
+                raise TryLater(
+                    "the connection to the database was lost; the ride may have been taken"
+                ) from None
+            if not connection.closed:  # the server refused, and rolled back
+                raise
+        if time.monotonic() > deadline:
+            break
+        time.sleep(pause * random.uniform(0.5, 1))
+        pause = min(pause * 2, LONGEST_PAUSE)
+    if key is None:
+        raise TryLater("too many rides at once; the ride was not taken")
+    raise TryLater("the ride may have been taken; send it again with the same Idempotency-Key")
+
+
+def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride:
+    if key is None:
+        return Ride(*_one(connection.execute(TAKE, {"distance": distance})))
+    with connection.transaction():
+        claim = connection.execute(CLAIM_KEY, [key, distance]).fetchone()
+        if claim:
+            values = {"distance": distance, "claimed": claim[0]}
+            return Ride(*_one(connection.execute(TAKE_UNDER_KEY, values)))
+        taken = Ride(*_one(connection.execute(FIND_KEY, [key])), replayed=True)
+    if taken.distance != distance:
+        raise KeyReused
+    return taken
+
+
+def _one(cursor: psycopg.Cursor[tuple[int, Decimal]]) -> tuple[int, Decimal]:
+    row = cursor.fetchone()
+    assert row is not None  # noqa: S101 (each of the statements above gives a row)
+    return row

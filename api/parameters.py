@@ -1,0 +1,85 @@
+"""What a client sent, checked: the distance of a ride, and the idempotency key."""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from flask import Request
+from werkzeug.exceptions import BadRequest, UnprocessableEntity, UnsupportedMediaType
+
+from rocket_rides import distance
+from rocket_rides.settings import KEY_LENGTH
+
+FORMS = {"application/x-www-form-urlencoded", "multipart/form-data"}
+
+_KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LENGTH}}}")
+
+
+class _Number(str):
+    """A JSON number as it was written, so that no binary float comes in between."""
+
+    __slots__ = ()
+
+
+def ride_distance(request: Request) -> Decimal:
+    """The `distance` of a form or a JSON object, in metres, to the millimetre.
+
+    Raises BadRequest, RequestEntityTooLarge, UnprocessableEntity or UnsupportedMediaType.
+    """
+    if request.mimetype in FORMS:
+        fields = list(request.form.items(multi=True))
+    elif request.mimetype == "application/json":
+        fields = _json_fields(request.get_data())
+    elif not request.mimetype and not request.get_data():
+        fields = []
+    else:
+        raise UnsupportedMediaType("send the distance as a form field or in a JSON object")
+    return _only_distance(fields)
+
+
+def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:
+    given = [value for name, value in fields if name == "distance"]
+    if any(name.startswith("distance[") for name, _ in fields):
+        raise UnprocessableEntity("distance must be one number, not nested")
+    if not given:
+        raise UnprocessableEntity("distance is missing")
+    if len(given) > 1:
+        raise UnprocessableEntity("distance is given more than once")
+    if not isinstance(given[0], str):
+        raise UnprocessableEntity("distance must be a number")
+    try:
+        return distance.parse(given[0])
+    except ValueError as refusal:
+        raise UnprocessableEntity(str(refusal)) from None
+
+
+def _json_fields(body: bytes) -> list[tuple[str, Any]]:
+    """The members of a JSON object, in pairs; numbers as _Number, all else as None."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        fields = json.loads(
+            body.decode(),
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=refuse,
+            object_pairs_hook=tuple,
+        )
+    except (ValueError, RecursionError):
+        raise BadRequest("the body is not valid JSON") from None
+    if not isinstance(fields, tuple):
+        raise UnprocessableEntity("the body must be a JSON object")
+    return [(name, value if isinstance(value, _Number) else None) for name, value in fields]
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The Idempotency-Key header, if any. Raises BadRequest when it is malformed."""
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise BadRequest(
+            f"Idempotency-Key must be 1 to {KEY_LENGTH} visible ASCII characters, without spaces"
+        )
+    return key

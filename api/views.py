@@ -1,0 +1,84 @@
+"""The routes: what a client may ask, and what it is told."""
+
+from typing import Any
+
+import psycopg
+from flask import Blueprint, Response, current_app, request
+from werkzeug.exceptions import NotFound, ServiceUnavailable, UnprocessableEntity
+
+from api import booking, parameters
+from rocket_rides import database
+from rocket_rides.process import Unavailable
+
+routes = Blueprint("routes", __name__)
+
+FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
+CONSUMERS = """
+    SELECT name, total_distance, last_ride_id, last_redis_id,
+           (SELECT count(*) FROM rides WHERE rides.id > last_ride_id) AS rides_behind
+    FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
+"""
+
+Answer = dict[str, Any]
+
+
+def pool() -> booking.Pool:
+    """This process's connections."""
+    connections: booking.Pool = current_app.extensions["pool"]
+    return connections
+
+
+@routes.post("/rides")
+def take_ride() -> tuple[Answer, int, dict[str, str]]:
+    """Take a ride: 201, and again 201 with the first answer when its key is sent again."""
+    distance = parameters.ride_distance(request)
+    key = parameters.idempotency_key(request)
+    try:
+        ride = booking.take(pool(), distance, key)
+    except booking.KeyReused:
+        raise UnprocessableEntity(
+            "this Idempotency-Key was used before, for a ride of another distance"
+        ) from None
+    message = f"Your ride of {ride.distance:.1f} m is booked"
+    headers = {"Location": f"/rides/{ride.id}"}
+    if ride.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return {"message": message, "ride": {"id": ride.id, "distance": ride.distance}}, 201, headers
+
+
+@routes.get("/rides/<int:ride_id>")
+def show_ride(ride_id: int) -> Answer:
+    """One ride."""
+    rows = _query(FIND_RIDE, ride_id) if ride_id < 2**63 else []
+    if not rows:
+        raise NotFound(f"there is no ride {ride_id}")
+    return {"ride": rows[0]}
+
+
+@routes.get("/consumers")
+def show_consumers() -> Answer:
+    """Each consumer's total and where it stands, all at one moment."""
+    return {"consumers": _query(CONSUMERS)}
+
+
+@routes.get("/healthz")
+def healthz() -> Answer:
+    """The process lives."""
+    return {"status": "ok"}
+
+
+@routes.get("/readyz")
+def readyz() -> Answer | Response:
+    """The database answers and its schema is current."""
+    with pool().connection() as connection:
+        try:
+            database.require_current_schema(connection)
+        except Unavailable as reason:
+            raise ServiceUnavailable(str(reason)) from None
+    return {"status": "ready"}
+
+
+def _query(statement: str, *values: object) -> list[Answer]:
+    with pool().connection() as connection:
+        cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
+        return cursor.execute(statement, values).fetchall()

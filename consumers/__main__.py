@@ -1,0 +1,107 @@
+"""`python -m consumers NAME`: reads the log and keeps the running total of all rides.
+
+It guarantees that every ride counts once. The log may tell of a ride again (it is skipped), lose
+it (the chain shows the gap, and the gap is summed from the rides), or carry nonsense (it is set
+aside); the total and the checkpoint move in one transaction.
+
+A crash leaves behind, by the step at which it comes:
+
+* before the commit: nothing. The batch is read again from the checkpoint.
+* after the commit: nothing. The next batch starts behind this one.
+
+An idle consumer blocks on the stream, outside any transaction, and every IDLE_ROUND seconds looks
+for what no entry would tell it: a missing tail, and a log that was wiped or restored.
+"""
+
+import argparse
+import logging
+from collections.abc import Callable
+from decimal import Decimal
+
+from consumers.consumer import Consumer, Healed, Round, Step
+from rocket_rides import database, process, settings
+from rocket_rides.faults import strikes
+from rocket_rides.log import Log
+
+logger = logging.getLogger("consumer")
+
+IDLE_ROUND = 0.5  # seconds
+TIMEOUT = "10s"
+
+
+def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
+    """Consume until `stop`."""
+
+    def session(progress: Callable[[], None]) -> None:
+        with (
+            database.connect(
+                config.postgres_url,
+                name,
+                lock_timeout=TIMEOUT,
+                idle_in_transaction_session_timeout=TIMEOUT,
+            ) as connection,
+            Log(config.log_url, config.stream_name) as log,
+        ):
+            database.require_current_schema(connection)
+            consumer = Consumer(connection, log, name, config.batch_size)
+            logger.info(
+                "%s stands at ride %d, total %s m", name, consumer.at.ride_id, consumer.at.total
+            )
+            while not stop:
+                crash_at = Step.BEFORE_COMMIT if strikes(config.crash_rate) else None
+                before = consumer.at.total
+                done = consumer.run_once(wait=IDLE_ROUND, crash_at=crash_at)
+                progress()
+                report(name, done, before, consumer, config.print_rides)
+
+    process.keep_running(session, stop)
+
+
+def report(name: str, done: Round, before: Decimal, consumer: Consumer, each_ride: bool) -> None:
+    """Say what a round did: one line, or one for each ride with its running total."""
+    total = before
+    for found in done.found:
+        total += found.distance
+        if isinstance(found, Healed):
+            logger.warning(
+                "%s healed a gap in the log: %d rides, %s m, from ride %d to %d",
+                name,
+                found.rides,
+                found.distance,
+                found.gap.after + 1,
+                found.gap.upto,
+            )
+        elif each_ride:
+            logger.info("ride %8d %12s m   total %s m", found.id, found.distance, total)
+    for letter in done.dead:
+        logger.warning("%s set aside entry %s: %s", name, letter.entry.redis_id, letter.reason)
+    if done.rewound:
+        logger.warning("%s: the log was wiped or restored; reading it again from its start", name)
+    if done.found and not each_ride:
+        rides = len(done.found)
+        logger.info("%d rides up to %d, total %s m", rides, consumer.at.ride_id, consumer.at.total)
+    if done.skipped:
+        logger.info("skipped %d rides that were sent again", done.skipped)
+
+
+def consumer_name(name: str) -> str:
+    """Check a consumer's name as given on the command line."""
+    if not name.strip() or len(name) > settings.NAME_LENGTH or not name.isprintable():
+        raise argparse.ArgumentTypeError(
+            f"a consumer's name has 1 to {settings.NAME_LENGTH} printable characters"
+        )
+    return name
+
+
+def main() -> None:
+    """Run the consumer NAME until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="python -m consumers", description=run.__doc__)
+    parser.add_argument("name", type=consumer_name, help="the consumer's name")
+    name = parser.parse_args().name
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    run(name, config, process.Stop().on_signals())
+
+
+if __name__ == "__main__":
+    main()

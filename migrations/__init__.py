@@ -1,0 +1,24 @@
+"""The schema, through Alembic: `python -m migrations` brings a database to the newest revision."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+
+def config(url: str) -> Config:
+    """Alembic's configuration for the database at `url`; there is no ini file."""
+    alembic = Config()
+    alembic.set_main_option("script_location", str(Path(__file__).parent))
+    alembic.attributes["url"] = url
+    return alembic
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Bring the database up to `revision`. Processes that do so at once wait for one another."""
+    command.upgrade(config(url), revision)
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Take the database down to `revision`; "base" drops everything."""
+    command.downgrade(config(url), revision)

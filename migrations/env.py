@@ -1,0 +1,23 @@
+"""Alembic's entry: runs the migrations in one transaction, one process at a time."""
+
+import psycopg
+from alembic import context
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+
+from rocket_rides.models import Base
+
+MIGRATION_LOCK = 7_268_003
+
+# psycopg connects by itself: it reads every kind of URL that libpq knows.
+engine = create_engine(
+    "postgresql+psycopg://",
+    creator=lambda: psycopg.connect(context.config.attributes["url"], connect_timeout=5),
+    poolclass=NullPool,
+)
+
+with engine.connect() as connection:
+    context.configure(connection=connection, target_metadata=Base.metadata)
+    with context.begin_transaction():
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        context.run_migrations()

@@ -1,0 +1,1 @@
+"""The streamer moves settled staged records into the log, in order, in batches."""

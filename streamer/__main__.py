@@ -1,0 +1,150 @@
+"""`python -m streamer`: moves settled staged records into the log, in order, in batches.
+
+It guarantees that the log tells of every committed ride, in the order of their ids, each entry
+naming the one before it. One streamer drains at a time; any further one is a hot standby.
+
+A crash leaves behind, by the step at which it comes:
+
+* before the batch is sent: nothing. The batch is still staged, and is sent by the next leader.
+* after it is sent, before the commit: a batch that is in the log and still staged. It is sent
+  again, and consumers skip what they have seen.
+* after the commit: nothing. The batch is in the log and no longer staged.
+
+The leader lock is an advisory lock of the very connection that drains: whoever loses the
+connection loses the lock and the open transaction with it, so that the worst a stale leader can
+do is to send a batch again. A leader that hangs is disconnected by the server after
+LEADER_TIMEOUT seconds, and the standby takes over.
+
+SIGTERM finishes the batch in hand.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from rocket_rides import database, process, settings
+from rocket_rides.faults import strikes
+from rocket_rides.log import Log, LogFull
+from streamer import checks, trimming
+from streamer.drain import Streamer
+
+logger = logging.getLogger("streamer")
+
+TRY_TO_LEAD = "SELECT pg_try_advisory_lock(7268001)"
+
+STANDBY_POLL = 0.2  # seconds between attempts to take the lead
+IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
+WAIT_POLL = 0.001  # the same while writers are about to commit
+TRIM_EVERY = 1.0
+
+
+def run(config: settings.Settings, stop: process.Stop) -> None:
+    """Lead or stand by until `stop`."""
+
+    def session(progress: Callable[[], None]) -> None:
+        timeout = f"{config.leader_timeout}s"
+        with (
+            database.connect(
+                config.postgres_url,
+                "streamer",
+                enable_seqscan="off",  # a young table has no statistics
+                enable_bitmapscan="off",
+                statement_timeout=timeout,
+                lock_timeout=timeout,
+                idle_in_transaction_session_timeout=timeout,
+                idle_session_timeout=timeout,
+            ) as connection,
+            Log(config.log_url, config.stream_name) as log,
+        ):
+            database.require_current_schema(connection)
+            if wait_for_the_lead(connection, stop):
+                lead(connection, log, config, stop, progress)
+
+    process.keep_running(session, stop)
+
+
+def wait_for_the_lead(connection: psycopg.Connection, stop: process.Stop) -> bool:
+    """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
+    standing_by = False
+    while not stop:
+        if connection.execute(TRY_TO_LEAD).fetchone() == (True,):
+            return True
+        if not standing_by:
+            logger.info("another streamer leads; standing by")
+            standing_by = True
+        stop.wait(STANDBY_POLL)
+    return False
+
+
+def lead(
+    connection: psycopg.Connection,
+    log: Log,
+    config: settings.Settings,
+    stop: process.Stop,
+    progress: Callable[[], None],
+) -> None:
+    """Drain the outbox, batch after batch, and trim the log once a second."""
+    streamer = Streamer(connection, log, config.batch_size)
+    for warning in checks.durability_warnings(connection, log):
+        logger.warning(warning)
+    checks.require_same_history(connection, log, streamer.last_sent)
+    logger.info("leading; the log has everything up to ride %d", streamer.last_sent)
+    upkeep = Upkeep(connection, log, config.stream_max_length)
+    while not stop:
+        upkeep.when_due(streamer.last_sent)
+        double_send = strikes(config.double_send_rate)
+        try:
+            sent = streamer.run_once(double_send=double_send)
+        except LogFull as refusal:
+            upkeep.make_room(refusal)
+            stop.wait(STANDBY_POLL)
+            continue
+        if sent:
+            progress()
+            again = ", twice (injected)" if double_send else ""
+            logger.debug("sent %d records up to ride %d%s", sent, streamer.last_sent, again)
+        else:
+            stop.wait(WAIT_POLL if streamer.barrier.waiting else IDLE_POLL)
+
+
+class Upkeep:
+    """What the leader does beside draining: trim the log, and watch for overtaken records."""
+
+    def __init__(self, connection: psycopg.Connection, log: Log, cap: int) -> None:
+        self._connection = connection
+        self._log = log
+        self._cap = cap
+        self._due = 0.0
+        # The first look covers the whole table, every later one what was sent since the one
+        # before the last: dead rows at the start of the table are not visited again.
+        self._looked_at = [0, 0]
+
+    def when_due(self, last_sent: int) -> None:
+        """Trim and look, at most once in TRIM_EVERY seconds."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + TRIM_EVERY
+        trimming.trim(self._connection, self._log, self._cap)
+        late = checks.overtaken_records(self._connection, self._looked_at[0], last_sent)
+        if late:
+            logger.error("staged behind the log's back, and never sent: records %s", late)
+        self._looked_at = [self._looked_at[1], last_sent]
+
+    def make_room(self, refusal: LogFull) -> None:
+        """Redis is out of memory: let old entries go, and say so."""
+        removed = trimming.make_room(self._connection, self._log)
+        logger.warning("%s; %d old entries were trimmed; trying again", refusal, removed)
+
+
+def main() -> None:
+    """Run the streamer until SIGTERM or SIGINT."""
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    run(config, process.Stop().on_signals())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The order barrier: up to which position is the outbox settled?
+
+A sequence hands out numbers when rows are inserted, but rows appear when transactions commit: a
+lower id can appear after a higher one. A position is settled when no transaction that could
+still commit it, or a lower one, is open; only settled records may enter the log.
+
+An INSERT locks `rides` (RowExclusiveLock) before it draws a number, and its transaction keeps
+the lock until it ends. So: read the sequence, *then* note who holds that lock. Whoever drew a
+number up to the one read, and has not ended, is among them; once those are gone, all of it is
+settled, whoever came since. Transactions that never wrote a ride are not waited for.
+"""
+
+import logging
+import time
+from typing import NamedTuple
+
+import psycopg
+
+logger = logging.getLogger(__name__)
+
+# 0 before the first draw, when last_value is 1 and not yet called.
+LAST_DRAWN = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM log_position"
+
+# virtualtransaction also names prepared transactions, which have no session.
+WRITERS = """
+    SELECT DISTINCT virtualtransaction
+    FROM pg_locks
+    WHERE locktype = 'relation' AND relation = 'rides'::regclass
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND mode = 'RowExclusiveLock' AND granted
+"""
+
+WHO_IS_WAITED_FOR = """
+    SELECT coalesce(
+        'session ' || pid || ' (' || coalesce(nullif(application_name, ''), '?') || ', user '
+            || usename || ', ' || state || ', transaction open for '
+            || round(extract(epoch FROM clock_timestamp() - xact_start)) || ' s): '
+            || left(regexp_replace(query, '\\s+', ' ', 'g'), 80),
+        'a prepared transaction: see pg_prepared_xacts')
+    FROM pg_locks LEFT JOIN pg_stat_activity activity USING (pid)
+    WHERE virtualtransaction = ANY(%s) AND relation = 'rides'::regclass
+      AND mode = 'RowExclusiveLock'
+"""
+
+FIRST_NOTICE = 1.0
+NOTICE_EVERY = 10.0
+
+
+class Wait(NamedTuple):
+    """The sequence stood at `position` while `writers` had transactions open."""
+
+    position: int
+    writers: frozenset[str]
+
+
+class Barrier:
+    """Asked again and again, it tells the highest settled position. It never blocks."""
+
+    def __init__(self, database: psycopg.Connection) -> None:
+        self._database = database
+        self._settled = 0
+        self._wait: Wait | None = None
+        self._next_notice = 0.0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether records are there that can't be sent yet."""
+        return self._wait is not None
+
+    def settled(self) -> int:
+        """The highest position known to be settled. One statement when nothing is new."""
+        if self._wait is None:
+            position = self._last_drawn()
+            if position == self._settled:
+                return position
+            self._wait = Wait(position, self._writers())
+            self._next_notice = time.monotonic() + FIRST_NOTICE
+        else:
+            self._wait = Wait(self._wait.position, self._wait.writers & self._writers())
+        if self._wait.writers:
+            self._notice(self._wait.writers)
+        else:
+            self._settled = self._wait.position
+            self._wait = None
+        return self._settled
+
+    def _last_drawn(self) -> int:
+        row = self._database.execute(LAST_DRAWN).fetchone()
+        assert row is not None  # noqa: S101 (a sequence has one row)
+        return int(row[0])
+
+    def _writers(self) -> frozenset[str]:
+        return frozenset(row[0] for row in self._database.execute(WRITERS))
+
+    def _notice(self, writers: frozenset[str]) -> None:
+        now = time.monotonic()
+        if now >= self._next_notice:
+            self._next_notice = now + NOTICE_EVERY
+            for (who,) in self._database.execute(WHO_IS_WAITED_FOR, [list(writers)]):
+                logger.warning("the log waits for an open transaction of %s", who)

@@ -1,0 +1,87 @@
+"""One batch from the outbox to the log: select, send, delete exactly what was sent, move on."""
+
+from enum import Enum
+
+import psycopg
+
+from rocket_rides.faults import crash
+from rocket_rides.log import Log
+from rocket_rides.process import Unavailable
+from streamer.barrier import Barrier
+
+LAST_SENT = "SELECT last_sent FROM streamer_state"
+
+# Starts in the index at last_sent: rows deleted before it, dead or not, are never visited.
+NEXT_BATCH = """
+    SELECT id, data::text FROM staged_log_records
+    WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
+"""
+DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%s)"
+MOVE_LAST_SENT = "UPDATE streamer_state SET last_sent = %s WHERE last_sent = %s"
+
+
+class Step(Enum):
+    """Where a streamer can be made to crash, in order."""
+
+    BEFORE_SEND = "before the batch was sent"
+    AFTER_SEND = "after the batch was sent and before it was deleted"
+    BEFORE_COMMIT = "after the batch was deleted and before the commit"
+    AFTER_COMMIT = "after the commit"
+
+
+class Overtaken(Unavailable):
+    """Another streamer moved last_sent or took this batch's records: this one starts over."""
+
+
+class Streamer:
+    """Drains the outbox of `database` into `log`; the caller holds the leader lock."""
+
+    def __init__(self, database: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
+        database.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self._database = database
+        self._log = log
+        self._batch_size = batch_size
+        self.barrier = Barrier(database)
+        row = database.execute(LAST_SENT).fetchone()
+        assert row is not None  # noqa: S101 (the migration put the row there)
+        self.last_sent: int = row[0]
+        # Up to _settled records may be sent; up to _drained there are none left to send. Above
+        # last_sent both may be numbers that rolled-back transactions drew.
+        self._settled = 0
+        self._drained = 0
+
+    def run_once(self, *, double_send: bool = False, crash_at: Step | None = None) -> int:
+        """Send one batch of settled records and return how many they were.
+
+        A backlog is drained on one reading of the barrier, batch after batch. With `double_send`
+        the batch is sent twice. Raises LogFull, redis.RedisError, psycopg.Error or Overtaken:
+        then nothing was committed, and the batch is still staged.
+        """
+        if self._drained == self._settled:
+            self._settled = self.barrier.settled()
+        if self._drained == self._settled:
+            return 0
+        with self._database.transaction():
+            batch = self._database.execute(
+                NEXT_BATCH, [self.last_sent, self._settled, self._batch_size]
+            ).fetchall()
+            if batch:
+                self._move(batch, double_send, crash_at)
+        crash(Step.AFTER_COMMIT, crash_at)
+        if batch:
+            self.last_sent = batch[-1][0]
+        if len(batch) < self._batch_size:
+            self._drained = self._settled
+        return len(batch)
+
+    def _move(self, batch: list[tuple[int, str]], double_send: bool, crash_at: Step | None) -> None:
+        crash(Step.BEFORE_SEND, crash_at)
+        for _ in range(2 if double_send else 1):
+            self._log.append(batch, prev=self.last_sent)
+        crash(Step.AFTER_SEND, crash_at)
+        sent = [position for position, _ in batch]
+        deleted = self._database.execute(DELETE_SENT, [sent]).rowcount
+        moved = self._database.execute(MOVE_LAST_SENT, [sent[-1], self.last_sent]).rowcount
+        if deleted != len(sent) or moved != 1:
+            raise Overtaken("another streamer is at work on this outbox")
+        crash(Step.BEFORE_COMMIT, crash_at)
