@@ -9,12 +9,11 @@ from flask.json.provider import JSONProvider
 from psycopg_pool import ConnectionPool
 from werkzeug.exceptions import HTTPException
 
-from api import booking
+from api import booking, parameters
 from api.views import routes
 from rocket_rides import database, settings
 from rocket_rides.process import in_one_line, log_to_stdout
 
-BODY_LIMIT = 16 * 1024
 RETRY_AFTER = {"Retry-After": "1"}
 
 # Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
@@ -53,7 +52,8 @@ def create_app() -> Flask:
     config = settings.load()
     log_to_stdout(config.log_level)
     app = Flask(__name__, static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=BODY_LIMIT, PROVIDE_AUTOMATIC_OPTIONS=False)
+    # One byte more, because a chunked body is cut at this length without a word.
+    app.config.update(MAX_CONTENT_LENGTH=parameters.BODY_LIMIT + 1, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.json = ExactJson(app)
     app.url_map.merge_slashes = False  # a redirect would answer in HTML
     app.register_blueprint(routes)

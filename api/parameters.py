@@ -6,11 +6,18 @@ from decimal import Decimal
 from typing import Any
 
 from flask import Request
-from werkzeug.exceptions import BadRequest, UnprocessableEntity, UnsupportedMediaType
+from werkzeug.exceptions import (
+    BadRequest,
+    LengthRequired,
+    RequestEntityTooLarge,
+    UnprocessableEntity,
+    UnsupportedMediaType,
+)
 
 from rocket_rides import distance
 from rocket_rides.settings import KEY_LENGTH
 
+BODY_LIMIT = 16 * 1024  # bytes
 FORMS = {"application/x-www-form-urlencoded", "multipart/form-data"}
 
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LENGTH}}}")
@@ -25,17 +32,35 @@ class _Number(str):
 def ride_distance(request: Request) -> Decimal:
     """The `distance` of a form or a JSON object, in metres, to the millimetre.
 
-    Raises BadRequest, RequestEntityTooLarge, UnprocessableEntity or UnsupportedMediaType.
+    Raises one of werkzeug's HTTPExceptions, with a message for the client.
     """
+    body = _whole_body(request)
     if request.mimetype in FORMS:
         fields = list(request.form.items(multi=True))
     elif request.mimetype == "application/json":
-        fields = _json_fields(request.get_data())
-    elif not request.mimetype and not request.get_data():
+        fields = _json_fields(body)
+    elif not request.mimetype and not body:
         fields = []
     else:
         raise UnsupportedMediaType("send the distance as a form field or in a JSON object")
     return _only_distance(fields)
+
+
+def _whole_body(request: Request) -> bytes:
+    """The body, which the server hands over even when the client broke off in the middle of it.
+
+    Half of "distance=539.837" is a distance too. The announced length tells; without one (a
+    chunked body) only JSON shows by itself that it is whole.
+    """
+    body = request.get_data()
+    if len(body) > BODY_LIMIT:
+        raise RequestEntityTooLarge(f"the body may have up to {BODY_LIMIT} bytes")
+    if request.content_length is None:
+        if body and request.mimetype in FORMS:
+            raise LengthRequired("send a form with its Content-Length")
+    elif len(body) < request.content_length:
+        raise BadRequest("the body is shorter than its Content-Length")
+    return body
 
 
 def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:

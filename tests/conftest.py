@@ -1,0 +1,79 @@
+"""Private servers for each test process, and a fresh database and stream for each test."""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from embedded.servers import Postgres, Redis
+from migrations import upgrade
+from tests.world import World
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """A short-named folder: the servers' socket paths must stay under 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
+    path.chmod(0o755)  # the embedded servers' user must get through
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(folder: Path) -> Iterator[Postgres]:
+    server = Postgres(
+        data=folder / "data", sockets=folder / "run", settings={"max_prepared_transactions": "10"}
+    )
+    server.start()
+    upgrade(server.url)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis(folder: Path) -> Iterator[Redis]:
+    server = Redis(data=folder / "data", sockets=folder / "run")
+    server.start()
+    yield server
+    server.stop()
+
+
+@contextmanager
+def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[World]:
+    """A migrated database and an empty log."""
+    name = f"test_{next(_numbers)}"
+    for server in (postgres, redis):
+        if not server.running:  # a test that failed half-way
+            server.start()
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides")
+    url = postgres.url.replace("/rocket_rides", f"/{name}")
+    world = World(postgres, redis, url, name, folder)
+    yield world
+    log = world.log().redis
+    log.delete(name)
+    world.close()
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def world(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
+    with fresh_world(postgres, redis, tmp_path) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def module_world(
+    postgres: Postgres, redis: Redis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """One world for a module whose tests leave no trace in it."""
+    with fresh_world(postgres, redis, tmp_path_factory.mktemp("module")) as world:
+        yield world

@@ -1,0 +1,227 @@
+"""A database and a log of its own for each test, and the services that work on them."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeVar
+
+import psycopg
+
+from consumers.consumer import Consumer, Position
+from embedded.servers import Postgres, Redis
+from rocket_rides import database
+from rocket_rides.log import Invalid, Log, Record, decode
+from rocket_rides.settings import PROJECT
+from streamer.drain import Streamer
+
+PATIENCE = 30  # seconds; only a broken test waits that long
+
+T = TypeVar("T")
+
+TAKE_RIDES = """
+    WITH ride AS (
+        INSERT INTO rides (distance)
+        SELECT distance FROM unnest(%s::numeric[]) distance RETURNING id, distance
+    ), staged AS (
+        INSERT INTO staged_log_records (id, action, object, data)
+        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+    )
+    SELECT id FROM ride ORDER BY id
+"""
+
+
+def eventually(claim: Callable[[], T], what: str = "the condition") -> T:
+    """Poll until `claim()` is true, and return it; fail after PATIENCE seconds."""
+    deadline = time.monotonic() + PATIENCE
+    while not (result := claim()):
+        assert time.monotonic() < deadline, f"{what} did not come about"
+        time.sleep(0.005)
+    return result
+
+
+@dataclass
+class World:
+    """One test's database and stream, on this test run's private servers."""
+
+    postgres: Postgres
+    redis: Redis
+    postgres_url: str
+    stream: str
+    folder: Path
+    connections: list[psycopg.Connection] = field(default_factory=list)
+    logs: list[Log] = field(default_factory=list)
+    processes: list["Service"] = field(default_factory=list)
+
+    def connect(self, **session: str) -> psycopg.Connection:
+        connection = database.connect(self.postgres_url, "test", **session)
+        self.connections.append(connection)
+        return connection
+
+    def log(self) -> Log:
+        log = Log(self.redis.url, self.stream)
+        self.logs.append(log)
+        return log
+
+    def streamer(self, batch_size: int = 1000) -> Streamer:
+        index_scans = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+        return Streamer(self.connect(**index_scans), self.log(), batch_size)
+
+    def consumer(self, name: str = "consumer0", batch_size: int = 1000) -> Consumer:
+        return Consumer(self.connect(), self.log(), name, batch_size)
+
+    def service(self, module: str, *arguments: str, **environment: str) -> "Service":
+        """Start `python -m module` on this world's servers."""
+        service = Service(self, module, arguments, environment)
+        self.processes.append(service)
+        return service
+
+    def take(self, *distances: str | float) -> list[int]:
+        """Take rides as the API would; returns their ids."""
+        return take(self.connection, *distances)
+
+    @property
+    def connection(self) -> psycopg.Connection:
+        """The test's own connection; a new one when the server has been restarted."""
+        try:
+            database.require_alive(self._connection)
+        except (AttributeError, psycopg.OperationalError):
+            self._connection = self.connect()
+        return self._connection
+
+    def value(self, query: str, *values: object) -> int:
+        row = self.connection.execute(query, values).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    @property
+    def truth(self) -> tuple[int, Decimal]:
+        """The last ride's id and the exact sum over all rides: what every consumer must reach."""
+        row = self.connection.execute(
+            "SELECT coalesce(max(id), 0), coalesce(sum(distance), 0) FROM rides"
+        ).fetchone()
+        assert row is not None
+        return row
+
+    def standing(self, name: str = "consumer0") -> tuple[int, Decimal]:
+        """The last ride and the total of a consumer, as committed."""
+        row = self.connection.execute(
+            "SELECT last_ride_id, total_distance FROM checkpoints"
+            " JOIN consumer_states USING (name) WHERE name = %s",
+            [name],
+        ).fetchone()
+        return row or (-1, Decimal(-1))
+
+    def records(self) -> list[Record]:
+        """The true records in the log, in its order."""
+        found = []
+        for entry in self.log().read("0-0", 1_000_000):
+            try:
+                found.append(decode(entry.fields))
+            except Invalid:
+                continue
+        return found
+
+    def staged(self) -> int:
+        return self.value("SELECT count(*) FROM staged_log_records")
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for connection in self.connections:
+            connection.close()
+        for log in self.logs:
+            log.redis.close()
+
+
+def take(connection: psycopg.Connection, *distances: str | float) -> list[int]:
+    """Take rides in the connection's transaction, or in one of their own."""
+    values = [Decimal(str(distance)) for distance in distances]
+    return [row[0] for row in connection.execute(TAKE_RIDES, [values]).fetchall()]
+
+
+def drain(streamer: Streamer) -> int:
+    """Send all that is settled; returns how many records that were."""
+    return sum(iter(streamer.run_once, 0))
+
+
+def catch_up(consumer: Consumer) -> Position:
+    """Run the consumer until a round finds nothing to do."""
+    while True:
+        before = consumer.at
+        consumer.run_once()
+        if consumer.at == before:
+            return before
+
+
+class Service:
+    """A service of ours in a process of its own; its output goes to a file."""
+
+    _numbers = itertools.count()
+
+    def __init__(
+        self, world: World, module: str, arguments: tuple[str, ...], environment: dict[str, str]
+    ) -> None:
+        self.output = world.folder / f"{module}-{next(self._numbers)}.log"
+        self._world = world
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                cwd=PROJECT,
+                env={
+                    **os.environ,
+                    "DATABASE_URL": world.postgres_url,
+                    "REDIS_URL": world.redis.url,
+                    "STREAM_NAME": world.stream,
+                    **environment,
+                },
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def said(self, text: str) -> bool:
+        """Whether the process has printed `text`; fails when it has ended without it."""
+        if text in self.output.read_text():
+            return True
+        assert self.process.poll() is None, self.output.read_text()
+        return False
+
+    def says(self, text: str) -> "Service":
+        """Wait until the process has printed `text`."""
+        eventually(lambda: self.said(text), f"{text!r} in {self.output.name}")
+        return self
+
+    def pause(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def stop(self) -> int:
+        """SIGTERM, and wait for the end; returns the exit status."""
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """SIGKILL the whole session, and wait."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(PATIENCE)
+
+
+@contextmanager
+def transaction(world: World) -> Iterator[psycopg.Connection]:
+    """A connection with an open transaction, rolled back unless the test commits it."""
+    connection = psycopg.connect(world.postgres_url)
+    try:
+        yield connection
+    finally:
+        connection.close()  # which rolls back
