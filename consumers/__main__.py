@@ -18,6 +18,9 @@ import logging
 from collections.abc import Callable
 from decimal import Decimal
 
+import psycopg
+import redis
+
 from consumers.consumer import Consumer, Healed, Round, Step
 from rocket_rides import database, process, settings
 from rocket_rides.faults import strikes
@@ -54,7 +57,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
                 progress()
                 report(name, done, before, consumer, config.print_rides)
 
-    process.keep_running(session, stop)
+    process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 
 
 def report(name: str, done: Round, before: Decimal, consumer: Consumer, each_ride: bool) -> None:

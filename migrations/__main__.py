@@ -7,6 +7,7 @@ import argparse
 import logging
 
 import psycopg
+from sqlalchemy.exc import SQLAlchemyError
 
 from migrations import downgrade, upgrade
 from rocket_rides import process, settings
@@ -35,7 +36,7 @@ def main() -> None:
         logger.info("the schema is at %s", revision)
         stop.ask()
 
-    process.keep_running(session, stop)
+    process.keep_running(session, stop, psycopg.Error, SQLAlchemyError)
 
 
 if __name__ == "__main__":

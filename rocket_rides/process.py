@@ -9,9 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-import psycopg
-import redis
-
 from rocket_rides.faults import InjectedCrash
 
 logger = logging.getLogger(__name__)
@@ -62,13 +59,16 @@ def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterat
         delay = min(delay * 2, longest)
 
 
-def keep_running(session: Callable[[Callable[[], None]], None], stop: Stop) -> None:
+def keep_running(
+    session: Callable[[Callable[[], None]], None], stop: Stop, *failures: type[Exception]
+) -> None:
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
-    A lost or refusing server is waited for with back-off; an injected crash starts over at once,
-    as a supervisor would. Neither ends the process. `session` is handed a function to call
-    whenever it has made progress, which sets the back-off back to its start.
+    A server that is lost or refuses (`failures`, and Unavailable) is waited for with back-off; an
+    injected crash starts over at once, as a supervisor would. Neither ends the process. `session`
+    is handed a function to call whenever it has made progress, which resets the back-off.
     """
+    expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     waits = delays()
 
     def progress() -> None:
@@ -80,7 +80,7 @@ def keep_running(session: Callable[[Callable[[], None]], None], stop: Stop) -> N
             session(progress)
         except InjectedCrash as crash:
             logger.warning("%s: starting again from the checkpoint", crash)
-        except (psycopg.Error, redis.RedisError, Unavailable) as error:
+        except expected as error:
             delay = next(waits)
             logger.warning("%s; trying again in %.2f s", in_one_line(error), delay)
             stop.wait(delay)

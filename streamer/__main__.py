@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 
 import psycopg
+import redis
 
 from rocket_rides import database, process, settings
 from rocket_rides.faults import strikes
@@ -62,7 +63,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             if wait_for_the_lead(connection, stop):
                 lead(connection, log, config, stop, progress)
 
-    process.keep_running(session, stop)
+    process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 
 
 def wait_for_the_lead(connection: psycopg.Connection, stop: process.Stop) -> bool:

@@ -1,0 +1,168 @@
+"""docker-compose.yml is valid by the Compose Specification; it and Dockerfile keep their word."""
+
+import copy
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from rocket_rides.settings import PROJECT, Settings
+
+SCHEMA = json.loads((PROJECT / "tests/compose-spec/compose-spec.json").read_text())
+COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+LASTING = SERVICES.keys() - {"migrate"}
+
+# Continued lines joined, comments and empty lines dropped: one (instruction, arguments) each.
+DOCKERFILE = [
+    (line.split()[0], line.split()[1:])
+    for line in (PROJECT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    if line and not line.startswith("#")
+]
+LET_IN = [
+    line.removeprefix("!")
+    for line in (PROJECT / ".dockerignore").read_text().splitlines()
+    if line.startswith("!")
+]
+
+
+def mistakes(compose: object) -> list[str]:
+    return [error.message for error in Draft202012Validator(SCHEMA).iter_errors(compose)]
+
+
+def given(instruction: str) -> list[list[str]]:
+    return [arguments for name, arguments in DOCKERFILE if name == instruction]
+
+
+def test_it_is_valid_by_the_compose_specification() -> None:
+    assert mistakes(COMPOSE) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("heathcheck", {}), ("command", 1), ("restart", False), ("volumes", "redis")]
+)
+def test_the_specification_catches_a_mistake(key: str, value: object) -> None:
+    wrong = copy.deepcopy(COMPOSE)
+    wrong["services"]["redis"][key] = value
+    assert mistakes(wrong)
+
+
+def test_all_that_the_design_runs_is_there() -> None:
+    assert SERVICES.keys() == {
+        *("postgres", "redis", "migrate", "api", "streamer", "consumer0", "consumer1")
+    }
+
+
+def test_no_port_is_published_but_the_apis_and_that_on_this_host_only() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"api": ["127.0.0.1:${API_PORT:-8000}:8000"]}
+    assert not any("network_mode" in service for service in SERVICES.values())
+
+
+def test_every_lasting_service_is_restarted_and_the_migration_is_not() -> None:
+    assert {SERVICES[name]["restart"] for name in LASTING} == {"unless-stopped"}
+    assert SERVICES["migrate"]["restart"] == "no"
+    assert all("stop_grace_period" in service for service in SERVICES.values())
+
+
+def test_who_has_a_port_has_a_health_check() -> None:
+    assert {name for name, service in SERVICES.items() if "healthcheck" in service} == {
+        *("postgres", "redis", "api")
+    }
+
+
+def test_each_dependency_can_be_met() -> None:
+    for service in OURS.values():
+        for name, dependency in service["depends_on"].items():
+            if dependency["condition"] == "service_completed_successfully":
+                assert name == "migrate"
+            else:
+                assert dependency["condition"] == "service_healthy"
+                assert "healthcheck" in SERVICES[name]
+
+
+def test_redis_loses_nothing_that_it_acknowledged() -> None:
+    program, *words = SERVICES["redis"]["command"]
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    assert program == "redis-server"
+    assert options["--appendonly"] == "yes"
+    assert options["--appendfsync"] == "always"
+    assert options["--maxmemory-policy"] == "noeviction"
+    assert options["--save"] == ""
+    assert SERVICES["redis"]["volumes"] == ["redis:/data"]
+
+
+def test_postgres_keeps_its_data_and_its_safe_defaults() -> None:
+    assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+    assert "command" not in SERVICES["postgres"]
+    assert COMPOSE["volumes"].keys() == {"postgres", "redis"}
+
+
+def test_images_are_pinned_to_a_minor_version() -> None:
+    images = [SERVICES[name]["image"] for name in ("postgres", "redis")]
+    images.append(given("FROM")[0][0])
+    assert all(re.fullmatch(r"[a-z]+:\d+\.\d+(-slim)?", image) for image in images)
+
+
+def test_no_password_is_in_the_file() -> None:
+    password = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert password.startswith("${POSTGRES_PASSWORD:?")
+    assert {service["environment"]["PGPASSWORD"] for service in OURS.values()} == {password}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_setting_is_one_that_the_services_know(name: str) -> None:
+    environment = OURS[name]["environment"]
+    known = {variable.upper() for variable in Settings.model_fields}
+    assert environment.keys() - known == {"PGPASSWORD"}
+    settings = Settings(
+        database_url=environment["DATABASE_URL"], redis_url=environment["REDIS_URL"]
+    )
+    assert not settings.embedded_postgres
+    assert not settings.embedded_redis
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_command_names_a_module_that_is_in_the_image(name: str) -> None:
+    python, m, module, *_ = OURS[name]["command"]
+    assert (python, m) == ("python", "-m")
+    assert (PROJECT / module / "__main__.py").is_file()
+    assert module in LET_IN
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_containers_can_do_no_more_than_they_must(name: str) -> None:
+    service = OURS[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_the_image_runs_as_an_ordinary_user_who_cannot_change_the_code() -> None:
+    *_, last = [(name, arguments) for name, arguments in DOCKERFILE if name in ("USER", "COPY")]
+    assert last == ("USER", ["rides"])
+    assert not any(word.startswith("--ch") for words in given("COPY") for word in words)
+
+
+def test_the_image_holds_locked_packages_and_none_for_the_fleet_or_for_tests() -> None:
+    installs = [words for words in given("RUN") if "install" in words]
+    assert [words[-2:] for words in installs] == [["-r", "requirements/services.txt"]]
+    assert "--require-hashes" in installs[0]
+
+    locked = (PROJECT / "requirements/services.txt").read_text()
+    groups = tomllib.loads((PROJECT / "pyproject.toml").read_text())["dependency-groups"]
+    assert not any(
+        re.search(rf"^{package}==", locked, re.MULTILINE)
+        for package in groups["fleet"] + groups["dev"]
+    )
+
+
+def test_nothing_enters_the_image_unless_it_is_named() -> None:
+    assert (PROJECT / ".dockerignore").read_text().splitlines()[1] == "*"
+    assert all((PROJECT / path).exists() for path in LET_IN)
+    assert not {"tests", "embedded", "benchmarks", ".env"} & set(LET_IN)

@@ -1,0 +1,98 @@
+"""The schema: migrations go up and down, match the models, and say what the code believes."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import CheckConstraint, create_engine
+from sqlalchemy.pool import NullPool
+
+from migrations import config, downgrade, upgrade
+from rocket_rides import database
+from rocket_rides.models import Base
+from rocket_rides.process import Unavailable
+from tests.world import World
+
+
+def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
+    assert ScriptDirectory.from_config(config("")).get_current_head() == database.REVISION
+    database.require_current_schema(world.connection)
+
+
+def test_the_migrations_build_what_the_models_say(world: World) -> None:
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(world.postgres_url),
+        poolclass=NullPool,
+    )
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_the_checks_in_the_database_are_those_in_the_models(world: World) -> None:
+    query = (
+        "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid::regclass::text = %s"
+    )
+    for table in Base.metadata.sorted_tables:
+        found = {row[0] for row in world.connection.execute(query, [table.name])}
+        named = {c.name for c in table.constraints if isinstance(c, CheckConstraint)}
+        assert found == named, table.name
+
+
+def test_down_to_base_leaves_nothing_and_up_again_works(world: World) -> None:
+    downgrade(world.postgres_url, "base")
+    with pytest.raises(Unavailable, match="schema is empty"):
+        database.require_current_schema(world.connection)
+    tables = world.connection.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    ).fetchall()
+    assert tables == [("alembic_version",)]
+    assert world.value("SELECT count(*) FROM pg_sequences") == 0
+    upgrade(world.postgres_url)
+    database.require_current_schema(world.connection)
+
+
+REFUSED = {
+    "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
+    "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
+    "a ride backwards": "INSERT INTO rides (distance) VALUES (-1)",
+    "a ride of NaN": "INSERT INTO rides (distance) VALUES ('NaN')",
+    "a ride too long": "INSERT INTO rides (distance) VALUES (1e9)",
+    "a ride without a distance": "INSERT INTO rides DEFAULT VALUES",
+    "a record without data": "INSERT INTO staged_log_records VALUES (1, 'create', 'ride', NULL)",
+    "a second streamer state": "INSERT INTO streamer_state (only_row) VALUES (false)",
+    "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
+    "a negative last_sent": "UPDATE streamer_state SET last_sent = -1",
+    "a nameless consumer": "INSERT INTO checkpoints (name) VALUES ('')",
+    "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
+    "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",
+    "a state without a checkpoint": "INSERT INTO consumer_states (name) VALUES ('a')",
+    "a negative total": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', -1)",
+    "a total of NaN": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', 'NaN')",
+}
+
+
+@pytest.fixture(scope="module")
+def connection(module_world: World) -> Iterator[psycopg.Connection]:
+    module_world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c')")
+    yield module_world.connection
+    module_world.connection.execute("DELETE FROM checkpoints")
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_the_database_refuses(connection: psycopg.Connection, what: str) -> None:
+    with pytest.raises((psycopg.errors.IntegrityError, psycopg.errors.Error)) as refusal:
+        connection.execute(REFUSED[what])
+    assert refusal.value.sqlstate is not None
+    assert refusal.value.sqlstate[:2] in {"23", "22"} or refusal.value.sqlstate == "428C9"
+
+
+def test_the_position_is_drawn_from_one_uncached_sequence(world: World) -> None:
+    row = world.connection.execute(
+        "SELECT seqcache FROM pg_sequence WHERE seqrelid = 'log_position'::regclass"
+    ).fetchone()
+    assert row == (1,)
