@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 from urllib.parse import quote
 
-from pydantic import Field, PostgresDsn, RedisDsn, TypeAdapter, ValidationError, field_validator
+from pydantic import (
+    Field,
+    HttpUrl,
+    PostgresDsn,
+    RedisDsn,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -55,6 +63,13 @@ class Settings(BaseSettings):
     def _is_redis(cls, url: str) -> str:
         if url and not url.startswith("unix://"):
             TypeAdapter(RedisDsn).validate_python(url)
+        return url
+
+    @field_validator("api_url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        if url:
+            TypeAdapter(HttpUrl).validate_python(url)
         return url
 
     @field_validator("log_level", mode="before")

@@ -31,6 +31,10 @@ def crash_redis(world: World) -> None:
 DISASTERS = [flush, restart_redis, crash_redis, cut_newest, restart_postgres, crash_postgres]
 
 
+def all_exact(world: World) -> bool:
+    return all(world.standing(name) == world.truth for name in CONSUMERS)
+
+
 class Rides:
     """Takes a ride every few milliseconds, until told to end; waits for a lost database."""
 
@@ -77,8 +81,7 @@ def test_a_disaster_in_mid_flow_costs_no_ride(
         rides.flow(100)
     finally:
         rides.stop()
-    for name in CONSUMERS:
-        eventually(lambda n=name: world.standing(n) == world.truth, f"{name}'s exact total")
+    eventually(lambda: all_exact(world), "exact totals")
 
 
 @pytest.mark.parametrize("disaster", [flush, cut_newest])
@@ -89,7 +92,7 @@ def test_entries_lost_with_no_ride_after_them_are_healed(
     consumers = [world.service("consumers", name).says("stands at") for name in CONSUMERS]
     world.service("streamer").says("leading")
     world.take(1, 2, 3)
-    eventually(lambda: all(world.standing(name) == world.truth for name in CONSUMERS))
+    eventually(lambda: all_exact(world))
     for consumer in consumers:
         consumer.pause()
     world.take(4, 5, 6)
@@ -97,5 +100,4 @@ def test_entries_lost_with_no_ride_after_them_are_healed(
     disaster(world)
     for consumer in consumers:
         consumer.resume()
-    for name in CONSUMERS:
-        eventually(lambda n=name: world.standing(n) == world.truth, f"{name}'s exact total")
+    eventually(lambda: all_exact(world), "exact totals")

@@ -15,6 +15,7 @@ BAD = {
     "DOUBLE_SEND_RATE": "-0.1",
     "DATABASE_URL": "mysql://localhost/x",
     "REDIS_URL": "http://localhost",
+    "API_URL": "localhost:8000",
     "STREAM_MAX_LENGTH": "0",
     "LEADER_TIMEOUT": "soon",
     "LOG_LEVEL": "LOUD",

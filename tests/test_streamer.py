@@ -226,8 +226,9 @@ def test_a_crash_between_sending_and_committing_is_no_change_of_history(world: W
 def test_a_forged_last_entry_does_not_hold_the_log(world: World) -> None:
     world.take(1, 2)
     drain(world.streamer())
-    forged = {"data": '{"id": 999999, "distance": 5}', "prev": "999998"}
-    world.log().redis.xadd(world.stream, forged)
+    world.log().redis.xadd(
+        world.stream, {"data": '{"id": 999999, "distance": 5}', "prev": "999998"}
+    )
     checks.require_same_history(world.connection, world.log(), 2)
 
 
@@ -257,7 +258,7 @@ def test_no_batch_visits_rows_deleted_before_it(world: World) -> None:
             "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT id, data::text FROM staged_log_records"
             f" WHERE id > {streamer.last_sent} AND id <= {2**40} ORDER BY id LIMIT 1000"
         )
-        row = streamer._database.execute(psycopg.sql.SQL(query)).fetchone()  # type: ignore[arg-type]
+        row = streamer._database.execute(psycopg.sql.SQL(query)).fetchone()
         assert row is not None
         plan = row[0][0]["Plan"]
         drain(streamer)

@@ -56,6 +56,7 @@ class World:
     postgres_url: str
     stream: str
     folder: Path
+    own_connection: psycopg.Connection | None = None
     connections: list[psycopg.Connection] = field(default_factory=list)
     logs: list[Log] = field(default_factory=list)
     processes: list["Service"] = field(default_factory=list)
@@ -91,10 +92,12 @@ class World:
     def connection(self) -> psycopg.Connection:
         """The test's own connection; a new one when the server has been restarted."""
         try:
-            database.require_alive(self._connection)
-        except (AttributeError, psycopg.OperationalError):
-            self._connection = self.connect()
-        return self._connection
+            if self.own_connection is None:
+                raise psycopg.OperationalError("not connected yet")
+            database.require_alive(self.own_connection)
+        except psycopg.OperationalError:
+            self.own_connection = self.connect()
+        return self.own_connection
 
     def value(self, query: str, *values: object) -> int:
         row = self.connection.execute(query, values).fetchone()
@@ -102,7 +105,7 @@ class World:
         return int(row[0])
 
     @property
-    def truth(self) -> tuple[int, Decimal]:
+    def truth(self) -> tuple[int, Decimal | int]:
         """The last ride's id and the exact sum over all rides: what every consumer must reach."""
         row = self.connection.execute(
             "SELECT coalesce(max(id), 0), coalesce(sum(distance), 0) FROM rides"

@@ -1,0 +1,1 @@
+"""The simulator posts rides to the API, as any client would."""

@@ -1,0 +1,133 @@
+"""`python -m simulator`: rides of random distance, at random moments, posted as any client would.
+
+Each ride has an Idempotency-Key of its own and is posted with it until the API has answered, so
+that a lost answer never makes two rides of one. Without `--rides` only a signal ends it.
+
+A crash, or a signal, leaves at most `--concurrency` rides of which this client does not know
+whether they were taken. The API knows: each is there once, whole, or not at all.
+"""
+
+import argparse
+import asyncio
+import itertools
+import logging
+import math
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
+from typing import Never
+
+import httpx
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from rocket_rides import process, settings
+from simulator.client import Tally, post_ride, wait_for_api
+
+logger = logging.getLogger("simulator")
+
+SHORTEST, LONGEST = 5_000, 1_000_000  # millimetres
+TIMEOUT = 10.0
+REPORT_EVERY = 10.0
+# How far behind its schedule it may fall: more would turn an outage of the API into a flood.
+CATCH_UP = 1.0
+
+Rides = Iterator[tuple[float, Decimal]]
+
+
+def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
+    """Yield each ride's moment, on the monotonic clock, and its distance in metres.
+
+    A Poisson process of `rate` rides a second, however many clients take rides from it; with a
+    rate of 0 every ride is due at once. `rides` of them, or without end.
+    """
+    due = time.monotonic()
+    for _ in itertools.repeat(None) if rides is None else range(rides):
+        if rate:
+            due = max(due, time.monotonic() - CATCH_UP) + dice.expovariate(rate)
+        yield due, Decimal(dice.randint(SHORTEST, LONGEST)).scaleb(-3)
+
+
+async def simulate(
+    url: str, rides: Rides, concurrency: int, tally: Tally, bar: "tqdm[Never]"
+) -> None:
+    """Post `rides`, at most `concurrency` at a time. SIGTERM and SIGINT cancel it."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 (a coroutine runs in a task)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+    async def post() -> None:
+        for due, metres in rides:
+            await asyncio.sleep(due - time.monotonic())
+            await post_ride(api, metres, tally)
+            bar.update()
+
+    async def report() -> None:
+        while True:
+            await asyncio.sleep(REPORT_EVERY)
+            logger.info("%s", tally)
+
+    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
+    # trust_env=False: the API is on this machine or where API_URL says, not behind a shell's proxy.
+    async with httpx.AsyncClient(
+        base_url=url, timeout=TIMEOUT, limits=limits, trust_env=False
+    ) as api:
+        await wait_for_api(api)
+        reporter = asyncio.create_task(report())
+        async with asyncio.TaskGroup() as posters:
+            for _ in range(concurrency):
+                posters.create_task(post())
+        reporter.cancel()
+
+
+def at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def per_second(text: str) -> float:
+    rate = float(text)
+    if not 0 <= rate < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of rides a second")
+    return rate
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    add = parser.add_argument
+    add("--rides", type=at_least_one, metavar="N", help="end after N rides (default: never)")
+    add("--rate", type=per_second, default=2.0, help="rides a second; 0: all it can (default: 2)")
+    add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at a time")
+    add("--seed", type=int, help="the same distances and gaps in every run")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Return 1 when `--rides` were all answered and some were refused, else 0."""
+    given = arguments()
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request
+
+    tally = Tally()
+    rides = schedule(random.Random(given.seed), given.rate, given.rides)
+    # disable=None is tqdm's "only on a terminal".
+    disable = None if given.rides else True
+    with (
+        tqdm(total=given.rides, unit="ride", disable=disable) as bar,
+        logging_redirect_tqdm(),
+        suppress(asyncio.CancelledError),  # a signal's way of ending it
+    ):
+        asyncio.run(simulate(config.rides_url, rides, given.concurrency, tally, bar))
+    logger.info("%s", tally)
+    return int(tally.refused > 0 and tally.posted + tally.refused == given.rides)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
