@@ -67,9 +67,9 @@ def report(name: str, done: Round, before: Decimal, consumer: Consumer, each_rid
         total += found.distance
         if isinstance(found, Healed):
             logger.warning(
-                "%s healed a gap in the log: %d rides, %s m, from ride %d to %d",
+                "%s healed a gap in the log: %s, %s m, from ride %d to %d",
                 name,
-                found.rides,
+                rides(found.rides),
                 found.distance,
                 found.gap.after + 1,
                 found.gap.upto,
@@ -81,10 +81,15 @@ def report(name: str, done: Round, before: Decimal, consumer: Consumer, each_rid
     if done.rewound:
         logger.warning("%s: the log was wiped or restored; reading it again from its start", name)
     if done.found and not each_ride:
-        rides = len(done.found)
-        logger.info("%d rides up to %d, total %s m", rides, consumer.at.ride_id, consumer.at.total)
+        counted = rides(len(done.found))
+        logger.info("%s up to %d, total %s m", counted, consumer.at.ride_id, consumer.at.total)
     if done.skipped:
-        logger.info("skipped %d rides that were sent again", done.skipped)
+        logger.info("skipped %s sent again", rides(done.skipped))
+
+
+def rides(count: int) -> str:
+    """A number of rides, in words."""
+    return "1 ride" if count == 1 else f"{count} rides"
 
 
 def consumer_name(name: str) -> str:

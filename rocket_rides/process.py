@@ -6,6 +6,7 @@ import random
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -15,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
+REPEAT_AFTER = 10.0
 
 
 class Stop:
@@ -69,11 +71,11 @@ def keep_running(
     is handed a function to call whenever it has made progress, which resets the back-off.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
-    waits = delays()
+    waits, complaint = delays(), Complaint()
 
     def progress() -> None:
-        nonlocal waits
-        waits = delays()
+        nonlocal waits, complaint
+        waits, complaint = delays(), Complaint()
 
     while not stop:
         try:
@@ -81,9 +83,22 @@ def keep_running(
         except InjectedCrash as crash:
             logger.warning("%s: starting again from the checkpoint", crash)
         except expected as error:
-            delay = next(waits)
-            logger.warning("%s; trying again in %.2f s", in_one_line(error), delay)
-            stop.wait(delay)
+            complaint(in_one_line(error))
+            stop.wait(next(waits))
+
+
+class Complaint:
+    """Says why a process waits: at once, and while it waits on, again every REPEAT_AFTER."""
+
+    def __init__(self) -> None:
+        self._said = ""
+        self._next = 0.0
+
+    def __call__(self, reason: str) -> None:
+        now = time.monotonic()
+        if reason != self._said or now >= self._next:
+            logger.warning("%s; trying again until it works", reason)
+            self._said, self._next = reason, now + REPEAT_AFTER
 
 
 class Unavailable(Exception):
@@ -100,4 +115,5 @@ def log_to_stdout(level: str) -> None:
     logging.basicConfig(
         stream=sys.stdout, level=level, format="%(levelname)-7s %(message)s", force=True
     )
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    for chatty in ("psycopg.pool", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.ERROR)

@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
+EMBEDDED_PORT = 5432
 
 # Characters, at most, in a consumer's name and in an idempotency key: the schema says so too.
 NAME_LENGTH = 64
@@ -111,7 +112,9 @@ class Settings(BaseSettings):
 
 
 def embedded_postgres_url(sockets: Path) -> str:
-    return f"postgresql://postgres@/{DATABASE_NAME}?host={quote(str(sockets), safe='')}"
+    # The port is only part of the socket's name; spelled out, so that PGPORT changes nothing.
+    host = quote(str(sockets), safe="")
+    return f"postgresql://postgres@/{DATABASE_NAME}?host={host}&port={EMBEDDED_PORT}"
 
 
 def embedded_redis_url(sockets: Path) -> str:

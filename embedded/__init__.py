@@ -1,0 +1,1 @@
+"""Postgres and Redis from PyPI wheels, for a machine that has none."""

@@ -1,0 +1,106 @@
+"""`python -m embedded`: the servers that the settings do not name, and the newest schema.
+
+An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set;
+a server that dies is started again, for ever. The database is migrated once it can be had. The
+process ends when it is told to, after the other processes: they get their signal at the same
+moment, so it waits until they have hung up, and stops the servers well before honcho kills it.
+It ends by itself, with status 1, only when its data folder is another fleet's or unusable.
+
+Killed at any step, this process leaves behind only what the next start repairs:
+
+1. While Postgres' data folder is being made: a folder `postgres.new`, which is thrown away.
+2. Before the database is created, or while it is migrated: a start does what is still missing;
+   a migration is one transaction.
+3. While the servers run: on Linux the kernel ends both at once. A server that did outlive us is
+   killed before the new one starts. What Postgres or Redis acknowledged is on disk; their files
+   carry the locks and sockets of the dead, which are removed. The lock on the data folder is the
+   kernel's (flock) and is gone with us.
+4. While stopping: the same.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import alembic.util
+import psycopg
+import sqlalchemy.exc
+
+from embedded.account import Unusable, make_public
+from embedded.server import Server
+from embedded.servers import Postgres, Redis
+from embedded.supervision import POLL, BackOff, Supervised, stop_last
+from migrations import upgrade
+from rocket_rides import process, settings
+
+logger = logging.getLogger("embedded")
+
+
+def main() -> None:
+    """Run the process `servers` of the Procfile."""
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    stop = process.Stop().on_signals()
+    servers: list[Server] = []
+    if config.embedded_postgres:
+        servers.append(Postgres(config.data_dir, config.socket_dir))
+    if config.embedded_redis:
+        servers.append(Redis(config.data_dir, config.socket_dir))
+    try:
+        if servers:
+            lock(config.data_dir)
+        run(servers, config.postgres_url, stop)
+    except Unusable as error:
+        raise SystemExit(process.in_one_line(error)) from None
+    with contextlib.suppress(OSError):
+        config.socket_dir.rmdir()
+
+
+def lock(data: Path) -> None:
+    """Lock the data folder until this process ends; raise Unusable when another one has it."""
+    try:
+        descriptor = os.open(make_public(data) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 20).decode()
+            raise Unusable(
+                f"another fleet (process {owner}) uses {data}: stop it, or set another DATA_DIR"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+    except OSError as error:
+        raise Unusable(f"the folder {data} can't be used: {error.strerror}") from None
+
+
+def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
+    """Keep the servers running and migrate the database at `url`; stop them when asked to."""
+    supervised = [Supervised(server) for server in servers]
+    migrated, back_off = False, BackOff()
+    try:
+        while not stop.wait(POLL):
+            for server in supervised:
+                server.revive(stop)
+            if not migrated and back_off.over and all(server.running for server in servers):
+                migrated = migrate(url)
+                back_off.attempted()
+    finally:
+        stop_last(servers)
+
+
+def migrate(url: str) -> bool:
+    """Bring the schema up to date; False, and a warning, when that does not work now."""
+    try:
+        upgrade(url)
+    except (psycopg.Error, sqlalchemy.exc.SQLAlchemyError, alembic.util.CommandError) as error:
+        logger.warning("not migrated yet: %s", process.in_one_line(error))
+        return False
+    logger.info("the schema is up to date")
+    return True
+
+
+if __name__ == "__main__":
+    main()

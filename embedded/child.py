@@ -1,0 +1,83 @@
+"""Child processes that end with their parent, and the end of those that did not."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from embedded.account import Account, Failed
+
+KILL_TIMEOUT = 10.0
+PR_SET_PDEATHSIG = 1
+
+
+def spawn(
+    command: list[str],
+    account: Account,
+    log: Path,
+    orphan_signal: signal.Signals,
+    *,
+    session: bool,
+) -> subprocess.Popen[bytes]:
+    """Start `command` as the account, its output appended to `log`."""
+    other = account.is_other
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            cwd=log.parent,
+            env={"LC_ALL": "C", "PATH": os.defpath},  # no PGDATA, PGPORT and the like
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            user=account.uid if other else None,
+            group=account.gid if other else None,
+            extra_groups=[] if other else None,
+            umask=0o077,
+            start_new_session=session,
+            preexec_fn=_end_with_parent(orphan_signal),
+        )
+
+
+def _end_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
+    """What a child does to get `orphan_signal` once its parent thread is gone; Linux only."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    parent = os.getpid()
+
+    def ask_for_signal() -> None:
+        # subprocess calls this after it has changed the user, which would undo it.
+        prctl(PR_SET_PDEATHSIG, orphan_signal)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask_for_signal
+
+
+def end_all(program: str, folder: Path) -> None:
+    """Kill every process of that name whose working directory is `folder`, until there is none.
+
+    For a server that is dead itself, or about to be: then it has no new children, so a scan that
+    finds nothing is final. Postgres' children are in sessions of their own, and notice that they
+    are orphans only when they next wait for something.
+    """
+    deadline = time.monotonic() + KILL_TIMEOUT
+    while found := _running(program, folder):
+        if time.monotonic() > deadline:
+            raise Failed(f"processes of an earlier run in {folder} do not end: {found}")
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        time.sleep(0.01)
+
+
+def _running(program: str, folder: Path) -> list[psutil.Process]:
+    wanted = {"name": program, "cwd": str(folder)}
+    return [process for process in psutil.process_iter(list(wanted)) if process.info == wanted]

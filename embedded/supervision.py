@@ -1,0 +1,92 @@
+"""Keep servers running, and end them after their clients."""
+
+import logging
+import time
+from collections.abc import Sequence
+
+import psycopg
+import redis
+
+from embedded.account import Failed, Unusable
+from embedded.server import Server
+from rocket_rides.process import Stop, delays, in_one_line
+
+logger = logging.getLogger(__name__)
+
+POLL = 0.05
+STEADY = 30.0  # after so long without an attempt the back-off begins anew
+# honcho kills after 5 s. These leave a second for the rest.
+CLIENTS_TIMEOUT = 2.0
+SERVER_TIMEOUT = 1.0
+
+
+class BackOff:
+    """When something may be attempted (again), without sleeping for it."""
+
+    def __init__(self) -> None:
+        self._waits = delays()
+        self._until = 0.0
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self._until
+
+    def attempted(self) -> None:
+        """Put the next attempt off, for longer each time."""
+        if time.monotonic() > self._until + STEADY:
+            self._waits = delays()
+        self._until = time.monotonic() + next(self._waits)
+
+
+class Supervised:
+    """A server that is started again whenever it does not run."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._was_up = False
+        self._back_off = BackOff()
+
+    def revive(self, stop: Stop) -> None:
+        """Start the server if it does not run and its back-off is over.
+
+        Raises Unusable when there is no point in trying again.
+        """
+        server = self.server
+        if server.running or stop:
+            return
+        if self._was_up:
+            logger.warning("%s ended with status %s", server.name, server.process.poll())
+            self._was_up = False
+        if self._back_off.over:
+            self._start(stop)
+            self._back_off.attempted()
+
+    def _start(self, stop: Stop) -> None:
+        server = self.server
+        try:
+            server.start(stop)
+        except Unusable:
+            raise
+        except Failed as error:
+            if not stop:
+                logger.warning("%s", in_one_line(error))
+        else:
+            self._was_up = True
+            logger.info("%s runs on the data in %s", server.name, server.folder)
+            logger.info("a prompt on it: %s", server.shell)
+
+
+def stop_last(servers: Sequence[Server]) -> None:
+    """Wait, not for long, for the servers' clients to go; then shut the servers down."""
+    deadline = time.monotonic() + CLIENTS_TIMEOUT
+    while time.monotonic() < deadline and any(_has_clients(server) for server in servers):
+        time.sleep(POLL)
+    for server in servers:
+        server.stop(SERVER_TIMEOUT)
+
+
+def _has_clients(server: Server) -> bool:
+    try:
+        return server.running and server.clients() > 0
+    except (psycopg.Error, redis.RedisError):
+        return False
