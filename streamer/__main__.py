@@ -93,13 +93,15 @@ def lead(
     checks.require_same_history(connection, log, streamer.last_sent)
     logger.info("leading; the log has everything up to ride %d", streamer.last_sent)
     upkeep = Upkeep(connection, log, config.stream_max_length)
+    complaint = process.Complaint()
     while not stop:
         upkeep.when_due(streamer.last_sent)
         double_send = strikes(config.double_send_rate)
         try:
             sent = streamer.run_once(double_send=double_send)
         except LogFull as refusal:
-            upkeep.make_room(refusal)
+            trimming.make_room(connection, log)
+            complaint(f"{refusal}; trimming old entries")
             stop.wait(STANDBY_POLL)
             continue
         if sent:
@@ -133,11 +135,6 @@ class Upkeep:
         if late:
             logger.error("staged behind the log's back, and never sent: records %s", late)
         self._looked_at = [self._looked_at[1], last_sent]
-
-    def make_room(self, refusal: LogFull) -> None:
-        """Redis is out of memory: let old entries go, and say so."""
-        removed = trimming.make_room(self._connection, self._log)
-        logger.warning("%s; %d old entries were trimmed; trying again", refusal, removed)
 
 
 def main() -> None:
