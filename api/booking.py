@@ -74,19 +74,22 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     pause = FIRST_PAUSE
     for _ in range(ATTEMPTS):
         try:
-            with pool.connection(timeout=max(0.01, deadline - time.monotonic())) as connection:
-                return _take_once(connection, distance, key)
+            connection = pool.getconn(timeout=max(0.01, deadline - time.monotonic()))
         except PoolTimeout:
             raise TryLater("the database can't be reached; the ride was not taken") from None
+        try:
+            return _take_once(connection, distance, key)
         except CONFLICTS:
             pass
         except psycopg.OperationalError:
-            if connection.closed and key is None:
+            if not connection.closed:  # the server refused, and rolled back
+                raise
+            if key is None:
                 raise TryLater(
                     "the connection to the database was lost; the ride may have been taken"
                 ) from None
-            if not connection.closed:  # the server refused, and rolled back
-                raise
+        finally:
+            pool.putconn(connection)
         if time.monotonic() > deadline:
             break
         time.sleep(pause * random.uniform(0.5, 1))

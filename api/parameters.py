@@ -4,6 +4,7 @@ import json
 import re
 from decimal import Decimal
 from typing import Any
+from urllib.parse import parse_qsl
 
 from flask import Request
 from werkzeug.exceptions import (
@@ -18,7 +19,8 @@ from rocket_rides import distance
 from rocket_rides.settings import KEY_LENGTH
 
 BODY_LIMIT = 16 * 1024  # bytes
-FORMS = {"application/x-www-form-urlencoded", "multipart/form-data"}
+URLENCODED = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
 
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LENGTH}}}")
 
@@ -35,7 +37,9 @@ def ride_distance(request: Request) -> Decimal:
     Raises one of werkzeug's HTTPExceptions, with a message for the client.
     """
     body = _whole_body(request)
-    if request.mimetype in FORMS:
+    if request.mimetype == URLENCODED:
+        fields = parse_qsl(body.decode(errors="replace"), keep_blank_values=True)
+    elif request.mimetype == MULTIPART:
         fields = list(request.form.items(multi=True))
     elif request.mimetype == "application/json":
         fields = _json_fields(body)
@@ -56,7 +60,7 @@ def _whole_body(request: Request) -> bytes:
     if len(body) > BODY_LIMIT:
         raise RequestEntityTooLarge(f"the body may have up to {BODY_LIMIT} bytes")
     if request.content_length is None:
-        if body and request.mimetype in FORMS:
+        if body and request.mimetype in (URLENCODED, MULTIPART):
             raise LengthRequired("send a form with its Content-Length")
     elif len(body) < request.content_length:
         raise BadRequest("the body is shorter than its Content-Length")
