@@ -9,18 +9,32 @@ Idle and slow connections are held by the server's event loop, not by its thread
 taken by a request whose head has come in.
 """
 
+import socket
 import sys
 
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server import Server
 
-from rocket_rides import settings
+from rocket_rides import process, settings
+
+
+def refuse_a_taken_port(host: str, port: int) -> None:
+    """End with one line when somebody listens there: granian would share the port with them."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            # Connections of the run before may linger on the port.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise SystemExit(f"can't listen on {host} port {port}: {error.strerror}") from None
 
 
 def main() -> None:
     """Serve until SIGTERM or SIGINT. Does not need the database to be there."""
+    process.take_no_arguments("api", __doc__)
     config = settings.load()
+    refuse_a_taken_port(config.api_host, config.api_port)
     server = Server(
         "api.app:create_app",
         factory=True,
@@ -35,7 +49,7 @@ def main() -> None:
         workers_kill_timeout=3,
         log_level=LogLevels.error,
     )
-    print(f"Listening on http://{config.api_host}:{config.api_port}", flush=True)  # noqa: T201
+    print(f"Listening on http://{config.api_address}", flush=True)  # noqa: T201
     sys.exit(server.serve())
 
 

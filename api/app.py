@@ -12,19 +12,9 @@ from werkzeug.exceptions import HTTPException
 from api import booking, parameters
 from api.views import routes
 from rocket_rides import database, settings
-from rocket_rides.process import in_one_line, log_to_stdout
+from rocket_rides.process import end_with_parent, in_one_line, log_to_stdout
 
 RETRY_AFTER = {"Retry-After": "1"}
-
-# Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
-SESSION = {
-    "default_transaction_isolation": "serializable",
-    "statement_timeout": "1500ms",
-    "lock_timeout": "1s",
-    "idle_in_transaction_session_timeout": "2s",
-    # Young tables have no statistics, and a sequential scan would predicate-lock all of one.
-    "enable_seqscan": "off",
-}
 
 # The server says no, for now: it is away, shutting down, read-only, not migrated, or too slow.
 UNAVAILABLE = (
@@ -51,6 +41,7 @@ def create_app() -> Flask:
     """One worker's application, with a pool of connections of its own."""
     config = settings.load()
     log_to_stdout(config.log_level)
+    end_with_parent()
     app = Flask(__name__, static_folder=None)
     # One byte more, because a chunked body is cut at this length without a word.
     app.config.update(MAX_CONTENT_LENGTH=parameters.BODY_LIMIT + 1, PROVIDE_AUTOMATIC_OPTIONS=False)
@@ -69,7 +60,7 @@ def connect(config: settings.Settings) -> booking.Pool:
     """A pool that opens its connections when they are needed, and never waits long for one."""
 
     def configure(connection: psycopg.Connection) -> None:
-        database.configure(connection, **SESSION)
+        database.configure(connection, **booking.SESSION)
 
     return ConnectionPool(
         config.postgres_url,
@@ -82,6 +73,7 @@ def connect(config: settings.Settings) -> booking.Pool:
             "application_name": "api",
             "connect_timeout": 2,
             "prepare_threshold": 0,
+            **database.KEEPALIVES,
         },
         configure=configure,
         check=database.require_alive,
@@ -105,4 +97,5 @@ def _try_later(reason: booking.TryLater) -> tuple[dict[str, str], int, dict[str,
 
 
 def _unavailable(error: psycopg.Error) -> tuple[dict[str, str], int, dict[str, str]]:
-    return {"message": f"the database is not available: {in_one_line(error)}"}, 503, RETRY_AFTER
+    reason = error.diag.message_primary or in_one_line(error)
+    return {"message": f"the database is not available: {reason}"}, 503, RETRY_AFTER

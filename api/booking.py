@@ -1,6 +1,6 @@
 """Taking a ride: the ride, its staged record and its idempotency key, in one transaction.
 
-Every transaction here is SERIALIZABLE: the pool's sessions have it as their default.
+Every transaction here is SERIALIZABLE: SESSION makes it the default of the pool's sessions.
 """
 
 import random
@@ -39,7 +39,21 @@ TAKE_UNDER_KEY = f"""
 """  # noqa: S608 (no value is put in)
 FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = %s"
 
-PATIENCE = 1.5  # seconds; a client waits less than two for its 503
+# Seconds, one after the other at the worst, and together less than two: a connection is waited
+# for, then a lock, twice.
+PATIENCE = 0.9
+# Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
+SESSION = {
+    "default_transaction_isolation": "serializable",
+    "lock_timeout": "400ms",
+    "statement_timeout": "900ms",
+    "idle_in_transaction_session_timeout": "2s",
+    # Young tables have no statistics, and a sequential scan would predicate-lock all of one.
+    "enable_seqscan": "off",
+}
+
+NOT_TAKEN = "the ride was not taken"
+MAYBE_TAKEN = "the ride may have been taken"  # an Idempotency-Key finds out
 ATTEMPTS = 10
 FIRST_PAUSE = 0.005
 LONGEST_PAUSE = 0.1
@@ -72,31 +86,30 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     """
     deadline = time.monotonic() + PATIENCE
     pause = FIRST_PAUSE
+    problem, outcome = "too many rides at once", NOT_TAKEN
     for _ in range(ATTEMPTS):
         try:
             connection = pool.getconn(timeout=max(0.01, deadline - time.monotonic()))
         except PoolTimeout:
-            raise TryLater("the database can't be reached; the ride was not taken") from None
+            raise TryLater(f"the database can't be had; {outcome}") from None
         try:
             return _take_once(connection, distance, key)
         except CONFLICTS:
             pass
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
             if not connection.closed:  # the server refused, and rolled back
-                raise
+                refusal = error.diag.message_primary or "the database refused"
+                raise TryLater(f"{refusal}; {outcome}") from None
+            problem, outcome = "the connection to the database was lost", MAYBE_TAKEN
             if key is None:
-                raise TryLater(
-                    "the connection to the database was lost; the ride may have been taken"
-                ) from None
+                break
         finally:
             pool.putconn(connection)
         if time.monotonic() > deadline:
             break
         time.sleep(pause * random.uniform(0.5, 1))
         pause = min(pause * 2, LONGEST_PAUSE)
-    if key is None:
-        raise TryLater("too many rides at once; the ride was not taken")
-    raise TryLater("the ride may have been taken; send it again with the same Idempotency-Key")
+    raise TryLater(f"{problem}; {outcome}")
 
 
 def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride:

@@ -22,7 +22,8 @@ BODY_LIMIT = 16 * 1024  # bytes
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 
-_KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LENGTH}}}")
+# No comma: it is what a header that was sent twice is joined with.
+_KEY = re.compile(rf"[\x21-\x2b\x2d-\x7e]{{1,{KEY_LENGTH}}}")
 
 
 class _Number(str):
@@ -109,6 +110,7 @@ def idempotency_key(request: Request) -> str | None:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not _KEY.fullmatch(key):
         raise BadRequest(
-            f"Idempotency-Key must be 1 to {KEY_LENGTH} visible ASCII characters, without spaces"
+            f"Idempotency-Key must be one key of 1 to {KEY_LENGTH} visible ASCII characters,"
+            " without a comma"
         )
     return key

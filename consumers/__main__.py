@@ -29,6 +29,7 @@ from rocket_rides.log import Log
 logger = logging.getLogger("consumer")
 
 IDLE_ROUND = 0.5  # seconds
+HELD_POLL = 0.001  # seconds; the streamer commits right after it has sent
 TIMEOUT = "10s"
 
 
@@ -50,10 +51,16 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
             logger.info(
                 "%s stands at ride %d, total %s m", name, consumer.at.ride_id, consumer.at.total
             )
+            pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
             while not stop:
                 crash_at = Step.BEFORE_COMMIT if strikes(config.crash_rate) else None
                 before = consumer.at.total
                 done = consumer.run_once(wait=IDLE_ROUND, crash_at=crash_at)
+                if done.held:
+                    complaint("the log is ahead of what the streamer has committed")
+                    stop.wait(next(pauses))
+                    continue
+                pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
                 progress()
                 report(name, done, before, consumer, config.print_rides)
 
@@ -103,7 +110,7 @@ def consumer_name(name: str) -> str:
 
 def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(prog="python -m consumers", description=run.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m consumers", description=__doc__)
     parser.add_argument("name", type=consumer_name, help="the consumer's name")
     name = parser.parse_args().name
     config = settings.load()

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from consumers.digest import DeadLetter, Digest, Gap, digest
+from consumers.digest import Bounds, DeadLetter, Digest, Gap, digest
+from rocket_rides.database import LAST_DRAWN
 from rocket_rides.distance import EXACT
 from rocket_rides.faults import crash
 from rocket_rides.log import START, Entry, Log, Record, as_numbers
@@ -19,8 +20,7 @@ LOAD = """
     SELECT last_redis_id, last_ride_id, total_distance
     FROM checkpoints JOIN consumer_states USING (name) WHERE name = %s
 """
-LAST_DRAWN = "SELECT last_value FROM log_position"
-LAST_SENT = "SELECT last_sent FROM streamer_state"
+BOUNDS = f"SELECT last_sent, ({LAST_DRAWN}) FROM streamer_state"  # noqa: S608
 
 # Everything in a gap is settled, so its distance is exactly that of the rides in it.
 RIDES_IN_GAP = """
@@ -82,6 +82,7 @@ class Round:
     skipped: int = 0
     dead: list[DeadLetter] = field(default_factory=list)
     rewound: bool = False
+    held: bool = False  # the streamer has not committed the next entry yet
 
 
 class Consumer:
@@ -112,8 +113,10 @@ class Consumer:
         return self._count(entries, crash_at) if entries else self._idle(crash_at)
 
     def _count(self, entries: list[Entry], crash_at: Step | None) -> Round:
-        batch = digest(entries, self.at.ride_id, self._last_drawn)
-        return self._commit(batch, entries[-1].redis_id, crash_at)
+        batch = digest(entries, self.at.ride_id, self.at.redis_id, self._bounds)
+        if batch.last_redis_id == self.at.redis_id:
+            return Round(held=True)
+        return self._commit(batch, crash_at)
 
     def _idle(self, crash_at: Step | None) -> Round:
         """Nothing to read: is the tail missing, or the log not the one we read before?
@@ -121,20 +124,20 @@ class Consumer:
         last_sent is taken first and the log read once more after it: what the streamer had sent
         by then is either there now or lost.
         """
-        last_sent = self._number(LAST_SENT)
+        last_sent = self._bounds().last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size)
         if entries:
             return self._count(entries, crash_at)
         if as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
             # Wiped, or restored to an earlier state: what was counted before will be skipped.
-            self._commit(Digest(self.at.ride_id), START, crash_at)
+            self._commit(Digest(self.at.ride_id, START), crash_at)
             return Round(rewound=True)
         if self.at.ride_id < last_sent:
-            tail = Digest(last_sent, [Gap(self.at.ride_id, last_sent)])
-            return self._commit(tail, self.at.redis_id, crash_at)
+            tail = Digest(last_sent, self.at.redis_id, [Gap(self.at.ride_id, last_sent)])
+            return self._commit(tail, crash_at)
         return Round()
 
-    def _commit(self, batch: Digest, redis_id: str, crash_at: Step | None) -> Round:
+    def _commit(self, batch: Digest, crash_at: Step | None) -> Round:
         """Count the batch, heal its gaps and move the checkpoint: all in one transaction."""
         with self._database.transaction():
             found = [self._heal(f) if isinstance(f, Gap) else f for f in batch.found]
@@ -142,7 +145,7 @@ class Consumer:
                 distance = sum((f.distance for f in found), Decimal(0))
             crash(Step.BEFORE_STATE, crash_at)
             self._set_aside(batch.dead)
-            moved_to = self._move(redis_id, batch.last_ride_id, distance)
+            moved_to = self._move(batch.last_redis_id, batch.last_ride_id, distance)
             crash(Step.BEFORE_COMMIT, crash_at)
         self.at = moved_to
         crash(Step.AFTER_COMMIT, crash_at)
@@ -173,10 +176,7 @@ class Consumer:
             raise Overtaken(f"another process moved the checkpoint of {self._name}")
         return Position(redis_id, ride_id, row[0])
 
-    def _last_drawn(self) -> int:
-        return self._number(LAST_DRAWN)
-
-    def _number(self, query: str) -> int:
-        row = self._database.execute(query).fetchone()
-        assert row is not None  # noqa: S101 (a sequence, and a table of one row)
-        return int(row[0])
+    def _bounds(self) -> Bounds:
+        row = self._database.execute(BOUNDS).fetchone()
+        assert row is not None  # noqa: S101 (a table of one row)
+        return Bounds(*row)

@@ -21,34 +21,50 @@ class DeadLetter(NamedTuple):
     reason: str
 
 
+class Bounds(NamedTuple):
+    """How far the log can be believed, by ride id."""
+
+    last_sent: int  # the streamer has committed everything up to here
+    last_drawn: int  # nobody has an id past this one
+
+
 @dataclass
 class Digest:
     """The entries of a batch, sorted out. `found` is in the order of the log."""
 
     last_ride_id: int
+    last_redis_id: str
     found: list[Record | Gap] = field(default_factory=list)
     skipped: int = 0
     dead: list[DeadLetter] = field(default_factory=list)
 
 
-def digest(entries: list[Entry], last_ride_id: int, last_drawn: Callable[[], int]) -> Digest:
-    """Sort out `entries` for a consumer whose last counted ride is `last_ride_id`.
+def digest(
+    entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: Callable[[], Bounds]
+) -> Digest:
+    """Sort out `entries` for a consumer that stands at the given ids.
 
-    A record at or below it is a re-send and is skipped. A record whose `prev` is above it shows
-    a gap. `last_drawn` tells the sequence's last value: an id beyond that is nobody's.
+    A record at or below `last_ride_id` is a re-send and is skipped. A record whose `prev` is
+    above it shows a gap. An id that was never drawn is nobody's. A record past `last_sent` ends
+    the batch: the streamer is about to commit it, or will send it again, or it tells of another
+    history than this database's; it is not to be counted before the streamer has committed.
     """
-    result = Digest(last_ride_id)
-    highest = 0
+    result = Digest(last_ride_id, last_redis_id)
+    known = Bounds(0, 0)
     for entry in entries:
         try:
             record = decode(entry.fields)
-            if record.id > highest:
-                highest = last_drawn()
-                if record.id > highest:
+            if record.id > known.last_sent:
+                known = bounds()
+                if record.id > known.last_drawn:
                     raise Invalid(f"id {record.id} has never been drawn")
+                if record.id > known.last_sent:
+                    break
         except Invalid as reason:
             result.dead.append(DeadLetter(entry, str(reason)))
+            result.last_redis_id = entry.redis_id
             continue
+        result.last_redis_id = entry.redis_id
         if record.id <= result.last_ride_id:
             result.skipped += 1
             continue

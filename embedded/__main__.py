@@ -41,6 +41,7 @@ logger = logging.getLogger("embedded")
 
 def main() -> None:
     """Run the process `servers` of the Procfile."""
+    process.take_no_arguments("embedded", __doc__)
     config = settings.load()
     process.log_to_stdout(config.log_level)
     stop = process.Stop().on_signals()
@@ -79,24 +80,27 @@ def lock(data: Path) -> None:
 def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
     """Keep the servers running and migrate the database at `url`; stop them when asked to."""
     supervised = [Supervised(server) for server in servers]
-    migrated, back_off = False, BackOff()
+    migrated, back_off, complaint = False, BackOff(), process.Complaint()
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
             if not migrated and back_off.over and all(server.running for server in servers):
-                migrated = migrate(url)
+                migrated = migrate(url, complaint)
                 back_off.attempted()
     finally:
         stop_last(servers)
 
 
-def migrate(url: str) -> bool:
-    """Bring the schema up to date; False, and a warning, when that does not work now."""
+def migrate(url: str, complaint: process.Complaint) -> bool:
+    """Bring the schema up to date; False, and a complaint, when that does not work now."""
     try:
         upgrade(url)
-    except (psycopg.Error, sqlalchemy.exc.SQLAlchemyError, alembic.util.CommandError) as error:
-        logger.warning("not migrated yet: %s", process.in_one_line(error))
+    except (psycopg.Error, alembic.util.CommandError) as error:
+        complaint(f"not migrated yet: {process.in_one_line(error)}")
+        return False
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        complaint(f"not migrated yet: {process.in_one_line(getattr(error, 'orig', None) or error)}")
         return False
     logger.info("the schema is up to date")
     return True

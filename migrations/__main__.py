@@ -7,10 +7,11 @@ import argparse
 import logging
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
+from alembic.util import CommandError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import downgrade, upgrade
-from rocket_rides import process, settings
+from rocket_rides import database, process, settings
 
 logger = logging.getLogger("migrations")
 
@@ -24,9 +25,11 @@ def main() -> None:
     config = settings.load()
     process.log_to_stdout(config.log_level)
     stop = process.Stop().on_signals()
+    done = False
 
     def session(_progress: object) -> None:
-        psycopg.connect(config.postgres_url, connect_timeout=5).close()
+        nonlocal done
+        database.connect(config.postgres_url, "migrations").close()
         if arguments.down:
             revision = "base" if arguments.revision == "head" else arguments.revision
             downgrade(config.postgres_url, revision)
@@ -34,9 +37,15 @@ def main() -> None:
             revision = arguments.revision
             upgrade(config.postgres_url, revision)
         logger.info("the schema is at %s", revision)
+        done = True
         stop.ask()
 
-    process.keep_running(session, stop, psycopg.Error, SQLAlchemyError)
+    try:
+        process.keep_running(session, stop, psycopg.OperationalError, OperationalError)
+    except (psycopg.Error, SQLAlchemyError, CommandError) as error:
+        raise SystemExit(f"not migrated: {process.in_one_line(error)}") from None
+    if not done:
+        raise SystemExit("not migrated: stopped before the server could be had")
 
 
 if __name__ == "__main__":

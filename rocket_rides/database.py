@@ -2,10 +2,11 @@
 
 import select
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
-from rocket_rides.process import Unavailable
+from rocket_rides.process import Unavailable, in_one_line
 from rocket_rides.settings import PROJECT
 
 # The name of the newest migration is the schema that this code was written for.
@@ -14,17 +15,35 @@ REVISION = NEWEST_REVISION.split("_")[0]
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
+# The sequence's last value; 0 before the first draw, when last_value is 1 and not yet called.
+LAST_DRAWN = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM log_position"
+
+# A server that is gone without a word is noticed after about ten seconds.
+KEEPALIVES = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
 
 def connect(url: str, name: str, **session: str) -> psycopg.Connection:
     """Open an autocommit connection, with `session` settings such as lock_timeout="1s".
 
     Transactions are opened where they are needed, with `connection.transaction()`. `name` is
-    what pg_stat_activity shows. Raises psycopg.OperationalError when the server can't be had.
+    what pg_stat_activity shows. Raises Unavailable when the server can't be reached.
     """
-    connection = psycopg.connect(
-        url, autocommit=True, application_name=name, connect_timeout=5, prepare_threshold=0
-    )
-    configure(connection, **session)
+    options: dict[str, Any] = {"application_name": name, "connect_timeout": 5, **KEEPALIVES}
+    try:
+        connection = psycopg.connect(url, autocommit=True, prepare_threshold=0, **options)
+    except psycopg.OperationalError as error:
+        reason = in_one_line(error).rpartition("failed: ")[2].partition(" Is the server")[0]
+        raise Unavailable(f"Postgres can't be reached: {reason}") from None
+    try:
+        configure(connection, **session)
+    except psycopg.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -74,7 +74,7 @@ def decode(fields: list[bytes]) -> Record:
         ride = _decode_data(data.decode())
         # JSON's grammar has no NaN and no Infinity; a string or null is refused by Decimal.
         distance = Decimal(bytes(ride.distance).decode())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"data is not a record: {error}") from None
     except ArithmeticError:
         raise Invalid("distance is not a decimal number") from None
@@ -82,7 +82,7 @@ def decode(fields: list[bytes]) -> Record:
     if not prev < ride.id:
         raise Invalid(f"prev {prev} is not below id {ride.id}")
     if not is_exact(distance):
-        raise Invalid(f"distance {distance} is out of range")
+        raise Invalid(f"distance {distance:.6g} is out of range")
     return Record(ride.id, prev, distance)
 
 

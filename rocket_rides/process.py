@@ -1,5 +1,7 @@
 """What every long-running process does alike: stop when told, wait for a lost server, log."""
 
+import argparse
+import ctypes
 import logging
 import os
 import random
@@ -9,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import TextIO
 
 from rocket_rides.faults import InjectedCrash
 
@@ -17,6 +20,7 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
+PR_SET_PDEATHSIG = 1
 
 
 class Stop:
@@ -45,7 +49,10 @@ class Stop:
         return self._asked
 
     def on_signals(self) -> "Stop":
-        def ask(_signal: int, _frame: FrameType | None) -> None:
+        """Ask on SIGTERM and SIGINT. A second one ends the process, whatever it waits for."""
+
+        def ask(number: int, _frame: FrameType | None) -> None:
+            signal.signal(number, signal.SIG_DFL)
             self.ask()
 
         signal.signal(signal.SIGTERM, ask)
@@ -82,23 +89,25 @@ def keep_running(
             session(progress)
         except InjectedCrash as crash:
             logger.warning("%s: starting again from the checkpoint", crash)
+            stop.wait(FIRST_DELAY)
         except expected as error:
             complaint(in_one_line(error))
             stop.wait(next(waits))
 
 
 class Complaint:
-    """Says why a process waits: at once, and while it waits on, again every REPEAT_AFTER."""
+    """Says why a process waits: after `patience` seconds, and again every REPEAT_AFTER."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 0) -> None:
         self._said = ""
-        self._next = 0.0
+        self._quiet_until = time.monotonic() + patience
+        self._due = 0.0
 
     def __call__(self, reason: str) -> None:
         now = time.monotonic()
-        if reason != self._said or now >= self._next:
+        if now >= self._quiet_until and (reason != self._said or now >= self._due):
             logger.warning("%s; trying again until it works", reason)
-            self._said, self._next = reason, now + REPEAT_AFTER
+            self._said, self._due = reason, now + REPEAT_AFTER
 
 
 class Unavailable(Exception):
@@ -110,10 +119,37 @@ def in_one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def end_with_parent() -> None:
+    """Have the kernel end this process when its parent is killed (Linux; elsewhere it stays)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class _Output(logging.StreamHandler[TextIO]):
+    """Ends the process, in good order, when nobody reads its output any more."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        if isinstance(sys.exc_info()[1], BrokenPipeError):
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            super().handleError(record)
+
+
+def take_no_arguments(module: str, description: str | None) -> None:
+    """Answer --help, and refuse arguments, for a process that has none: it has settings."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    argparse.ArgumentParser(
+        prog=f"python -m {module}", description=description, formatter_class=formatter
+    ).parse_args()
+
+
 def log_to_stdout(level: str) -> None:
     """Log one line per event. Under honcho or a container each process's lines are named there."""
     logging.basicConfig(
-        stream=sys.stdout, level=level, format="%(levelname)-7s %(message)s", force=True
+        handlers=[_Output(sys.stdout)],
+        level=level,
+        format="%(levelname)-7s %(message)s",
+        force=True,
     )
     for chatty in ("psycopg.pool", "alembic"):
         logging.getLogger(chatty).setLevel(logging.ERROR)

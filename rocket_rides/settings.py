@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from functools import cached_property
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 from urllib.parse import quote
@@ -10,8 +11,6 @@ from urllib.parse import quote
 from pydantic import (
     Field,
     HttpUrl,
-    PostgresDsn,
-    RedisDsn,
     TypeAdapter,
     ValidationError,
     field_validator,
@@ -44,7 +43,7 @@ class Settings(BaseSettings):
     double_send_rate: Rate = 0
     crash_rate: Rate = 0
     print_rides: bool = False
-    api_host: str = Field(default="127.0.0.1", min_length=1)
+    api_host: str = "127.0.0.1"
     api_port: int = Field(default=8000, ge=1, le=65535)
     api_workers: int = Field(default=2, ge=1, le=64)
     api_threads: int = Field(default=64, ge=1, le=1024)
@@ -52,19 +51,41 @@ class Settings(BaseSettings):
     api_url: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
+    # The parsers that will read the URLs also check them. Imported here: not every process has
+    # a use for both.
+
     @field_validator("database_url")
     @classmethod
     def _is_postgres(cls, url: str) -> str:
-        if url:
-            TypeAdapter(PostgresDsn).validate_python(url.replace("@/", "@localhost/"))
-        return url.replace("postgresql+psycopg://", "postgresql://")
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
+        url = url.replace("postgresql+psycopg://", "postgresql://")
+        if url and not url.startswith(("postgresql://", "postgres://")):
+            raise ValueError("a postgresql:// URL is expected")
+        try:
+            conninfo_to_dict(url)
+        except ProgrammingError as error:
+            raise ValueError(str(error).strip()) from None
+        return url
 
     @field_validator("redis_url")
     @classmethod
     def _is_redis(cls, url: str) -> str:
-        if url and not url.startswith("unix://"):
-            TypeAdapter(RedisDsn).validate_python(url)
+        if url:
+            from redis.connection import parse_url
+
+            given = parse_url(url)  # type: ignore[no-untyped-call]
+            if not (given.get("host") or given.get("path")):
+                raise ValueError("it names no host and no socket")
+            if {"protocol", "decode_responses"} & set(given):
+                raise ValueError("protocol and decode_responses are for the services to choose")
         return url
+
+    @field_validator("api_host")
+    @classmethod
+    def _is_address(cls, host: str) -> str:
+        return str(ip_address("127.0.0.1" if host == "localhost" else host))
 
     @field_validator("api_url")
     @classmethod
@@ -105,10 +126,15 @@ class Settings(BaseSettings):
         return self.redis_url or embedded_redis_url(self.socket_dir)
 
     @property
+    def api_address(self) -> str:
+        """The API's host and port, as a client on this machine would write them."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.api_host, self.api_host)  # noqa: S104
+        return f"[{host}]:{self.api_port}" if ":" in host else f"{host}:{self.api_port}"
+
+    @property
     def rides_url(self) -> str:
         """Where the simulator posts to."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.api_host, self.api_host)  # noqa: S104
-        return (self.api_url or f"http://{host}:{self.api_port}").rstrip("/")
+        return (self.api_url or f"http://{self.api_address}").rstrip("/")
 
 
 def embedded_postgres_url(sockets: Path) -> str:

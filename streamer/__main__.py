@@ -29,7 +29,7 @@ from rocket_rides import database, process, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log, LogFull
 from streamer import checks, trimming
-from streamer.drain import Streamer
+from streamer.drain import INDEX_SCANS, Streamer
 
 logger = logging.getLogger("streamer")
 
@@ -39,6 +39,7 @@ STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
 WAIT_POLL = 0.001  # the same while writers are about to commit
 TRIM_EVERY = 1.0
+LOOK_EVERY = 30.0  # this look alone visits rows from the start of the table
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
@@ -50,12 +51,11 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             database.connect(
                 config.postgres_url,
                 "streamer",
-                enable_seqscan="off",  # a young table has no statistics
-                enable_bitmapscan="off",
                 statement_timeout=timeout,
                 lock_timeout=timeout,
                 idle_in_transaction_session_timeout=timeout,
                 idle_session_timeout=timeout,
+                **INDEX_SCANS,
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
@@ -119,26 +119,23 @@ class Upkeep:
         self._connection = connection
         self._log = log
         self._cap = cap
-        self._due = 0.0
-        # The first look covers the whole table, every later one what was sent since the one
-        # before the last: dead rows at the start of the table are not visited again.
-        self._looked_at = [0, 0]
+        self._trim_at = self._look_at = 0.0
 
     def when_due(self, last_sent: int) -> None:
-        """Trim and look, at most once in TRIM_EVERY seconds."""
+        """Trim once in TRIM_EVERY seconds, look once in LOOK_EVERY."""
         now = time.monotonic()
-        if now < self._due:
-            return
-        self._due = now + TRIM_EVERY
-        trimming.trim(self._connection, self._log, self._cap)
-        late = checks.overtaken_records(self._connection, self._looked_at[0], last_sent)
-        if late:
-            logger.error("staged behind the log's back, and never sent: records %s", late)
-        self._looked_at = [self._looked_at[1], last_sent]
+        if now >= self._trim_at:
+            self._trim_at = now + TRIM_EVERY
+            trimming.trim(self._connection, self._log, self._cap)
+        if now >= self._look_at:
+            self._look_at = now + LOOK_EVERY
+            if late := checks.overtaken_records(self._connection, last_sent):
+                logger.error("staged behind the log's back, and never sent: records %s", late)
 
 
 def main() -> None:
     """Run the streamer until SIGTERM or SIGINT."""
+    process.take_no_arguments("streamer", __doc__)
     config = settings.load()
     process.log_to_stdout(config.log_level)
     run(config, process.Stop().on_signals())

@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import psycopg
 
-logger = logging.getLogger(__name__)
+from rocket_rides.database import LAST_DRAWN
 
-# 0 before the first draw, when last_value is 1 and not yet called.
-LAST_DRAWN = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM log_position"
+logger = logging.getLogger(__name__)
 
 # virtualtransaction also names prepared transactions, which have no session.
 WRITERS = """
@@ -31,12 +30,13 @@ WRITERS = """
 """
 
 WHO_IS_WAITED_FOR = """
-    SELECT coalesce(
-        'session ' || pid || ' (' || coalesce(nullif(application_name, ''), '?') || ', user '
-            || usename || ', ' || state || ', transaction open for '
-            || round(extract(epoch FROM clock_timestamp() - xact_start)) || ' s): '
-            || left(regexp_replace(query, '\\s+', ' ', 'g'), 80),
-        'a prepared transaction: see pg_prepared_xacts')
+    SELECT CASE WHEN pid IS NULL THEN 'a prepared transaction: see pg_prepared_xacts'
+        ELSE concat(
+            'session ', pid, ' (', coalesce(nullif(application_name, ''), '?'), ', user ',
+            usename, ', ', state, ', transaction open for ',
+            round(extract(epoch FROM clock_timestamp() - xact_start)), ' s): ',
+            left(regexp_replace(query, '\\s+', ' ', 'g'), 80))
+        END
     FROM pg_locks LEFT JOIN pg_stat_activity activity USING (pid)
     WHERE virtualtransaction = ANY(%s) AND relation = 'rides'::regclass
       AND mode = 'RowExclusiveLock'

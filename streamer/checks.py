@@ -1,4 +1,4 @@
-"""What a new leader looks at before it drains, and says when something is not as it should be."""
+"""What a leader looks at, and says when something is not as it should be."""
 
 import psycopg
 
@@ -10,7 +10,7 @@ DURABILITY = """
     WHERE (name = 'fsync' AND setting = 'off')
        OR (name = 'synchronous_commit' AND setting IN ('off', 'local'))
 """
-OVERTAKEN = "SELECT id FROM staged_log_records WHERE id > %s AND id <= %s ORDER BY id LIMIT 10"
+OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 10"
 IS_A_RIDE = "SELECT EXISTS (SELECT FROM rides WHERE id = %s AND distance = %s)"
 
 NEWEST_LOOKED_AT = 100
@@ -24,12 +24,12 @@ def durability_warnings(database: psycopg.Connection, log: Log) -> list[str]:
     ]
 
 
-def overtaken_records(database: psycopg.Connection, after: int, last_sent: int) -> list[int]:
-    """Staged records in `(after, last_sent]`: there are none while the barrier holds.
+def overtaken_records(database: psycopg.Connection, last_sent: int) -> list[int]:
+    """The first staged records up to `last_sent`: there are none while the barrier holds.
 
     A record there was staged behind the log's back; the log can't take it any more.
     """
-    return [row[0] for row in database.execute(OVERTAKEN, [after, last_sent])]
+    return [row[0] for row in database.execute(OVERTAKEN, [last_sent])]
 
 
 def require_same_history(database: psycopg.Connection, log: Log, last_sent: int) -> None:

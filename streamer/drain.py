@@ -20,6 +20,10 @@ DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%s)"
 MOVE_LAST_SENT = "UPDATE streamer_state SET last_sent = %s WHERE last_sent = %s"
 
 
+# A young table has no statistics, and the planner would scan all of it.
+INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+
+
 class Step(Enum):
     """Where a streamer can be made to crash, in order."""
 

@@ -7,17 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import httpx
+import psutil
 import pytest
 
-from rocket_rides.settings import KEY_LENGTH
-from tests.world import Service, World, drain, eventually, transaction
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from api.app import connect
+from api.booking import SESSION
+from rocket_rides.settings import KEY_LENGTH, load
+from tests.world import Service, World, drain, eventually, free_port, transaction
 
 
 class Api:
@@ -213,7 +209,7 @@ def test_other_requests_are_refused_in_json_with_the_right_status(api_for_refusa
         assert is_clear_json(answer, 405)
         assert answer.headers["allow"]
     assert is_clear_json(client.options("/rides"), 405)
-    for key in ("", "a b", "é".encode().decode("latin-1"), "x" * (KEY_LENGTH + 1)):
+    for key in ("", "a b", "a,b", "é".encode().decode("latin-1"), "x" * (KEY_LENGTH + 1)):
         sent = {"Idempotency-Key": key.encode("latin-1")}
         answer = client.post("/rides", data={"distance": "5"}, headers=sent)  # type: ignore[arg-type]
         assert is_clear_json(answer, 400)
@@ -410,11 +406,57 @@ def test_stale_connections_are_replaced_before_a_ride_needs_them(api: Api, world
         list(threads.map(lambda _: api.post(), range(50)))
     world.postgres.kill()
     world.postgres.start()
-    eventually(api.ready)
     assert {api.post("5").status_code for _ in range(50)} == {201}
 
 
-def test_it_starts_without_a_database_and_without_a_schema(world: World) -> None:
+def test_the_pools_sessions_are_serializable_and_never_hang(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    with connect(load()) as pool, pool.connection() as connection:
+        for name, wanted in SESSION.items():
+            assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)
+    assert SESSION["idle_in_transaction_session_timeout"] == "2s"
+
+
+def test_a_lock_on_the_rides_makes_503s_within_two_seconds(api: Api, world: World) -> None:
+    with transaction(world) as blocker:
+        blocker.execute("LOCK TABLE rides IN SHARE MODE")
+        with ThreadPoolExecutor(30) as threads:
+            answers = list(threads.map(lambda _: within_two_seconds(api.post), range(30)))
+    for answer in answers:
+        assert is_clear_json(answer, 503)
+        assert answer.json()["message"].endswith("the ride was not taken")
+        assert "\n" not in answer.json()["message"]
+
+
+def test_a_retry_that_fails_does_not_deny_what_the_first_try_may_have_done(
+    api: Api, world: World
+) -> None:
+    lose_connections_at_commit(world)
+    world.connection.execute("ALTER DATABASE " + world.stream + " CONNECTION LIMIT 0")
+    answer = api.post("5", **{"Idempotency-Key": "k"})
+    assert is_clear_json(answer, 503)
+    assert answer.json()["message"].endswith("the ride may have been taken")
+
+
+def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: World) -> None:
+    for environment in ({"API_PORT": str(api.port)}, {"API_HOST": "192.0.2.1"}):
+        second = world.service("api", **environment)
+        assert second.process.wait(30) == 1
+        [line] = second.output.read_text().splitlines()
+        assert line.startswith("can't listen on ")
+
+
+def test_its_workers_end_with_it(api: Api) -> None:
+    workers = psutil.Process(api.service.process.pid).children(recursive=True)
+    assert len(workers) >= 2
+    api.service.process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
+
+
+def test_it_starts_without_a_schema(world: World) -> None:
     world.connection.execute("ALTER TABLE alembic_version RENAME TO away")
     api = Api(world)
     assert is_clear_json(api.client.get("/readyz"), 503)

@@ -70,10 +70,8 @@ def test_every_lasting_service_is_restarted_and_the_migration_is_not() -> None:
     assert all("stop_grace_period" in service for service in SERVICES.values())
 
 
-def test_who_has_a_port_has_a_health_check() -> None:
-    assert {name for name, service in SERVICES.items() if "healthcheck" in service} == {
-        *("postgres", "redis", "api")
-    }
+def test_every_lasting_service_has_a_health_check() -> None:
+    assert {name for name, service in SERVICES.items() if "healthcheck" in service} == LASTING
 
 
 def test_each_dependency_can_be_met() -> None:

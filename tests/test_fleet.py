@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ import psutil
 import pytest
 
 from rocket_rides.settings import PROJECT, Settings
-from tests.world import PATIENCE, eventually
+from tests.world import PATIENCE, eventually, free_port
 
 RIDES = 200
 # All of the Procfile but the simulator, which would post rides of its own.
@@ -100,12 +99,6 @@ class Fleet:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         return len(living)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ BAD = {
     "DATABASE_URL": "mysql://localhost/x",
     "REDIS_URL": "http://localhost",
     "API_URL": "localhost:8000",
+    "API_HOST": "rides.example",
     "STREAM_MAX_LENGTH": "0",
     "LEADER_TIMEOUT": "soon",
     "LOG_LEVEL": "LOUD",
@@ -71,11 +72,31 @@ def test_a_refused_url_does_not_show_its_password(
         "postgres://u@/rides?host=/run/postgresql",
         "postgresql+psycopg://u:p@localhost/rides",
         "postgresql://a:5432,b:5432/rides?target_session_attrs=read-write",
+        "postgresql:///rides",
     ],
 )
 def test_libpq_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
     assert load().postgres_url == url.replace("+psycopg", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://h/db?nonsense=1"),
+        ("REDIS_URL", "redis://h?protocol=3"),
+        ("REDIS_URL", "redis://h?decode_responses=true"),
+        ("REDIS_URL", "redis://h?socket_timeout=x"),
+        ("REDIS_URL", "unix://"),
+    ],
+)
+def test_a_url_that_would_fail_later_is_refused(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, url)
+    with pytest.raises(SystemExit):
+        load()
+    assert capsys.readouterr().err.startswith(f"{name} is refused: ")
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

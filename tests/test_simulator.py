@@ -5,7 +5,6 @@ import os
 import pty
 import random
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -13,8 +12,8 @@ import termios
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -25,6 +24,7 @@ import pytest
 
 from rocket_rides.settings import PROJECT
 from simulator.__main__ import arguments, schedule
+from tests.world import eventually, free_port
 
 DROP = 0  # instead of a status: hang up without an answer
 
@@ -101,20 +101,6 @@ def run(port: int, *arguments: str) -> tuple[int, str]:
 def first_line(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     return process.stdout.readline()
-
-
-def eventually(claim: Callable[[], object], within: float = 15) -> None:
-    deadline = time.monotonic() + within
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def test_it_posts_exactly_as_many_rides_as_asked_each_with_a_key_of_its_own() -> None:

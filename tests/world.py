@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from embedded.servers import Postgres, Redis
 from rocket_rides import database
 from rocket_rides.log import Invalid, Log, Record, decode
 from rocket_rides.settings import PROJECT
-from streamer.drain import Streamer
+from streamer.drain import INDEX_SCANS, Streamer
 
 PATIENCE = 30  # seconds; only a broken test waits that long
 
@@ -45,6 +46,13 @@ def eventually(claim: Callable[[], T], what: str = "the condition") -> T:
         assert time.monotonic() < deadline, f"{what} did not come about"
         time.sleep(0.005)
     return result
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @dataclass
@@ -72,8 +80,7 @@ class World:
         return log
 
     def streamer(self, batch_size: int = 1000) -> Streamer:
-        index_scans = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
-        return Streamer(self.connect(**index_scans), self.log(), batch_size)
+        return Streamer(self.connect(**INDEX_SCANS), self.log(), batch_size)
 
     def consumer(self, name: str = "consumer0", batch_size: int = 1000) -> Consumer:
         return Consumer(self.connect(), self.log(), name, batch_size)
@@ -227,4 +234,6 @@ def transaction(world: World) -> Iterator[psycopg.Connection]:
     try:
         yield connection
     finally:
-        connection.close()  # which rolls back
+        if not connection.closed:
+            connection.rollback()  # and wait for it: after a mere close the server may take a while
+        connection.close()
