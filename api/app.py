@@ -6,12 +6,12 @@ import msgspec
 import psycopg
 from flask import Flask, Response, jsonify
 from flask.json.provider import JSONProvider
-from psycopg_pool import ConnectionPool
 from werkzeug.exceptions import HTTPException
 
 from api import booking, parameters
+from api.pool import open_pool
 from api.views import routes
-from rocket_rides import database, settings
+from rocket_rides import settings
 from rocket_rides.process import end_with_parent, in_one_line, log_to_stdout
 
 RETRY_AFTER = {"Retry-After": "1"}
@@ -52,33 +52,8 @@ def create_app() -> Flask:
     app.register_error_handler(booking.TryLater, _try_later)
     for error in UNAVAILABLE:
         app.register_error_handler(error, _unavailable)
-    app.extensions["pool"] = connect(config)
+    app.extensions["pool"] = open_pool(config)
     return app
-
-
-def connect(config: settings.Settings) -> booking.Pool:
-    """A pool that opens its connections when they are needed, and never waits long for one."""
-
-    def configure(connection: psycopg.Connection) -> None:
-        database.configure(connection, **booking.SESSION)
-
-    return ConnectionPool(
-        config.postgres_url,
-        min_size=1,
-        max_size=config.api_connections,
-        timeout=booking.PATIENCE,
-        reconnect_timeout=booking.PATIENCE,  # then the next request tries again
-        kwargs={
-            "autocommit": True,
-            "application_name": "api",
-            "connect_timeout": 2,
-            "prepare_threshold": 0,
-            **database.KEEPALIVES,
-        },
-        configure=configure,
-        check=database.require_alive,
-        open=True,
-    )
 
 
 def _refused(error: HTTPException) -> Response:

@@ -1,6 +1,6 @@
 """Taking a ride: the ride, its staged record and its idempotency key, in one transaction.
 
-Every transaction here is SERIALIZABLE: SESSION makes it the default of the pool's sessions.
+Every transaction here is SERIALIZABLE: `api.pool` makes it the default of its sessions.
 """
 
 import random
@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import NamedTuple
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import PoolTimeout
 
-Pool = ConnectionPool[psycopg.Connection]
+from api.pool import PATIENCE, Pool, get_connection
 
 # One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
 # on rides: the streamer's barrier rests on that. The staged record takes the number over.
@@ -38,19 +38,6 @@ TAKE_UNDER_KEY = f"""
     WHERE idempotency_keys.ctid = %(claimed)s::tid RETURNING ride.id, ride.distance
 """  # noqa: S608 (no value is put in)
 FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = %s"
-
-# Seconds, one after the other at the worst, and together less than two: a connection is waited
-# for, then a lock, twice.
-PATIENCE = 0.9
-# Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
-SESSION = {
-    "default_transaction_isolation": "serializable",
-    "lock_timeout": "400ms",
-    "statement_timeout": "900ms",
-    "idle_in_transaction_session_timeout": "2s",
-    # Young tables have no statistics, and a sequential scan would predicate-lock all of one.
-    "enable_seqscan": "off",
-}
 
 NOT_TAKEN = "the ride was not taken"
 MAYBE_TAKEN = "the ride may have been taken"  # an Idempotency-Key finds out
@@ -89,7 +76,7 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     problem, outcome = "too many rides at once", NOT_TAKEN
     for _ in range(ATTEMPTS):
         try:
-            connection = pool.getconn(timeout=max(0.01, deadline - time.monotonic()))
+            connection = get_connection(pool, deadline)
         except PoolTimeout:
             raise TryLater(f"the database can't be had; {outcome}") from None
         try:

@@ -7,6 +7,7 @@ from flask import Blueprint, Response, current_app, request
 from werkzeug.exceptions import NotFound, ServiceUnavailable, UnprocessableEntity
 
 from api import booking, parameters
+from api.pool import Pool, borrowed
 from rocket_rides import database
 from rocket_rides.process import Unavailable
 
@@ -25,9 +26,9 @@ CONSUMERS = """
 Answer = dict[str, Any]
 
 
-def pool() -> booking.Pool:
+def pool() -> Pool:
     """This process's connections."""
-    connections: booking.Pool = current_app.extensions["pool"]
+    connections: Pool = current_app.extensions["pool"]
     return connections
 
 
@@ -73,7 +74,7 @@ def healthz() -> Answer:
 @routes.get("/readyz")
 def readyz() -> Answer | Response:
     """The database answers and its schema is current."""
-    with pool().connection() as connection:
+    with borrowed(pool()) as connection:
         try:
             database.require_current_schema(connection)
         except Unavailable as reason:
@@ -82,6 +83,6 @@ def readyz() -> Answer | Response:
 
 
 def _query(statement: str, *values: object) -> list[Answer]:
-    with pool().connection() as connection:
+    with borrowed(pool()) as connection:
         cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
         return cursor.execute(statement, values).fetchall()

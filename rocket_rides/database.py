@@ -70,13 +70,13 @@ def require_current_schema(connection: psycopg.Connection) -> None:
         )
 
 
-def require_alive(connection: psycopg.Connection) -> None:
-    """Raise OperationalError when the server has hung up on an idle connection. Costs no trip.
+def is_alive(connection: psycopg.Connection) -> bool:
+    """Whether the server still holds an idle connection. Costs no trip.
 
     An idle connection has nothing to read; one whose server went away has an end-of-file.
     """
+    if connection.closed:
+        return False
     poll = select.poll()
     poll.register(connection.pgconn.socket, select.POLLIN)
-    if poll.poll(0):
-        connection.close()
-        raise psycopg.OperationalError("the server closed this connection")
+    return not poll.poll(0)

@@ -3,6 +3,7 @@
 import argparse
 import ctypes
 import logging
+import multiprocessing
 import os
 import random
 import select
@@ -120,9 +121,12 @@ def in_one_line(error: BaseException) -> str:
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process when its parent is killed (Linux; elsewhere it stays)."""
+    """Have the kernel end this process of multiprocessing's when its parent is killed (Linux)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        parent = multiprocessing.parent_process()
+        if parent and os.getppid() != parent.pid:  # it died before we asked
+            os._exit(1)
 
 
 class _Output(logging.StreamHandler[TextIO]):

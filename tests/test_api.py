@@ -10,8 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from api.app import connect
-from api.booking import SESSION
+from api.pool import SESSION, open_pool
 from rocket_rides.settings import KEY_LENGTH, load
 from tests.world import Service, World, drain, eventually, free_port, transaction
 
@@ -413,7 +412,7 @@ def test_the_pools_sessions_are_serializable_and_never_hang(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
-    with connect(load()) as pool, pool.connection() as connection:
+    with open_pool(load()) as pool, pool.connection() as connection:
         for name, wanted in SESSION.items():
             assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)
     assert SESSION["idle_in_transaction_session_timeout"] == "2s"

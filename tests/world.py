@@ -98,11 +98,7 @@ class World:
     @property
     def connection(self) -> psycopg.Connection:
         """The test's own connection; a new one when the server has been restarted."""
-        try:
-            if self.own_connection is None:
-                raise psycopg.OperationalError("not connected yet")
-            database.require_alive(self.own_connection)
-        except psycopg.OperationalError:
+        if self.own_connection is None or not database.is_alive(self.own_connection):
             self.own_connection = self.connect()
         return self.own_connection
 
