@@ -1,0 +1,1 @@
+"""Measurements: each figure beside a limit, measured in the same run on the same servers."""

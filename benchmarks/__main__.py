@@ -1,0 +1,49 @@
+"""`python -m benchmarks [NAMES...]`: measure, and print a Markdown table.
+
+Each part runs on a Postgres and a Redis of its own, as durable as the fleet's, that are gone
+afterwards. Figures are medians of several runs, with the least and the most; each run's limit is
+measured right after it. Meant for an otherwise idle machine.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import consume, drain, figures, idle, latency, post
+from benchmarks.stand import stand
+
+PARTS = {
+    "post": post.measure,
+    "drain": drain.measure,
+    "consume": consume.measure,
+    "latency": latency.measure,
+    "idle": idle.measure,
+}
+
+
+def main() -> None:
+    """Run the parts NAMES, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(PARTS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    found: list[figures.Figure] = []
+    for name in arguments.names or PARTS:
+        started = time.monotonic()
+        with stand() as servers:
+            found += PARTS[name](servers)
+        print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+    print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
+    print(figures.table(found))
+    if arguments.json:
+        arguments.json.write_text(json.dumps([f.as_json() for f in found], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Counting a log, beside reading the same log raw, without decoding a single entry."""
+
+import time
+
+from benchmarks import outbox
+from benchmarks.figures import Figure, Goal
+from benchmarks.stand import Stand
+from consumers.consumer import Consumer
+from rocket_rides import database
+from rocket_rides.log import START, Log
+
+ENTRIES = 200_000
+ROUNDS = 5
+GOAL = Goal("value", ">=", 100_000)
+
+
+def measure(stand: Stand) -> list[Figure]:
+    """Each round is a new consumer, which reads the log from its start."""
+    figure = Figure("Consumer over 200,000 entries", "records/s", "raw XREAD COUNT 1000", GOAL)
+    with (
+        database.connect(stand.postgres.url, "benchmark") as connection,
+        Log(stand.redis.url, "rocket-rides-log") as log,
+    ):
+        outbox.stage(connection, ENTRIES)
+        outbox.append_staged(connection, log)
+        for round_ in range(ROUNDS):
+            consumer = Consumer(connection, log, f"consumer{round_}")
+            figure.runs.append(_consume(consumer))
+            figure.limits.append(_read(log))
+    return [figure]
+
+
+def _consume(consumer: Consumer) -> float:
+    started = time.perf_counter()
+    counted = 0
+    while counted < ENTRIES:
+        counted += len(consumer.run_once().found)
+    return ENTRIES / (time.perf_counter() - started)
+
+
+def _read(log: Log) -> float:
+    started = time.perf_counter()
+    read, after = 0, START.encode()
+    while read < ENTRIES:
+        words = ("XREAD", "COUNT", 1000, "STREAMS", log.name, after)
+        reply = log.redis.execute_command(*words)  # type: ignore[no-untyped-call]
+        entries = reply[0][1]
+        read += len(entries)
+        after = entries[-1][0]
+    return ENTRIES / (time.perf_counter() - started)

@@ -1,0 +1,100 @@
+"""Draining a backlog, beside redis-cli --pipe putting the same entries into the same Redis.
+
+And once more after a million records have gone through the table: dead rows must not slow it.
+"""
+
+import subprocess
+import time
+from pathlib import Path
+
+import psycopg
+
+from benchmarks import outbox
+from benchmarks.figures import Figure, Goal
+from benchmarks.stand import Stand
+from rocket_rides import database
+from rocket_rides.log import Log
+from streamer.drain import Streamer
+
+RECORDS = 200_000
+ROUNDS = 3
+MILLION = 1_000_000
+GOAL = Goal("value", ">=", 80_000)
+STILL = Goal("ratio", ">=", 0.8)  # the same, within noise
+# As the streamer's own connection has it.
+SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+STREAM = "rocket-rides-log"
+
+
+def measure(stand: Stand) -> list[Figure]:
+    """On a young table, and on one that a million records have passed through."""
+    with (
+        database.connect(stand.postgres.url, "benchmark") as connection,
+        database.connect(stand.postgres.url, "streamer", **SESSION) as streaming,
+        Log(stand.redis.url, STREAM) as log,
+    ):
+        streamer = Streamer(streaming, log)
+        young = Figure("Drain of 200,000 records", "records/s", "redis-cli --pipe", GOAL)
+        for _ in range(ROUNDS):
+            young.runs.append(_drain(connection, log, streamer, RECORDS))
+            young.limits.append(_pipe(stand, connection, log, streamer))
+        while streamer.last_sent < MILLION + 2 * ROUNDS * RECORDS:
+            _drain(connection, log, streamer, RECORDS)
+        old = Figure("Drain after a million more", "records/s", young.limit_name, GOAL)
+        for _ in range(ROUNDS):
+            old.runs.append(_drain(connection, log, streamer, RECORDS))
+            old.limits.append(_pipe(stand, connection, log, streamer))
+    aged = Figure(
+        "Drain, an old table beside a young one",
+        "records/s",
+        "the young one",
+        STILL,
+        old.runs,
+        young.runs,
+    )
+    return [young, old, aged]
+
+
+def _drain(connection: psycopg.Connection, log: Log, streamer: Streamer, records: int) -> float:
+    """Stage, then time the drain alone."""
+    log.redis.delete(log.name)
+    outbox.stage(connection, records)
+    return _drain_staged(streamer, records)
+
+
+def _drain_staged(streamer: Streamer, records: int) -> float:
+    started = time.perf_counter()
+    sent = 0
+    while sent < records:
+        sent += streamer.run_once()
+    return records / (time.perf_counter() - started)
+
+
+def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Streamer) -> float:
+    """The limit: as many XADDs of the same records, through redis-cli."""
+    log.redis.delete(log.name)
+    outbox.stage(connection, RECORDS)
+    file = stand.folder / "commands"
+    file.write_bytes(outbox.as_commands(connection, log.name))
+    seconds = _run_redis_cli(stand, file)
+    log.redis.delete(log.name)
+    _drain_staged(streamer, RECORDS)
+    return RECORDS / seconds
+
+
+def _run_redis_cli(stand: Stand, commands: Path) -> float:
+    program = stand.redis.programs / "redis-cli"
+    with commands.open("rb") as file:
+        started = time.perf_counter()
+        run = subprocess.run(
+            [program, "-s", stand.redis.sockets / "redis.sock", "--pipe"],
+            stdin=file,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        seconds = time.perf_counter() - started
+    if f"errors: 0, replies: {RECORDS}" not in run.stdout:
+        raise RuntimeError(f"redis-cli failed: {run.stdout} {run.stderr}")
+    return seconds

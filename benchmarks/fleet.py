@@ -1,0 +1,52 @@
+"""A whole fleet: API, streamer and two consumers, with default settings."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import psutil
+import psycopg
+
+from benchmarks import load
+from benchmarks.stand import Stand, wait_until
+from rocket_rides import database
+
+CONSUMERS = ("consumer0", "consumer1")
+# The ride up to which every total is exact; no row while a consumer has yet to show up.
+COUNTED = f"SELECT min(last_ride_id) FROM checkpoints HAVING count(*) = {len(CONSUMERS)}"
+
+
+class Fleet(NamedTuple):
+    """The running services, by name, and the API's port."""
+
+    port: int
+    services: dict[str, psutil.Process]
+
+
+@contextlib.contextmanager
+def fleet(stand: Stand) -> Iterator[Fleet]:
+    """Run a fleet; it is ready once a ride has gone all the way."""
+    with contextlib.ExitStack() as exits:
+        port, api = exits.enter_context(stand.api())
+        services = {"api": api, "streamer": exits.enter_context(stand.service("streamer"))}
+        for name in CONSUMERS:
+            services[name] = exits.enter_context(stand.service("consumers", name))
+        with (
+            database.connect(stand.postgres.url, "benchmark") as connection,
+            contextlib.closing(load.Client(port)) as client,
+        ):
+            ride = ride_id(client.ask(next(load.RIDES)))
+            wait_until(lambda: counted(connection) >= ride, "a ride is in every total")
+        yield Fleet(port, services)
+
+
+def counted(connection: psycopg.Connection) -> int:
+    """The ride up to which every consumer has counted."""
+    row = connection.execute(COUNTED).fetchone()
+    return row[0] if row else 0
+
+
+def ride_id(answer: bytes) -> int:
+    """The id of the ride that the API answered with."""
+    _, _, rest = answer.partition(b"/rides/")
+    return int(rest.partition(b"\r")[0])

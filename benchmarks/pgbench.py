@@ -1,0 +1,46 @@
+"""pgbench, from the same wheel as the server: what Postgres does without an API before it."""
+
+import os
+import re
+import subprocess
+
+from api.booking import TAKE
+from benchmarks.stand import Stand
+
+_RATE = re.compile(r"^tps = ([\d.]+)", re.MULTILINE)
+_FAILED = re.compile(r"number of failed transactions: (\d+)")
+
+DISTANCE = r"\set distance random(1, 99999999) / 1000.0"
+
+# The very statement that the API runs for a ride without a key.
+ONE_STATEMENT = f"{DISTANCE}\n{TAKE % {'distance': ':distance'}};\n"
+
+# The same two rows in the textbook's form: four round trips where the API has one.
+FOUR_STATEMENTS = rf"""{DISTANCE}
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+INSERT INTO rides (distance) VALUES (:distance) RETURNING id \gset
+INSERT INTO staged_log_records (id, action, object, data)
+    VALUES (:id, 'create', 'ride',
+            jsonb_build_object('id', :id::bigint, 'distance', :distance::numeric(12,3)));
+COMMIT;
+"""
+
+
+def rate(stand: Stand, script: str, clients: int, seconds: int) -> float:
+    """Transactions per second of `script` at `clients` connections."""
+    file = stand.folder / "pgbench.sql"
+    file.write_text(script)
+    options = ["--no-vacuum", "--protocol=prepared", f"--file={file}", f"--time={seconds}"]
+    size = [f"--client={clients}", f"--jobs={min(clients, 2)}"]
+    run = subprocess.run(
+        [stand.postgres.programs / "pgbench", *options, *size, stand.postgres.url],
+        env=os.environ | {"PGOPTIONS": "-c default_transaction_isolation=serializable"},
+        capture_output=True,
+        text=True,
+        timeout=seconds + 30,
+        check=False,
+    )
+    found, failed = _RATE.search(run.stdout), _FAILED.search(run.stdout)
+    if run.returncode or not found or not failed or failed[1] != "0":
+        raise RuntimeError(f"pgbench failed: {run.stdout} {run.stderr}")
+    return float(found[1])

@@ -1,0 +1,118 @@
+"""The stand that a measurement is mounted on: servers and services of its own, in a folder.
+
+Postgres and Redis are as durable as the fleet's: what is answered is on disk. The services run as
+they do in the fleet, with default settings: what the environment sets for a fleet is left out.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+import migrations
+from benchmarks import load
+from embedded.servers import Postgres, Redis
+from rocket_rides.settings import PROJECT, Settings
+
+PATIENCE = 30.0  # seconds
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Running servers, and how to run services on them."""
+
+    folder: Path
+    postgres: Postgres
+    redis: Redis
+
+    @contextlib.contextmanager
+    def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
+        """Run `python -m ARGUMENTS` while the block lasts."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name.lower() not in Settings.model_fields
+        }
+        log = self.folder / f"{'-'.join(arguments)}.log"
+        with log.open("ab") as output:
+            service = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                cwd=PROJECT,
+                env=environment
+                | {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
+                | settings,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield psutil.Process(service.pid)
+        except BaseException:
+            print(log.read_text(), file=sys.stderr)
+            raise
+        finally:
+            _end(service)
+
+    @contextlib.contextmanager
+    def api(self) -> Iterator[tuple[int, psutil.Process]]:
+        """Run the API and wait until it is ready; gives its port and its process."""
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port: int = probe.getsockname()[1]
+        with self.service("api", API_PORT=str(port)) as process:
+            wait_until(lambda: _is_ready(port), "the API is ready")
+            yield port, process
+
+
+@contextlib.contextmanager
+def stand() -> Iterator[Stand]:
+    """Start servers with an empty, migrated database; stop them and remove their files."""
+    with contextlib.ExitStack() as exits:
+        folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
+        folder.chmod(0o755)  # the servers' user, who is not root, gets to its own folder in it
+        postgres = Postgres(data=folder / "data", sockets=folder / "sockets")
+        redis = Redis(data=folder / "data", sockets=folder / "sockets")
+        for server in (postgres, redis):
+            exits.callback(server.stop)
+            server.start()
+        migrations.upgrade(postgres.url)
+        yield Stand(folder, postgres, redis)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Poll until `condition` holds. Raises TimeoutError."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {PATIENCE:.0f} s in vain until {what}")
+        time.sleep(0.02)
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with contextlib.closing(load.Client(port)) as client:
+            client.ask(load.READY)
+    except (OSError, load.Refused):
+        return False
+    return True
+
+
+def _end(service: subprocess.Popen[bytes]) -> None:
+    """End the service, and whatever it leaves behind in its session."""
+    service.terminate()
+    try:
+        service.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        service.kill()
+        service.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(service.pid, signal.SIGKILL)
