@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from pathlib import Path
@@ -33,6 +34,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(PARTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    # As Ctrl-C does: the servers and services end first.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     found: list[figures.Figure] = []
     for name in arguments.names or PARTS:
         started = time.monotonic()

@@ -8,6 +8,7 @@ from benchmarks.stand import Stand
 from consumers.consumer import Consumer
 from rocket_rides import database
 from rocket_rides.log import START, Log
+from streamer.drain import Streamer
 
 ENTRIES = 200_000
 ROUNDS = 5
@@ -22,7 +23,7 @@ def measure(stand: Stand) -> list[Figure]:
         Log(stand.redis.url, "rocket-rides-log") as log,
     ):
         outbox.stage(connection, ENTRIES)
-        outbox.append_staged(connection, log)
+        outbox.drain(Streamer(connection, log), ENTRIES)
         for round_ in range(ROUNDS):
             consumer = Consumer(connection, log, f"consumer{round_}")
             figure.runs.append(_consume(consumer))
@@ -34,7 +35,10 @@ def _consume(consumer: Consumer) -> float:
     started = time.perf_counter()
     counted = 0
     while counted < ENTRIES:
-        counted += len(consumer.run_once().found)
+        found = consumer.run_once().found
+        if not found:
+            raise RuntimeError(f"the consumer stands still after {counted} entries")
+        counted += len(found)
     return ENTRIES / (time.perf_counter() - started)
 
 

@@ -59,15 +59,7 @@ def _drain(connection: psycopg.Connection, log: Log, streamer: Streamer, records
     """Stage, then time the drain alone."""
     log.redis.delete(log.name)
     outbox.stage(connection, records)
-    return _drain_staged(streamer, records)
-
-
-def _drain_staged(streamer: Streamer, records: int) -> float:
-    started = time.perf_counter()
-    sent = 0
-    while sent < records:
-        sent += streamer.run_once()
-    return records / (time.perf_counter() - started)
+    return records / outbox.drain(streamer, records)
 
 
 def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Streamer) -> float:
@@ -78,7 +70,7 @@ def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Stre
     file.write_bytes(outbox.as_commands(connection, log.name))
     seconds = _run_redis_cli(stand, file)
     log.redis.delete(log.name)
-    _drain_staged(streamer, RECORDS)
+    outbox.drain(streamer, RECORDS)
     return RECORDS / seconds
 
 

@@ -1,8 +1,11 @@
 """Rides by the hundred thousand, straight into the tables and into the log."""
 
+import time
+
 import psycopg
 
-from rocket_rides.log import Log
+from benchmarks.stand import PATIENCE
+from streamer.drain import Streamer
 
 STAGE = """
     WITH ride AS (
@@ -15,23 +18,21 @@ STAGE = """
 """
 STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
 
-BATCH = 1000
-
 
 def stage(database: psycopg.Connection, records: int) -> None:
     """Take `records` rides and stage them, in one transaction."""
     database.execute(STAGE, [records])
 
 
-def append_staged(database: psycopg.Connection, log: Log) -> int:
-    """Put what is staged into the log, without the streamer; how many entries that made."""
-    staged = database.execute(STAGED).fetchall()
-    prev = 0
-    for start in range(0, len(staged), BATCH):
-        batch = staged[start : start + BATCH]
-        log.append(batch, prev)
-        prev = batch[-1][0]
-    return len(staged)
+def drain(streamer: Streamer, records: int) -> float:
+    """Let the streamer send `records` that are staged; how many seconds it took."""
+    started = time.perf_counter()
+    sent = 0
+    while sent < records:
+        sent += streamer.run_once()
+        if time.perf_counter() - started > PATIENCE:
+            raise TimeoutError(f"{sent} of {records} records were sent in {PATIENCE:.0f} s")
+    return time.perf_counter() - started
 
 
 def as_commands(database: psycopg.Connection, stream: str) -> bytes:
