@@ -83,7 +83,7 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
             return _take_once(connection, distance, key)
         except CONFLICTS:
             pass
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             if not connection.closed:  # the server refused, and rolled back
                 refusal = error.diag.message_primary or "the database refused"
                 raise TryLater(f"{refusal}; {outcome}") from None

@@ -15,14 +15,15 @@ from pathlib import Path
 
 import httpx
 import psutil
+import psycopg
 import pytest
 
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
 from tests.world import PATIENCE, eventually, free_port
 
 RIDES = 200
-# All of the Procfile but the simulator, which would post rides of its own.
-PROCESSES = ("servers", "api", "streamer", "consumer0", "consumer1")
+# All of the Procfile but the simulator, whose rides nobody has added up.
+WITHOUT_SIMULATOR = ("servers", "api", "streamer", "consumer0", "consumer1")
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 STOP_TIMEOUT = 10
 
@@ -38,7 +39,8 @@ class Fleet:
         self.output = place / "output.log"
         self.url = f"http://127.0.0.1:{free_port()}"
 
-    def start(self) -> None:
+    def start(self, *processes: str) -> None:
+        """Start the named processes, or all of the Procfile's."""
         given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
         given |= {
             "DATA_DIR": str(self.data),
@@ -47,7 +49,7 @@ class Fleet:
         }
         with self.output.open("wb") as output:
             self.honcho = subprocess.Popen(
-                [sys.executable, "-m", "honcho", "--env", os.devnull, "start", *PROCESSES],
+                [sys.executable, "-m", "honcho", "--env", os.devnull, "start", *processes],
                 cwd=PROJECT,
                 env=given,
                 stdout=output,
@@ -100,6 +102,10 @@ class Fleet:
                 process.kill()
         return len(living)
 
+    @property
+    def database(self) -> str:
+        return embedded_postgres_url(Settings.model_construct(data_dir=self.data).socket_dir)
+
 
 @pytest.fixture
 def fleet() -> Iterator[Fleet]:
@@ -129,7 +135,7 @@ def post_rides(fleet: Fleet, count: int) -> tuple[int, Decimal]:
 
 
 def test_the_fleet_counts_every_ride_through_a_clean_stop_and_a_crash(fleet: Fleet) -> None:
-    fleet.start()
+    fleet.start(*WITHOUT_SIMULATOR)
     last, total = post_rides(fleet, RIDES)
     fleet.agrees(last, total)
 
@@ -138,10 +144,31 @@ def test_the_fleet_counts_every_ride_through_a_clean_stop_and_a_crash(fleet: Fle
     assert fleet.processes() == []
     assert "SIGKILL" not in fleet.output.read_text()
 
-    fleet.start()
+    fleet.start(*WITHOUT_SIMULATOR)
     fleet.agrees(last, total)
     last, more = post_rides(fleet, RIDES)
     fleet.kill()
 
-    fleet.start()
+    fleet.start(*WITHOUT_SIMULATOR)
     fleet.agrees(last, total + more)
+
+
+# At whatever rides they stand: while the simulator posts, no two looks see the same.
+EXACT_PAST = """
+    SELECT count(*) FROM checkpoints JOIN consumer_states USING (name)
+    WHERE last_ride_id >= %s
+      AND total_distance = (SELECT sum(distance) FROM rides WHERE id <= last_ride_id)
+"""
+
+
+def test_the_whole_procfile_counts_every_ride_beside_the_simulators(fleet: Fleet) -> None:
+    fleet.start()
+    eventually(lambda: fleet.standings().get("consumer0", (0,))[0] > 0, "a ride of the simulator")
+    last, _ = post_rides(fleet, RIDES)
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
+        eventually(lambda: connection.execute(EXACT_PAST, [last]).fetchone() == (2,))
+        row = connection.execute("SELECT count(*) > %s FROM rides", [RIDES]).fetchone()
+    assert row == (True,)
+    fleet.honcho.send_signal(signal.SIGINT)
+    assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
+    assert fleet.processes() == []
