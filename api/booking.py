@@ -3,15 +3,16 @@
 Every transaction here is SERIALIZABLE: `api.pool` makes it the default of its sessions.
 """
 
-import random
 import time
 from decimal import Decimal
+from itertools import islice
 from typing import NamedTuple
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
 from api.pool import PATIENCE, Pool, get_connection
+from rocket_rides.process import delays
 
 # One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
 # on rides: the streamer's barrier rests on that. The staged record takes the number over.
@@ -72,9 +73,8 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     Raises KeyReused or TryLater, within two seconds.
     """
     deadline = time.monotonic() + PATIENCE
-    pause = FIRST_PAUSE
     problem, outcome = "too many rides at once", NOT_TAKEN
-    for _ in range(ATTEMPTS):
+    for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
         try:
             connection = get_connection(pool, deadline)
         except PoolTimeout:
@@ -94,8 +94,7 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
             pool.putconn(connection)
         if time.monotonic() > deadline:
             break
-        time.sleep(pause * random.uniform(0.5, 1))
-        pause = min(pause * 2, LONGEST_PAUSE)
+        time.sleep(pause)
     raise TryLater(f"{problem}; {outcome}")
 
 

@@ -2,7 +2,8 @@
 
 It guarantees that every ride counts once. The log may tell of a ride again (it is skipped), lose
 it (the chain shows the gap, and the gap is summed from the rides), or carry nonsense (it is set
-aside); the total and the checkpoint move in one transaction.
+aside); the total and the checkpoint move in one transaction. Nothing counts before the streamer has
+committed it, so that all that is counted or healed is settled.
 
 A crash leaves behind, by the step at which it comes:
 

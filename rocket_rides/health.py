@@ -4,7 +4,7 @@ A streamer or a consumer is at work while it has a session with Postgres, which 
 itself; it gives the session up whenever one of its servers is away. Status 0 when there is one.
 """
 
-import sys
+import argparse
 
 from rocket_rides import database, settings
 from rocket_rides.process import Unavailable
@@ -14,10 +14,12 @@ SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
 
 def main() -> int:
     """Return 0 when a process of that name has a session, else 1."""
-    [name] = sys.argv[1:]
+    parser = argparse.ArgumentParser(prog="python -m rocket_rides.health", description=__doc__)
+    parser.add_argument("name", help="streamer, or a consumer's name")
+    name = parser.parse_args().name
     try:
         with database.connect(settings.load().postgres_url, "health") as connection:
-            return 0 if connection.execute(SESSIONS, [name]).fetchone() != (0,) else 1
+            return int(connection.execute(SESSIONS, [name]).fetchone() == (0,))
     except Unavailable as reason:
         raise SystemExit(str(reason)) from None
 

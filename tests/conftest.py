@@ -12,6 +12,7 @@ import pytest
 
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
+from tests.api import Api
 from tests.world import World
 
 _numbers = itertools.count()
@@ -77,3 +78,10 @@ def module_world(
     """One world for a module whose tests leave no trace in it."""
     with fresh_world(postgres, redis, tmp_path_factory.mktemp("module")) as world:
         yield world
+
+
+@pytest.fixture
+def api(world: World) -> Iterator[Api]:
+    api = Api(world)
+    yield api
+    api.client.close()

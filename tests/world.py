@@ -233,3 +233,10 @@ def transaction(world: World) -> Iterator[psycopg.Connection]:
         if not connection.closed:
             connection.rollback()  # and wait for it: after a mere close the server may take a while
         connection.close()
+
+
+def chained(world: World) -> bool:
+    """Whether each record's prev is the greatest id below its own."""
+    ids = sorted({record.id for record in world.records()})
+    before = dict(zip(ids, [0, *ids], strict=False))
+    return all(record.prev == before[record.id] for record in world.records())

@@ -1,0 +1,148 @@
+"""The streamer as a process: leading, standing by, stopping, and what a leader looks at."""
+
+import logging
+
+import pytest
+
+from rocket_rides.faults import InjectedCrash
+from rocket_rides.process import Unavailable
+from streamer import checks
+from streamer.drain import Step
+from tests.world import World, catch_up, chained, drain, eventually
+
+
+def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
+    leader = world.service("streamer").says("leading")
+    standby = world.service("streamer").says("standing by")
+    leader.kill()
+    standby.says("leading")
+    world.take(1)
+    eventually(lambda: world.staged() == 0)
+
+
+def test_a_stopped_leader_is_replaced_and_can_do_no_harm_when_it_wakes(world: World) -> None:
+    leader = world.service("streamer", LEADER_TIMEOUT="1").says("leading")
+    standby = world.service("streamer", LEADER_TIMEOUT="1").says("standing by")
+    leader.pause()
+    world.take(1, 2)
+    standby.says("leading")
+    eventually(lambda: world.staged() == 0)
+    leader.resume()
+    leader.says("trying again")
+    leader.says("standing by")
+    world.take(3)
+    eventually(lambda: world.staged() == 0)
+    assert chained(world)
+    assert catch_up(world.consumer()).total == 6
+
+
+def test_a_leader_stopped_inside_a_batch_is_replaced(world: World) -> None:
+    leader = world.service("streamer", LEADER_TIMEOUT="1").says("leading")
+    standby = world.service("streamer", LEADER_TIMEOUT="1").says("standing by")
+    world.log().redis.client_pause(60_000, all=False)  # writes alone
+    try:
+        world.take(1, 2)
+        in_a_batch = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        eventually(lambda: world.value(in_a_batch) == 1, "a batch in hand")
+        leader.pause()
+    finally:
+        world.log().redis.client_unpause()
+    standby.says("leading")
+    eventually(lambda: world.staged() == 0)
+    leader.resume()
+    leader.says("standing by")
+    assert chained(world)
+    assert catch_up(world.consumer()).total == 3
+
+
+def test_sigterm_finishes_the_batch_in_hand(world: World) -> None:
+    streamer = world.service("streamer").says("leading")
+    world.log().redis.client_pause(60_000, all=False)
+    try:
+        world.take(1, 2)
+        in_a_batch = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        eventually(lambda: world.value(in_a_batch) == 1, "a batch in hand")
+        streamer.process.terminate()
+    finally:
+        world.log().redis.client_unpause()
+    assert streamer.process.wait(30) == 0
+    assert world.staged() == 0
+    assert len(world.records()) == 2
+
+
+def test_sigterm_ends_a_streamer_with_status_zero(world: World) -> None:
+    streamer = world.service("streamer").says("leading")
+    world.take(1)
+    assert streamer.stop() == 0
+    drain(world.streamer())
+    assert len({record.id for record in world.records()}) == 1
+
+
+def test_records_overtaken_by_the_log_are_reported(world: World) -> None:
+    world.take(1, 2)
+    drain(world.streamer())
+    world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
+    assert checks.overtaken_records(world.connection, 2) == [1]
+    world.service("streamer").says("never sent: records [1]")
+
+
+def test_a_database_restored_to_an_earlier_time_holds_the_log(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("DELETE FROM rides WHERE id > 1")
+    world.connection.execute("UPDATE streamer_state SET last_sent = 1")
+    with pytest.raises(Unavailable, match=f"redis-cli DEL {world.stream}"):
+        checks.require_same_history(world.connection, world.log(), 1)
+
+    streamer = world.service("streamer").says("redis-cli DEL")
+    world.log().redis.delete(world.stream)
+    streamer.says("leading")
+
+
+def test_a_crash_between_sending_and_committing_is_no_change_of_history(world: World) -> None:
+    world.take(1, 2)
+    with pytest.raises(InjectedCrash):
+        world.streamer().run_once(crash_at=Step.AFTER_SEND)
+    checks.require_same_history(world.connection, world.log(), 0)
+
+
+def test_a_forged_last_entry_does_not_hold_the_log(world: World) -> None:
+    world.take(1, 2)
+    drain(world.streamer())
+    world.log().redis.xadd(
+        world.stream, {"data": '{"id": 999999, "distance": 5}', "prev": "999998"}
+    )
+    checks.require_same_history(world.connection, world.log(), 2)
+
+
+def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
+    log = world.log()
+    assert checks.durability_warnings(world.connection, log) == []
+    log.redis.config_set("appendfsync", "everysec")
+    try:
+        unsafe = world.connect(synchronous_commit="off")
+        warnings = checks.durability_warnings(unsafe, log)
+        world.service("streamer").says("Redis has appendfsync everysec")
+    finally:
+        log.redis.config_set("appendfsync", "always")
+    assert [w.split(",")[0].split(":")[0] for w in warnings] == [
+        "Redis has appendfsync everysec",
+        "Postgres has synchronous_commit off",
+    ]
+
+
+def test_a_streamer_without_its_servers_waits_for_them(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    streamer = world.service("streamer").says("leading")
+    world.postgres.stop()
+    streamer.says("trying again")
+    world.postgres.start()
+    world.take(1)
+    eventually(lambda: world.staged() == 0)
+    world.redis.stop()
+    world.take(2)
+    world.redis.start()
+    eventually(lambda: world.staged() == 0)
+    assert catch_up(world.consumer()).total == 3
