@@ -54,8 +54,9 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 
 lock:
 	$(COMPILE) -o requirements/services.txt
-	$(COMPILE) --group fleet -o requirements/fleet.txt
-	$(COMPILE) --group fleet --group dev -o requirements/dev.txt
+	$(COMPILE) --group analytics -o requirements/analytics.txt
+	$(COMPILE) --group analytics --group fleet -o requirements/fleet.txt
+	$(COMPILE) --group analytics --group fleet --group dev -o requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) .data .pytest_cache .mypy_cache .ruff_cache
