@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from datetime import time
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
@@ -49,6 +50,10 @@ class Settings(BaseSettings):
     api_threads: int = Field(default=64, ge=1, le=1024)
     api_connections: int = Field(default=8, ge=1, le=100)
     api_url: str = ""
+    warehouse_dir: Path | None = None
+    spark_master: str = ""
+    reconcile_at: str = "03:00"
+    idempotency_days: int = Field(default=30, ge=1, le=36500)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     # The parsers that will read the URLs also check them. Imported here: not every process has
@@ -94,10 +99,26 @@ class Settings(BaseSettings):
             TypeAdapter(HttpUrl).validate_python(url)
         return url
 
+    @field_validator("reconcile_at")
+    @classmethod
+    def _is_time_of_day(cls, text: str) -> str:
+        try:
+            at = time.fromisoformat(text)
+        except ValueError:
+            at = None
+        if at is None or f"{at:%H:%M}" != text:
+            raise ValueError("a time of day is expected, such as 03:00")
+        return text
+
     @field_validator("log_level", mode="before")
     @classmethod
     def _upper(cls, level: object) -> object:
         return level.upper() if isinstance(level, str) else level
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the rides that Spark has already read."""
+        return (self.warehouse_dir or self.data_dir / "warehouse").absolute()
 
     @property
     def embedded_postgres(self) -> bool:

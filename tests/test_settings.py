@@ -22,6 +22,8 @@ BAD = {
     "LOG_LEVEL": "LOUD",
     "PRINT_RIDES": "maybe",
     "BATCH_SIZE": "1001",
+    "RECONCILE_AT": "3 o'clock",
+    "IDEMPOTENCY_DAYS": "0",
 }
 
 
@@ -108,6 +110,6 @@ def test_every_setting_is_documented_with_its_default() -> None:
     documented = dict(rows)
     for name, field in Settings.model_fields.items():
         default = documented.pop(name.upper())
-        if name != "data_dir" and field.default != "":
+        if name not in {"data_dir", "warehouse_dir"} and field.default != "":
             assert default == str(field.default), name
     assert documented == {}

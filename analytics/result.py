@@ -1,0 +1,79 @@
+"""What a run found: the numbers that it prints, writes and acts upon. Distances are in metres."""
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from rocket_rides.distance import EXACT
+
+
+class Tally(NamedTuple):
+    """So many rides, and what they add up to, exactly."""
+
+    rides: int = 0
+    distance: Decimal = Decimal(0)
+
+    def plus(self, other: "Tally") -> "Tally":
+        """Both together. Raises decimal.Inexact where a total would not be exact any more."""
+        return Tally(self.rides + other.rides, EXACT.add(self.distance, other.distance))
+
+
+class Compared(NamedTuple):
+    """A consumer as it was frozen, beside the truth at the same ride."""
+
+    name: str
+    last_ride_id: int
+    total_distance: Decimal
+    exact_distance: Decimal  # of the rides up to its checkpoint
+    stray: bool = False  # its checkpoint lies past every ride that was ever sent
+
+    @property
+    def drift(self) -> Decimal:
+        """How much the consumer has too much; negative when rides are missing."""
+        return EXACT.subtract(self.total_distance, self.exact_distance)
+
+    @property
+    def wrong(self) -> bool:
+        return self.stray or self.drift != 0
+
+
+class Mismatch(NamedTuple):
+    """Rides with `after < id <= upto` of which the warehouse and Postgres say different things."""
+
+    after: int
+    upto: int
+    warehouse: Tally
+    postgres: Tally
+
+
+class PastRun(NamedTuple):
+    """An earlier run, as its row in `reconciliations` tells."""
+
+    id: int
+    created_at: datetime
+    drifts: dict[str, Decimal]  # by consumer
+
+
+@dataclass
+class Result:
+    """One run's findings."""
+
+    started_at: datetime
+    last_ride_id: int = 0  # everything up to here was frozen, and is settled
+    total: Tally = Tally()  # of the rides up to there
+    new: Tally = Tally()  # of those, the ones that the warehouse did not have
+    days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, all of history
+    consumers: list[Compared] = field(default_factory=list)
+    verified: int = 0  # ranges of the warehouse that were held against Postgres
+    mismatches: list[Mismatch] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # sentences for a person
+    repairing: bool = True  # False with --check
+    reconciliation: int | None = None  # the id of this run's row
+    resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
+    seconds: float = 0
+
+    @property
+    def agrees(self) -> bool:
+        """Every total is right, and so is the warehouse."""
+        return not self.mismatches and not any(consumer.wrong for consumer in self.consumers)
