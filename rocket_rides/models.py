@@ -11,6 +11,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Identity,
+    Index,
     LargeBinary,
     Numeric,
     String,
@@ -106,6 +107,69 @@ class ConsumerState(Base):
     total_distance: Mapped[Decimal] = mapped_column(
         TotalDistance, nullable=False, server_default=text("0")
     )
+
+
+class Reconciliation(Base):
+    """What all rides up to `last_ride_id` come to, in metres, added up from the rides themselves.
+
+    `compared` is what the job found the consumers and its warehouse to say at the time.
+    """
+
+    __tablename__ = "reconciliations"
+    __table_args__ = (
+        CheckConstraint("last_ride_id >= 0", name="reconciliations_last_ride_id"),
+        CheckConstraint(
+            "total_distance >= 0 AND total_distance <> 'NaN'", name="reconciliations_total_distance"
+        ),
+        CheckConstraint("rides >= 0", name="reconciliations_rides"),
+        CheckConstraint(
+            "duration_seconds >= 0 AND duration_seconds <> 'NaN'",
+            name="reconciliations_duration_seconds",
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    last_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    total_distance: Mapped[Decimal] = mapped_column(TotalDistance, nullable=False)
+    rides: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    duration_seconds: Mapped[Decimal] = mapped_column(Numeric(12, 3), nullable=False)
+    compared: Mapped[Any] = mapped_column(JSONB, nullable=False)
+    created_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )
+
+
+class Reset(Base):
+    """A reconciliation's request to a consumer, which alone acts on it: `consumers/reset.py`."""
+
+    __tablename__ = "resets"
+    __table_args__ = (
+        UniqueConstraint("reconciliation_id", "consumer_name"),
+        CheckConstraint("status IN ('pending', 'applied', 'superseded')", name="resets_status"),
+        CheckConstraint("(status = 'pending') = (changed_at IS NULL)", name="resets_changed_at"),
+        CheckConstraint(
+            "num_nonnulls(from_ride_id, from_total, to_ride_id, to_total)"
+            " = CASE status WHEN 'applied' THEN 4 ELSE 0 END",
+            name="resets_from_and_to",
+        ),
+        Index("resets_newest", "consumer_name", "id"),
+        Index("resets_pending", "consumer_name", postgresql_where=text("status = 'pending'")),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    reconciliation_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("reconciliations.id"), nullable=False
+    )
+    consumer_name: Mapped[str] = mapped_column(
+        Text, ForeignKey("checkpoints.name", ondelete="CASCADE"), nullable=False
+    )
+    status: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'pending'"))
+    changed_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    # Where the consumer stood before and after: the ride, and the total in metres.
+    from_ride_id: Mapped[int | None] = mapped_column(BigInteger)
+    from_total: Mapped[Decimal | None] = mapped_column(TotalDistance)
+    to_ride_id: Mapped[int | None] = mapped_column(BigInteger)
+    to_total: Mapped[Decimal | None] = mapped_column(TotalDistance)
 
 
 class DeadLetter(Base):

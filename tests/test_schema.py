@@ -56,6 +56,15 @@ def test_down_to_base_leaves_nothing_and_up_again_works(world: World) -> None:
     database.require_current_schema(world.connection)
 
 
+RECONCILE = """
+    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    VALUES (%s)
+"""
+RESET = """
+    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at,
+                        from_ride_id, from_total, to_ride_id, to_total)
+    SELECT max(id), %s FROM reconciliations
+"""
 REFUSED = {
     "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
@@ -73,14 +82,34 @@ REFUSED = {
     "a state without a checkpoint": "INSERT INTO consumer_states (name) VALUES ('a')",
     "a negative total": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', -1)",
     "a total of NaN": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', 'NaN')",
+    "a reconciliation before all rides": RECONCILE % "-1, 0, 0, 0, '{}'",
+    "a reconciliation below nothing": RECONCILE % "0, -0.001, 0, 0, '{}'",
+    "a reconciliation of NaN": RECONCILE % "0, 'NaN', 0, 0, '{}'",
+    "a negative number of rides": RECONCILE % "0, 0, -1, 0, '{}'",
+    "a job done before it began": RECONCILE % "0, 0, 0, -0.001, '{}'",
+    "a job that took NaN": RECONCILE % "0, 0, 0, 'NaN', '{}'",
+    "a comparison with nothing": RECONCILE % "0, 0, 0, 0, NULL",
+    "a reset by nobody": "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (0, 'c')",
+    "a reset of nobody": RESET % "'a', 'pending', NULL, NULL, NULL, NULL, NULL",
+    "a second reset by the same": RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL",
+    "a reset of unknown status": RESET % "'c', 'x', now(), NULL, NULL, NULL, NULL",
+    "a pending reset that changed": RESET % "'c', 'pending', now(), NULL, NULL, NULL, NULL",
+    "a reset applied at no time": RESET % "'c', 'applied', NULL, 1, 1, 1, 1",
+    "a reset superseded at no time": RESET % "'c', 'superseded', NULL, NULL, NULL, NULL, NULL",
+    "a reset applied to nothing": RESET % "'c', 'applied', now(), 1, 1, 1, NULL",
+    "a superseded reset with a total": RESET % "'c', 'superseded', now(), NULL, NULL, NULL, 1",
+    "a reconciliation gone from under its resets": "DELETE FROM reconciliations",
 }
 
 
 @pytest.fixture(scope="module")
 def connection(module_world: World) -> Iterator[psycopg.Connection]:
-    module_world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c')")
+    module_world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c'), ('r')")
+    module_world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
+    module_world.connection.execute(RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL")
     yield module_world.connection
     module_world.connection.execute("DELETE FROM checkpoints")
+    module_world.connection.execute("DELETE FROM reconciliations")
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -89,6 +118,25 @@ def test_the_database_refuses(connection: psycopg.Connection, what: str) -> None
         connection.execute(REFUSED[what])
     assert refusal.value.sqlstate is not None
     assert refusal.value.sqlstate[:2] in {"23", "22"} or refusal.value.sqlstate == "428C9"
+
+
+@pytest.mark.parametrize(
+    "reset",
+    [
+        "'c', 'pending', NULL, NULL, NULL, NULL, NULL",
+        "'c', 'superseded', now(), NULL, NULL, NULL, NULL",
+        "'c', 'applied', now(), 0, 0, 1, 0.001",
+    ],
+)
+def test_the_database_takes_a_reset_and_forgets_it_with_its_consumer(
+    world: World, reset: str
+) -> None:
+    """What is refused above is refused for its one fault."""
+    world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c')")
+    world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
+    world.connection.execute(RESET % reset)
+    world.connection.execute("DELETE FROM checkpoints")
+    assert world.value("SELECT count(*) FROM resets") == 0
 
 
 def test_the_position_is_drawn_from_one_uncached_sequence(world: World) -> None:
