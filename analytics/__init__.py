@@ -1,1 +1,1 @@
-"""The nightly job: Spark proves every consumer's total against the rides, and has wrong ones reset."""
+"""The nightly job: Spark proves every consumer's total right, or has it reset."""

@@ -19,6 +19,9 @@ class Tally(NamedTuple):
         return Tally(self.rides + other.rides, EXACT.add(self.distance, other.distance))
 
 
+NOTHING = Tally()
+
+
 class Compared(NamedTuple):
     """A consumer as it was frozen, beside the truth at the same ride."""
 
@@ -46,6 +49,12 @@ class Mismatch(NamedTuple):
     warehouse: Tally
     postgres: Tally
 
+    @property
+    def difference(self) -> Tally:
+        """What the warehouse has too much; negative where it lacks something."""
+        rides = self.warehouse.rides - self.postgres.rides
+        return Tally(rides, EXACT.subtract(self.warehouse.distance, self.postgres.distance))
+
 
 class PastRun(NamedTuple):
     """An earlier run, as its row in `reconciliations` tells."""
@@ -61,8 +70,8 @@ class Result:
 
     started_at: datetime
     last_ride_id: int = 0  # everything up to here was frozen, and is settled
-    total: Tally = Tally()  # of the rides up to there
-    new: Tally = Tally()  # of those, the ones that the warehouse did not have
+    total: Tally = NOTHING  # of the rides up to there
+    new: Tally = NOTHING  # of those, the ones that the warehouse did not have
     days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, all of history
     consumers: list[Compared] = field(default_factory=list)
     verified: int = 0  # ranges of the warehouse that were held against Postgres
@@ -77,3 +86,8 @@ class Result:
     def agrees(self) -> bool:
         """Every total is right, and so is the warehouse."""
         return not self.mismatches and not any(consumer.wrong for consumer in self.consumers)
+
+    @property
+    def newest_day(self) -> date | None:
+        """The last UTC date that has rides."""
+        return max((day for day, tally in self.days.items() if tally.rides), default=None)

@@ -1,0 +1,46 @@
+"""Freeze: how far the rides are settled, and where every consumer stood at that very moment.
+
+Everything up to `last_sent` is settled, and rides never change. So one short snapshot is enough:
+whatever is read later, up to there, is what this snapshot would have shown. A long one would hold
+back vacuum and bloat the outbox.
+
+No consumer counts past `last_sent`. A checkpoint beyond it was not put there by a consumer, and is
+no reason to believe that the rides up to it are settled.
+"""
+
+from decimal import Decimal
+from typing import NamedTuple
+
+import psycopg
+
+ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+LAST_SENT = "SELECT last_sent FROM streamer_state"
+STANDINGS = """
+    SELECT name, last_ride_id, total_distance
+    FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
+"""
+
+
+class Standing(NamedTuple):
+    """A consumer's checkpoint and total, in metres."""
+
+    name: str
+    last_ride_id: int
+    total_distance: Decimal
+
+
+class Frozen(NamedTuple):
+    """Rides up to `last_ride_id` are settled; the consumers as they stood."""
+
+    last_ride_id: int
+    consumers: list[Standing]
+
+
+def freeze(connection: psycopg.Connection) -> Frozen:
+    """Look at everything that moves, once."""
+    with connection.transaction():
+        connection.execute(ONE_SNAPSHOT)
+        row = connection.execute(LAST_SENT).fetchone()
+        standings = connection.execute(STANDINGS).fetchall()
+    assert row is not None  # noqa: S101 (the migration put the row there)
+    return Frozen(row[0], [Standing(*standing) for standing in standings])

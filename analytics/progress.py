@@ -1,0 +1,38 @@
+"""Progress of Spark's tasks, on a terminal, while a stage of the job lasts."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import StatusTracker
+from tqdm import tqdm
+
+POLL = 0.2  # seconds
+
+
+@contextmanager
+def shown(tracker: StatusTracker, stage: str) -> Iterator[None]:
+    """Show a bar of this stage's tasks on a terminal's standard error; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    with tqdm(desc=f"{stage:22}", unit="task", leave=False, delay=POLL) as bar:
+        watcher = threading.Thread(target=_watch, args=(tracker, bar, over), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+
+def _watch(tracker: StatusTracker, bar: "tqdm[None]", over: threading.Event) -> None:
+    while not over.wait(POLL):
+        running = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        stages = [stage for stage in running if stage is not None]
+        if stages:
+            bar.total = sum(stage.numTasks for stage in stages)
+            bar.n = sum(stage.numCompletedTasks for stage in stages)
+            bar.refresh()

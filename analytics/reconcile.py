@@ -1,0 +1,126 @@
+"""`python -m analytics.reconcile`: hold every consumer's total against the rides themselves.
+
+It guarantees that a total that it calls right is the exact sum of the rides up to the consumer's
+checkpoint, and that a total that it finds wrong is reset: by the consumer itself, exactly, wherever
+that stands by then. Rides may come in meanwhile. The exit status is 0 when all agree, 1 when drift
+was found, 2 when the job could not run.
+
+A crash leaves behind, by the step at which it comes:
+
+* before the new rides became visible: a hidden folder, which the next run throws away.
+* after that and before the commit: a warehouse with this run's rides. The next run goes on from
+  there, and finds the same drift.
+* after the commit: nothing.
+
+One run at a time: an advisory lock of the session that also emits the result.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import psycopg
+
+from analytics.java import require_java
+from analytics.warehouse import Warehouse
+from rocket_rides import database, process, settings
+from rocket_rides.process import Unavailable
+
+TRY_TO_START = "SELECT pg_try_advisory_lock(7268002)"
+AGREES, DRIFTED, COULD_NOT_RUN = 0, 1, 2
+
+
+def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
+    """Run the job once, print what it found, and return the exit status. Raises Unavailable."""
+    warehouse = Warehouse(config.warehouse)
+    require_java()
+    with the_only_run(config.postgres_url) as connection:
+        if not arguments.check:
+            warehouse.make_ready()
+        # Imported this late: Spark takes a second, and most of what can be wrong is known by now.
+        from analytics.emit import past_runs
+        from analytics.machine import as_json
+        from analytics.progress import shown
+        from analytics.reconciliation import Job
+        from analytics.report import as_html
+        from analytics.session import session
+        from analytics.text import as_text
+
+        with session(config.spark_master) as spark:
+            tracker = spark.sparkContext.statusTracker()
+            job = Job(
+                connection, spark, config.postgres_url, warehouse, shown=partial(shown, tracker)
+            )
+            result = job.run_once(check=arguments.check, full=arguments.full)
+        sys.stdout.write(as_text(result, datetime.now(UTC).date()))
+        if arguments.json:
+            arguments.json.write_bytes(as_json(result))
+        if arguments.report:
+            arguments.report.write_text(as_html(result, past_runs(connection)), encoding="utf-8")
+    return AGREES if result.agrees else DRIFTED
+
+
+@contextmanager
+def the_only_run(url: str) -> Iterator[psycopg.Connection]:
+    """A connection that holds the lock on being the only run. Raises Unavailable."""
+    with database.connect(url, "reconciler", lock_timeout="1min") as connection:
+        database.require_current_schema(connection)
+        if connection.execute(TRY_TO_START).fetchone() != (True,):
+            raise Unavailable("another run is in progress")
+        yield connection
+
+
+def writable(name: str) -> Path:
+    """A file's name from the command line, refused at once when it could not be written."""
+    path = Path(name)
+    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{name} can't be written")
+    return path
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m analytics.reconcile",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="report only: repair and keep nothing")
+    parser.add_argument("--full", action="store_true", help="start again from the first ride")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="write the result there too")
+    parser.add_argument("--report", type=writable, metavar="FILE", help="write an HTML report")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Run the job and end the process with its status."""
+    arguments = parse()
+    config = settings.load()
+    try:
+        status = run(arguments, config)
+    except (Unavailable, psycopg.Error, OSError) as reason:
+        refuse(reason)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except Exception as error:
+        # Spark's own exceptions: imported by now, if one is on its way here.
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        refuse(error)
+    raise SystemExit(status)
+
+
+def refuse(reason: Exception) -> NoReturn:
+    """Say in one line why the job could not run, and end the process."""
+    sys.stderr.write(f"The reconciliation could not run: {process.in_one_line(reason)[:500]}\n")
+    raise SystemExit(COULD_NOT_RUN)
+
+
+if __name__ == "__main__":
+    main()

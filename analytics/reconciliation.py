@@ -1,0 +1,188 @@
+"""One run: freeze, extract, reduce, verify, publish, emit.
+
+Up to the freeze everything is as it was; nothing later depends on what happens meanwhile, because
+rides up to the frozen id never change and a reset is exact wherever its consumer stands by then.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import psycopg
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from analytics import source, verify
+from analytics.emit import emit
+from analytics.freeze import Standing, freeze
+from analytics.ledger import Broken, Ledger
+from analytics.result import Compared, Result
+from analytics.tally import Cell, by_day, cells, merged, total
+from analytics.warehouse import Warehouse, within
+from rocket_rides.faults import crash
+from rocket_rides.process import in_one_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLE = 8  # blocks of the warehouse that a night holds against Postgres
+HAD_RIDES = "SELECT EXISTS (SELECT FROM reconciliations WHERE rides > 0)"
+SPARK_ERRORS = (PySparkException, Py4JError)
+
+
+class Step(Enum):
+    """Where a run can be made to crash, in order."""
+
+    AFTER_FREEZE = "after the freeze"
+    AFTER_EXTRACT = "after the rides were written and before they were added up"
+    BEFORE_PUBLISH = "before the new rides became visible"
+    AFTER_PUBLISH = "after the new rides became visible"
+    BEFORE_COMMIT = "after the result was emitted and before the commit"
+    AFTER_COMMIT = "after the commit"
+
+
+@dataclass
+class Job:
+    """What a run works with. `shown` goes around each stage of Spark's that can take long."""
+
+    connection: psycopg.Connection  # holds the lock
+    spark: "SparkSession"
+    url: str  # of the same database, for the executors
+    warehouse: Warehouse
+    chance: random.Random = field(default_factory=random.Random)
+    shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
+
+    def run_once(
+        self, *, check: bool = False, full: bool = False, crash_at: Step | None = None
+    ) -> Result:
+        """Hold every consumer against the rides, and the warehouse against Postgres.
+
+        Extends the warehouse and emits, unless `check`, or unless the warehouse is found wrong;
+        `full` reads everything from the first ride and rebuilds it. Raises Unavailable,
+        psycopg.Error, or what Spark raises: then nothing was emitted.
+        """
+        started = time.monotonic()
+        result = Result(datetime.now(UTC), repairing=not check)
+        if not check:
+            self.warehouse.make_ready()
+        known = self._known(result, full)
+        frozen = freeze(self.connection)
+        result.last_ride_id = frozen.last_ride_id
+        crash(Step.AFTER_FREEZE, crash_at)
+
+        base = Ledger() if full else known
+        # Where a total is wanted; and where the warehouse ends, to hold the new against the old.
+        marks = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
+        marks |= {frozen.last_ride_id, known.last_ride_id}
+        new = self._extract(base, frozen.last_ride_id, sorted(marks), check, crash_at)
+        if full:
+            self._verify_all(known, new, result)
+            found = new
+        else:
+            found = new + self._verify(known, sorted(marks), result)
+
+        result.total = base.upto(frozen.last_ride_id, found)
+        result.new = total(cell.tally for cell in new)
+        result.days = merged(base.days, by_day(new))
+        result.consumers = [
+            _compare(standing, frozen.last_ride_id, base, found) for standing in frozen.consumers
+        ]
+        if not check and (full or not result.mismatches):
+            self._publish(base, new, result, full, crash_at)
+            self._emit(result, started, crash_at)
+        result.seconds = time.monotonic() - started
+        return result
+
+    def _known(self, result: Result, full: bool) -> Ledger:
+        """What the warehouse holds. One that is gone or broken is rebuilt, and that is said."""
+        try:
+            ledger = self.warehouse.ledger()
+        except Broken as reason:
+            result.notes.append(f"The warehouse is broken ({reason}): {_rebuilt(result)}.")
+            return Ledger()
+        if not ledger.blocks and not full:
+            row = self.connection.execute(HAD_RIDES).fetchone()
+            if row == (True,):
+                result.notes.append(
+                    f"The warehouse {self.warehouse.folder} is gone: {_rebuilt(result)}."
+                )
+        return ledger
+
+    def _extract(
+        self, base: Ledger, upto: int, marks: Sequence[int], check: bool, crash_at: Step | None
+    ) -> list[Cell]:
+        """Read the rides that the warehouse does not have, write them to it unless `check`."""
+        parallelism = self.spark.sparkContext.defaultParallelism
+        ranges = source.plan(self.connection, base.last_ride_id, upto, parallelism)
+        if not ranges:
+            return []
+        rides = source.read(self.spark, self.url, ranges)
+        if not check:
+            with self.shown("Extracting new rides"):
+                rides = self.warehouse.write(rides)
+        crash(Step.AFTER_EXTRACT, crash_at)
+        with self.shown("Adding up new rides"):
+            return cells(rides, marks)
+
+    def _verify(self, known: Ledger, marks: Sequence[int], result: Result) -> list[Cell]:
+        """Hold a sample of the warehouse against Postgres, and all that this run goes by."""
+        if not known.blocks:
+            return []
+        blocks = known.sample(SAMPLE, self.chance)
+        blocks += [known.block_of(mark) for mark in marks if 0 < mark <= known.last_ride_id]
+        blocks = sorted(set(blocks), key=lambda block: block.upto)
+        with self.shown("Verifying the warehouse"):
+            rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
+            old = cells(rides, [*marks, *(block.upto for block in blocks)])
+            result.mismatches = verify.against_postgres(self.connection, blocks, old)
+        result.verified = len(blocks)
+        return old
+
+    def _verify_all(self, known: Ledger, new: Sequence[Cell], result: Result) -> None:
+        """Hold all of the warehouse against the rides, which have all been read anew."""
+        if not known.blocks:
+            return
+        try:
+            with self.shown("Verifying the warehouse"):
+                old = cells(self.warehouse.read(self.spark, known.blocks))
+        except SPARK_ERRORS as error:
+            reason = in_one_line(error)[:200]
+            result.notes.append(f"The warehouse can't be read ({reason}): {_rebuilt(result)}.")
+            return
+        result.mismatches = verify.against_all(old, new, known.last_ride_id)
+        result.verified = len(known.blocks)
+
+    def _publish(
+        self, base: Ledger, new: list[Cell], result: Result, full: bool, crash_at: Step | None
+    ) -> None:
+        crash(Step.BEFORE_PUBLISH, crash_at)
+        self.connection.execute("SELECT")  # who has lost the connection has lost the lock
+        if new:
+            run = self.warehouse.next_run
+            self.warehouse.publish(base.next_manifest(run, result.last_ride_id, new))
+        elif full:
+            self.warehouse.empty()
+        crash(Step.AFTER_PUBLISH, crash_at)
+
+    def _emit(self, result: Result, started: float, crash_at: Step | None) -> None:
+        result.seconds = time.monotonic() - started
+        with self.connection.transaction():
+            emit(self.connection, result)
+            crash(Step.BEFORE_COMMIT, crash_at)
+        crash(Step.AFTER_COMMIT, crash_at)
+
+
+def _compare(standing: Standing, settled: int, base: Ledger, found: Sequence[Cell]) -> Compared:
+    name, last_ride_id, claimed = standing
+    exact = base.upto(min(last_ride_id, settled), found).distance
+    return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > settled)
+
+
+def _rebuilt(result: Result) -> str:
+    be = "is" if result.repairing else "would be"
+    return f"it {be} rebuilt from the first ride"

@@ -1,0 +1,121 @@
+"""Rides out of Postgres into Spark: a Python Data Source that reads ranges of ids through ADBC.
+
+Each range is one statement in a transaction of its own, a second or so long. ADBC copies in binary
+and hands Arrow batches on; it would hand NUMERIC over as text, so distances travel as whole
+millimetres. The executors need pyarrow and the driver of ADBC, and nothing of this project: what
+runs there travels along.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from rocket_rides.database import KEEPALIVES
+
+if TYPE_CHECKING:
+    import psycopg
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+LEAST_ROWS = 25_000  # of a range, unless there are no more: a task costs some 50 ms by itself
+MOST_ROWS = 1_000_000
+BATCH_BYTES = 4_000_000
+
+# The end of a range of so many rides. Balanced however many ids nobody has; an index-only scan.
+END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
+ANY_RIDE = "SELECT EXISTS (SELECT FROM rides WHERE id > %s AND id <= %s)"
+RIDES_IN_RANGE = """
+    SELECT id, created_at, (distance * 1000)::bigint AS millimetres
+    FROM rides WHERE id > {after} AND id <= {upto}
+"""
+# Not a table scan for each range, whatever the planner knows of a young table.
+PLANNER = "-c enable_seqscan=off -c enable_bitmapscan=off"
+
+
+class Range(NamedTuple):
+    """Rides with `after < id <= upto`."""
+
+    after: int
+    upto: int
+
+
+def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: int) -> list[Range]:
+    """Cut the rides with `after < id <= upto` into ranges of equal numbers of rides."""
+    rows = min(max((upto - after) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
+    ranges = []
+    while row := connection.execute(END_OF_RANGE, [after, upto, rows - 1]).fetchone():
+        ranges.append(Range(after, row[0]))
+        after = row[0]
+    if connection.execute(ANY_RIDE, [after, upto]).fetchone() == (True,):
+        ranges.append(Range(after, upto))
+    return ranges
+
+
+def read(spark: "SparkSession", url: str, ranges: list[Range]) -> "DataFrame":
+    """The rides in `ranges`, with columns id, created_at, distance (metres) and day (UTC)."""
+    given = conninfo_to_dict(url).get("options") or ""
+    session: dict[str, Any] = {
+        "application_name": "reconciler",
+        "options": f"{given} {PLANNER}",
+        **KEEPALIVES,
+    }
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+    spark.dataSource.register(Rides)
+    found = spark.read.format(Rides.name()).options(
+        url=make_conninfo(url, **session), ranges=json.dumps(ranges)
+    )
+    return found.load().selectExpr(
+        "id",
+        "created_at",
+        "CAST(CAST(millimetres AS DECIMAL(12,0)) * 0.001BD AS DECIMAL(12,3)) AS distance",
+        "to_date(created_at) AS day",
+    )
+
+
+class Rides(DataSource):
+    """The table `rides`. Options: `url`, and `ranges` as JSON."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rides"
+
+    def schema(self) -> str:
+        return "id BIGINT, created_at TIMESTAMP, millimetres BIGINT"
+
+    def reader(self, schema: "StructType") -> "RidesReader":
+        ranges = [Range(*ends) for ends in json.loads(self.options["ranges"])]
+        return RidesReader(self.options["url"], ranges)
+
+
+class RangePartition(InputPartition):
+    """One range, for one task."""
+
+    def __init__(self, ends: Range) -> None:
+        super().__init__(ends)
+
+
+class RidesReader(DataSourceReader):
+    """Travels to the executors; reads a range there."""
+
+    def __init__(self, url: str, ranges: list[Range]) -> None:
+        self._url = url
+        self._ranges = ranges
+
+    def partitions(self) -> list[InputPartition]:
+        return [RangePartition(ends) for ends in self._ranges]
+
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        from adbc_driver_postgresql import StatementOptions, dbapi
+
+        after, upto = partition.value
+        batches = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
+        with dbapi.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**batches)
+            cursor.execute(RIDES_IN_RANGE.format(after=int(after), upto=int(upto)))
+            yield from cursor.fetch_record_batch()

@@ -1,0 +1,46 @@
+"""Verify: is the warehouse still what Postgres says? Postgres is the truth.
+
+A ride never changes, so any difference was made behind the application's back.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import psycopg
+
+from analytics.ledger import Block
+from analytics.result import Mismatch, Tally
+from analytics.tally import BLOCK, Cell, between, by_block, total
+
+RIDES_IN_BLOCK = """
+    SELECT count(*), coalesce(sum(distance), 0), min(id), max(id)
+    FROM rides WHERE id > %s AND id <= %s
+"""
+
+
+def against_postgres(
+    connection: psycopg.Connection, blocks: Iterable[Block], cells: Sequence[Cell]
+) -> list[Mismatch]:
+    """Hold blocks against Postgres: their manifest, and the `cells` that are in their files."""
+    mismatches = []
+    for block in blocks:
+        row = connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]).fetchone()
+        assert row is not None  # noqa: S101 (an aggregate has one row)
+        postgres, *ends = Tally(*row[:2]), *row[2:]
+        in_files = between(cells, block.after, block.upto)
+        if not postgres == in_files == block.tally or ends != [block.first, block.last]:
+            said = block.tally if in_files == postgres else in_files
+            mismatches.append(Mismatch(block.after, block.upto, said, postgres))
+    return mismatches
+
+
+def against_all(old: Sequence[Cell], new: Sequence[Cell], upto: int) -> list[Mismatch]:
+    """Hold the `old` warehouse, which ends at `upto`, against what has just been read instead."""
+    had, has = by_block(old), by_block(cell for cell in new if cell.last <= upto)
+    mismatches = []
+    for number in sorted({*had, *has}):
+        warehouse = total(cell.tally for cell in had.get(number, []))
+        postgres = total(cell.tally for cell in has.get(number, []))
+        if warehouse != postgres:
+            end = min((number + 1) * BLOCK, upto)
+            mismatches.append(Mismatch(number * BLOCK, end, warehouse, postgres))
+    return mismatches

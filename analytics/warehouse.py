@@ -1,0 +1,139 @@
+"""The warehouse: the rides that Spark has read already, as Parquet, run by run.
+
+    rides/run=0000003/_manifest.json         what the run holds, block by block
+    rides/run=0000003/day=2026-11-21/*.parquet
+
+A run holds the rides after the last run's up to its own frozen id, and becomes visible, whole and
+on disk, by the one rename of its folder. What is in the hidden folder before that is thrown away
+by the next run. A run that starts at the first ride supersedes all before it.
+
+The folder must be the same one, under the same path, for the driver and all executors. One process
+at a time writes to it: the job holds a lock.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from analytics.ledger import Block, Broken, Ledger, Manifest
+from rocket_rides.process import Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = "id BIGINT, created_at TIMESTAMP, distance DECIMAL(12,3), day DATE"
+MANIFEST = "_manifest.json"
+RUN = re.compile(r"run=(\d+)")
+
+
+class Warehouse:
+    """The runs below `folder`. Its methods raise Unavailable when the folder can't be used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._rides = folder / "rides"
+        self._hidden = folder / ".staging"
+
+    def make_ready(self) -> None:
+        """Make the folder, and remove what a run that died has left behind."""
+        try:
+            self._rides.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self._hidden, ignore_errors=True)
+            self._hidden.mkdir()
+        except OSError as error:
+            raise Unavailable(
+                f"the warehouse {self.folder} can't be written to: {error.strerror}"
+            ) from None
+
+    def ledger(self) -> Ledger:
+        """What the runs hold, from the newest one that starts at the first ride. Raises Broken."""
+        manifests: list[Manifest] = []
+        for number in self._numbers():
+            manifests.insert(0, self._manifest(number))
+            if manifests[0].after == 0:
+                break
+        return Ledger(manifests)
+
+    @property
+    def next_run(self) -> int:
+        """The number of the run to come."""
+        return next(iter(self._numbers()), 0) + 1
+
+    def _numbers(self) -> list[int]:
+        """The numbers of the visible runs, newest first."""
+        try:
+            names = os.listdir(self._rides)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Unavailable(
+                f"the warehouse {self.folder} can't be read: {error.strerror}"
+            ) from None
+        return sorted((int(run[1]) for name in names if (run := RUN.fullmatch(name))), reverse=True)
+
+    def _manifest(self, number: int) -> Manifest:
+        try:
+            return msgspec.json.decode((self._run(number) / MANIFEST).read_bytes(), type=Manifest)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Broken(f"the manifest of run {number} can't be read: {error}") from None
+
+    def _run(self, number: int) -> Path:
+        return self._rides / f"run={number:07}"
+
+    def write(self, rides: "DataFrame") -> "DataFrame":
+        """Write the rides of a new run where nobody sees them yet; returns them as written."""
+        place = self._hidden / "run"
+        rides.write.partitionBy("day").parquet(place.as_uri())
+        return _read(rides.sparkSession, [place])
+
+    def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
+        """The rides of the runs that hold these blocks, as the files have them."""
+        runs = sorted({block.run for block in blocks})
+        return _read(spark, [self._run(run) for run in runs])
+
+    def publish(self, manifest: Manifest) -> None:
+        """Make what was written visible, as the newest run, and drop what it supersedes."""
+        superseded = self._numbers() if manifest.after == 0 else []
+        written = self._hidden / "run"
+        (written / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+        for path in [*written.rglob("*"), written]:
+            _to_disk(path)
+        written.rename(self._run(manifest.run))
+        _to_disk(self._rides)
+        self._forget(superseded)
+
+    def empty(self) -> None:
+        """Forget every run: there are no rides."""
+        self._forget(self._numbers())
+
+    def _forget(self, runs: list[int]) -> None:
+        """Newest first, each by one rename: whatever is left at any moment is a whole warehouse."""
+        for run in runs:
+            self._run(run).rename(self._hidden / f"{run}")
+        shutil.rmtree(self._hidden)
+
+
+def within(blocks: Sequence[Block]) -> str:
+    """The condition that a ride is in one of these blocks; Spark then opens their days' files."""
+    return " OR ".join(
+        f"(id > {block.after} AND id <= {block.upto}"
+        f" AND day BETWEEN DATE '{block.first_day}' AND DATE '{block.last_day}')"
+        for block in blocks
+    )
+
+
+def _read(spark: "SparkSession", folders: list[Path]) -> "DataFrame":
+    return spark.read.schema(COLUMNS).parquet(*(folder.as_uri() for folder in folders))
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
