@@ -1,10 +1,11 @@
-# `make fleet` runs everything, `make test` proves it. Neither needs more than Python 3.11 and make.
+# `make fleet` runs everything, `make test` proves it. Neither needs more than Python 3.11 and make;
+# only the nightly job wants Java as well, which is installed where that can be done without asking.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help setup fleet test lint format bench lock clean
+.PHONY: help setup fleet test reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -14,8 +15,12 @@ help:
 	@echo "make bench   the measurements of the README"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
+	@echo "make reconcile [ARGS=--help]"
+	@echo "             prove every consumer's total right with Spark, now, with the fleet's settings;"
+	@echo "             fails unless all was right (which of 1 and 2, only the module itself can say:"
+	@echo "             $(BIN)/python -m analytics.reconcile)"
 
-setup: $(VENV)/.fleet
+setup: $(VENV)/.fleet $(VENV)/.java
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -31,11 +36,28 @@ $(VENV)/.dev: requirements/dev.txt | $(BIN)/python
 	$(PIP_INSTALL) -r $<
 	@touch $@ $(VENV)/.fleet
 
-fleet: $(VENV)/.fleet
+# Afterwards Java is there, or a line has said what to install: then again at the next make.
+# `satisfy` installs nothing where the release's own Java is too old.
+APT_GET := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60
+APT_JAVA := $(APT_GET) satisfy --yes --no-install-recommends "default-jre-headless (>= 2:1.17)"
+
+$(VENV)/.java: | $(BIN)/python
+	@$(BIN)/python -m analytics.java 2>/dev/null || \
+		if [ "$$(id -u)" = 0 ] && [ -z "$$JAVA_HOME" ] && command -v apt-get >/dev/null; then \
+			echo "Installing Java for the nightly job (default-jre-headless)"; \
+			{ $(APT_JAVA) || { $(APT_GET) update && $(APT_JAVA); }; } </dev/null >/dev/null 2>&1 \
+				|| echo "apt-get can't get it now, or this release's is older than Java 17"; \
+		fi
+	@! $(BIN)/python -m analytics.java || touch $@
+
+fleet: $(VENV)/.fleet $(VENV)/.java
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.java
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+reconcile: $(VENV)/.fleet $(VENV)/.java
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m analytics.reconcile $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
