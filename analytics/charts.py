@@ -1,0 +1,169 @@
+"""The page's charts: SVG that takes its colours and its typeface from the page around it.
+
+They are 440 units wide, with type of 12 units, and so stay readable both at the width of a
+telephone and at half that of a page. Floats are for drawing only: nothing is added up in them.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from math import copysign, log10
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 440
+LEFT, RIGHT = 0.155, 0.985  # the same in every chart, so that they line up
+FEWEST = 14  # days or runs that an axis has room for, so that one is not a bar across the page
+SEPARATE = 62  # up to so many days, the bars have gaps
+BY_MONTH = 140  # from so many days on, the axis names months
+# Matplotlib knows no CSS variables: it draws in these colours, and they are replaced.
+SOFT, RULE, ACCENT, WRONG = "#010203", "#020304", "#030405", "#040506"
+VARIABLES = {SOFT: "soft", RULE: "rule", ACCENT: "accent", WRONG: "wrong"}
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "font.size": 12,
+    "xtick.color": RULE,
+    "xtick.labelcolor": SOFT,
+    "ytick.left": False,
+    "ytick.labelcolor": SOFT,
+    "axes.edgecolor": RULE,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+}
+METADATA = ("Date", "Creator", "Format", "Type")  # would differ from run to run, or say nothing
+
+
+def per_day(values: Mapping[date, int | Decimal], label: Callable[[float], str]) -> Markup:
+    """Bars from zero; side by side they become an area when there are many days."""
+    days = sorted(values)
+    shown = max((days[-1] - days[0]).days + 1, FEWEST)
+    half = 0.38 if shown <= SEPARATE else 0.5
+    edges: list[float] = []
+    heights: list[float] = []
+    for day in days:
+        start, end = day.toordinal() - half, day.toordinal() + half
+        if edges and edges[-1] < start:
+            heights.append(0)  # the gap between bars, and days without a ride
+        if not edges or edges[-1] < start:
+            edges.append(start)
+        edges.append(end)
+        heights.append(float(values[day]))
+
+    def draw(axes: "Axes") -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        # An area's outline keeps a peak visible that is thinner than a pixel.
+        axes.stairs(heights, edges, fill=True, color=ACCENT, linewidth=0 if half < 0.5 else 0.5)
+        last = days[-1].toordinal()
+        axes.set_xlim(last - shown + 0.4, last + 0.6)
+        axes.set_ylim(0, max(heights) * 1.05)
+        marks = dates(days[-1], shown)
+        pattern = "%-d %b" if shown <= BY_MONTH else "%b %Y"
+        axes.set_xticks([day.toordinal() for day in marks], [f"{day:{pattern}}" for day in marks])
+        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
+        axes.yaxis.set_major_formatter(lambda value, _: label(value))
+        axes.grid(axis="y")
+
+    return _svg(label.__name__, 170, draw)
+
+
+def dates(last: date, shown: int) -> list[date]:
+    """Up to five days for the axis: the last one and some before, or firsts of months."""
+    if shown <= BY_MONTH:
+        step = next(step for step in (3, 7, 14, 28) if shown <= 5 * step)
+        return [last - timedelta(back) for back in range(0, shown, step)]
+    past = (last - timedelta(back) for back in range(shown))
+    firsts = [day for day in past if day.day == 1]
+    steps = (1, 2, 3, 6, *range(12, len(firsts) + 12, 12))
+    step = next(step for step in steps if len(firsts) <= 5 * step)
+    return [day for day in firsts if (12 * day.year + day.month - 1) % step == 0]
+
+
+def drift(name: str, moments: Sequence[datetime], drifts: Sequence[Decimal | None]) -> Markup:
+    """A dot on the line for a run that found a consumer right, a red stem for one that did not.
+
+    The runs stand side by side, whatever the time between them. None: not compared in that run.
+    """
+    found = [(run, float(metres)) for run, metres in enumerate(drifts) if metres is not None]
+    right = [run for run, metres in found if not metres]
+    wrong = [(run, metres) for run, metres in found if metres]
+    runs, heights = [run for run, _ in wrong], [height(metres) for _, metres in wrong]
+    low, high, last = min([0, *heights]), max([0, *heights]), len(drifts) - 1
+
+    def draw(axes: "Axes") -> None:
+        size = 5 if len(drifts) <= 2 * FEWEST else 2.5
+        axes.axhline(0, color=RULE, linewidth=1)
+        axes.plot(right, [0] * len(right), "o", color=ACCENT, markersize=size)
+        axes.vlines(runs, 0, heights, color=WRONG, linewidth=1.5)
+        axes.plot(runs, heights, "D", color=WRONG, markersize=size)
+        # Zero and the furthest drift to either side have a label, unless one would hide another.
+        span = (high - low) or 1
+        metres_at = dict(zip(heights, (metres for _, metres in wrong), strict=True))
+        ticks = [0, *(at for at in (low, high) if abs(at) > span * 0.4)]
+        axes.set_yticks(ticks, [length(metres_at.get(at, 0)) for at in ticks])
+        axes.set_ylim(low - span / 4, high + span / 4)
+        axes.set_xlim(min(0, last - FEWEST + 1) - 0.6, last + 0.6)
+        ends = [0, last] if last >= FEWEST / 2 else [last]
+        axes.set_xticks(ends, [f"{moments[run]:%-d %b %Y}" for run in ends])
+        axes.tick_params(axis="x", length=0)
+        axes.spines["bottom"].set_visible(False)
+        axes.get_xticklabels()[0].set_horizontalalignment("left")
+        axes.get_xticklabels()[-1].set_horizontalalignment("right")
+
+    return _svg(f"drift of {name}", 96, draw)
+
+
+def height(metres: float) -> float:
+    """Logarithmic on both sides of zero: a millimetre shows beside a thousand kilometres."""
+    return copysign(log10(1 + abs(metres) * 1000), metres)
+
+
+def short(number: float) -> str:
+    """A number for an axis: 250, 1.5k, 2M."""
+    size, sign = abs(number), "\N{MINUS SIGN}" if number < 0 else ""
+    if size >= 1e12:
+        return f"{sign}{size:.0e}"
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= unit:
+            return f"{sign}{size / unit:.4g}{letter}"
+    return f"{sign}{size:.4g}"
+
+
+def length(metres: float) -> str:
+    """Metres for an axis: 1 mm, 2.5 m, 40 km."""
+    if not metres:
+        return "0"
+    if abs(metres) >= 1000:
+        return f"{short(metres / 1000)} km"
+    return f"{short(metres)} m" if abs(metres) >= 1 else f"{short(metres * 1000)} mm"
+
+
+def _svg(name: str, units_high: int, draw: "Callable[[Axes], None]") -> Markup:
+    """Draw, and make an element of a page of it that has nothing of its own but shapes and text."""
+    import matplotlib as mpl  # takes half a second, which nobody waits for who wants no page
+    from matplotlib.figure import Figure
+
+    # The same chart gets the same ids each time, and no other chart of the page gets them.
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+        figure = Figure(figsize=(WIDTH / 72, units_high / 72))  # an SVG has 72 units to the inch
+        figure.patch.set_visible(False)
+        axes = figure.add_axes((LEFT, 26 / units_high, RIGHT - LEFT, 1 - 36 / units_high))
+        axes.patch.set_visible(False)
+        draw(axes)
+        file = StringIO()
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(METADATA))
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'<style.*?</style>| id="[^"]*_\d+"|font-family: [^;]*; ', "", svg, flags=re.S)
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    return Markup(svg)  # noqa: S704  # of numbers and dates alone

@@ -1,0 +1,86 @@
+"""The page that a run leaves behind: one file that needs no other, no script and no network.
+
+A consumer's name is anybody's string. It comes into the page through the template alone, which
+escapes it, never into a chart; and the page's own policy lets no script run.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from analytics import charts, words
+from analytics.result import Compared, PastRun, Result
+
+_pages = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+# A page has the true minus sign, as wide as the plus.
+_pages.filters["metres"] = words.metres
+_pages.filters["signed"] = lambda drift: words.signed(drift).replace("-", "\N{MINUS SIGN}")
+_pages.filters["printable"] = words.printable
+_pages.filters["count"] = lambda number, noun: words.count(number, noun).replace(
+    "-", "\N{MINUS SIGN}"
+)
+_pages.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+class Chart(NamedTuple):
+    """A picture, and what it says in words."""
+
+    svg: Markup
+    words: str
+
+
+def as_html(result: Result, past: Sequence[PastRun]) -> str:
+    """The page. `past` may hold this run's own row or not; the order does not matter."""
+    return _pages.get_template("report.html").render(
+        result=result,
+        mood="wrong" if not result.agrees else "right" if result.consumers else "none",
+        verdict=words.verdict(result),
+        truth=words.TRUTH,
+        rebuild=words.REBUILD,
+        outcome=lambda consumer: words.outcome(result, consumer),
+        so_far=result.newest_day == result.started_at.astimezone(UTC).date(),
+        rides=_per_day(result, distances=False),
+        distances=_per_day(result, distances=True),
+        drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
+    )
+
+
+def _per_day(result: Result, distances: bool) -> Chart | None:
+    days = {day: tally for day, tally in result.days.items() if tally.rides}
+    if not days:
+        return None
+    if distances:
+        most = max(days, key=lambda day: days[day].distance)
+        said = f"{words.metres(days[most].distance)} m"
+        svg = charts.per_day({day: tally.distance for day, tally in days.items()}, charts.length)
+    else:
+        most = max(days, key=lambda day: days[day].rides)
+        said = words.count(days[most].rides, "ride")
+        svg = charts.per_day({day: tally.rides for day, tally in days.items()}, charts.short)
+    return Chart(svg, f"At most {said}, on {most}")
+
+
+def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart:
+    this = PastRun(
+        result.reconciliation or 0,
+        result.started_at,
+        {compared.name: compared.drift for compared in result.consumers},
+    )
+    earlier = [run for run in past if run.id != result.reconciliation]
+    runs = [*sorted(earlier, key=lambda run: run.created_at), this]
+    drifts = [run.drifts.get(consumer.name) for run in runs]
+    moments: list[datetime] = [run.created_at.astimezone(UTC) for run in runs]
+    wrong = sum(bool(drift) for drift in drifts)
+    compared = sum(drift is not None for drift in drifts)
+    said = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
+    return Chart(charts.drift(consumer.name, moments, drifts), said)

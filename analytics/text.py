@@ -1,0 +1,101 @@
+"""What a person sees in the terminal after a run: plain text, exact numbers, the verdict last."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from analytics.result import Mismatch, Result, Tally
+from analytics.words import REBUILD, TRUTH, count, metres, outcome, printable, signed, verdict
+
+Row = Sequence[str]
+
+
+def as_text(result: Result, today: date) -> str:
+    """The run in lines of about 100 columns. `today` is the UTC date; only words depend on it."""
+    parts = [
+        result.notes,
+        list(consumers(result)),
+        list(mismatches(result.mismatches)),
+        list(summary(result, today)),
+        [verdict(result)],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def consumers(result: Result) -> Iterator[str]:
+    """A line for each consumer, and what follows for it."""
+    if not result.consumers:
+        yield "No consumers: none has started yet."
+        return
+    rows = [("consumer", "at ride", "its total, m", "exact total, m", "drift, m", "")]
+    rows += [
+        (
+            printable(consumer.name),
+            str(consumer.last_ride_id),
+            metres(consumer.total_distance),
+            metres(consumer.exact_distance),
+            signed(consumer.drift),
+            outcome(result, consumer),
+        )
+        for consumer in result.consumers
+    ]
+    yield from aligned(rows, "<>>>><")
+
+
+def mismatches(found: Sequence[Mismatch]) -> Iterator[str]:
+    """The ranges of rides of which the warehouse tells something else than Postgres."""
+    if not found:
+        return
+    yield "The warehouse and Postgres disagree:"
+    for mismatch in found:
+        yield f"rides {mismatch.after + 1} to {mismatch.upto}"
+        rows = [
+            ("  warehouse", *tally(mismatch.warehouse)),
+            ("  Postgres", *tally(mismatch.postgres)),
+            (
+                "  difference",
+                f"{mismatch.difference.rides:+,}" if mismatch.difference.rides else "0",
+                f"{signed(mismatch.difference.distance)} m",
+            ),
+        ]
+        yield from aligned(rows, "<>>")
+    yield TRUTH
+    yield f"  {REBUILD}"
+
+
+def summary(result: Result, today: date) -> Iterator[str]:
+    """The newest day, the whole history, and what the run had to do for it."""
+    if result.newest_day is None:
+        yield "No rides yet."
+    else:
+        history = f"all of history, up to ride {result.last_ride_id}"
+        rows = [
+            (day_name(result.newest_day, today), *tally(result.days[result.newest_day])),
+            (history, *tally(result.total)),
+            ("new to the warehouse", *tally(result.new)),
+        ]
+        yield from aligned(rows, "<>>")
+    yield (
+        f"{count(result.verified, 'range')} of the warehouse verified against Postgres,"
+        f" {result.seconds:.1f} seconds in all."
+    )
+
+
+def day_name(day: date, today: date) -> str:
+    """A UTC date, and how far it is from today."""
+    ago = {0: ", today so far", 1: ", yesterday"}.get((today - day).days, "")
+    return f"{day}{ago} (UTC)"
+
+
+def tally(of: Tally) -> Row:
+    """Two cells: the rides, the distance."""
+    rides = count(of.rides, "ride")
+    # The figures of "1 ride" and "2 rides" belong under each other.
+    return rides if rides.endswith("s") else f"{rides} ", f"{metres(of.distance)} m"
+
+
+def aligned(rows: Sequence[Row], sides: str) -> Iterator[str]:
+    """The rows as lines with their columns under each other; `sides` has < or > for each column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
