@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 440
-LEFT, RIGHT = 0.155, 0.985  # the same in every chart, so that they line up
+LEFT, RIGHT = 0.155, 0.955  # the same in every chart, so that they line up
 FEWEST = 14  # days or runs that an axis has room for, so that one is not a bar across the page
 SEPARATE = 62  # up to so many days, the bars have gaps
 BY_MONTH = 140  # from so many days on, the axis names months
