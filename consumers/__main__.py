@@ -3,15 +3,17 @@
 It guarantees that every ride counts once. The log may tell of a ride again (it is skipped), lose
 it (the chain shows the gap, and the gap is summed from the rides), or carry nonsense (it is set
 aside); the total and the checkpoint move in one transaction. Nothing counts before the streamer has
-committed it, so that all that is counted or healed is settled.
+committed it, so that all that is counted or healed is settled. Should the total be wrong all the
+same, a reconciliation asks for a reset: it comes before the next batch, in a transaction of its
+own, is applied once, and leaves the exact total of the rides up to the checkpoint.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the commit: nothing. The batch is read again from the checkpoint.
-* after the commit: nothing. The next batch starts behind this one.
+* before the commit: nothing. The batch is read again from the checkpoint; the reset is pending.
+* after the commit: nothing. The next batch starts behind this one; the reset is marked as applied.
 
 An idle consumer blocks on the stream, outside any transaction, and every IDLE_ROUND seconds looks
-for what no entry would tell it: a missing tail, and a log that was wiped or restored.
+for what no entry would tell it: a missing tail, a log that was wiped or restored, and a reset.
 """
 
 import argparse
@@ -22,7 +24,9 @@ from decimal import Decimal
 import psycopg
 import redis
 
-from consumers.consumer import Consumer, Healed, Round, Step
+from consumers.consumer import Consumer
+from consumers.reset import Reset
+from consumers.round import Healed, Round, Step
 from rocket_rides import database, process, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log
@@ -88,11 +92,36 @@ def report(name: str, done: Round, before: Decimal, consumer: Consumer, each_rid
         logger.warning("%s set aside entry %s: %s", name, letter.entry.redis_id, letter.reason)
     if done.rewound:
         logger.warning("%s: the log was wiped or restored; reading it again from its start", name)
+    if done.reset:
+        report_reset(name, done.reset)
     if done.found and not each_ride:
         counted = rides(len(done.found))
         logger.info("%s up to %d, total %s m", counted, consumer.at.ride_id, consumer.at.total)
     if done.skipped:
         logger.info("skipped %s sent again", rides(done.skipped))
+
+
+def report_reset(name: str, reset: Reset) -> None:
+    """Say what a reset changed: somebody will want to know why the total was wrong."""
+    for reconciliation in reset.superseded:
+        logger.info("%s: a newer reset supersedes that of reconciliation %d", name, reconciliation)
+    if reset.ahead:
+        logger.warning(
+            "%s was not reset by reconciliation %d, which is ahead of what the streamer has sent: "
+            "was this database restored to an earlier time?",
+            name,
+            reset.ahead,
+        )
+    if reset.applied:
+        logger.warning(
+            "%s was reset by reconciliation %d: total %s m at ride %d, was %s m at ride %d",
+            name,
+            reset.applied.reconciliation,
+            reset.applied.to_total,
+            reset.applied.to_ride_id,
+            reset.applied.from_total,
+            reset.applied.from_ride_id,
+        )
 
 
 def rides(count: int) -> str:

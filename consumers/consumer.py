@@ -1,18 +1,16 @@
 """One consumer: a checkpoint, a total, and how both move on together, exactly."""
 
-from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from enum import Enum
-from typing import NamedTuple
 
 import psycopg
 
 from consumers.digest import Bounds, DeadLetter, Digest, Gap, digest
+from consumers.reset import settle
+from consumers.round import Healed, Overtaken, Position, Round, Step
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.distance import EXACT
 from rocket_rides.faults import crash
-from rocket_rides.log import START, Entry, Log, Record, as_numbers
-from rocket_rides.process import Unavailable
+from rocket_rides.log import START, Entry, Log, as_numbers
 
 CREATE_CHECKPOINT = "INSERT INTO checkpoints (name) VALUES (%s) ON CONFLICT DO NOTHING"
 CREATE_STATE = "INSERT INTO consumer_states (name) VALUES (%s) ON CONFLICT DO NOTHING"
@@ -20,7 +18,12 @@ LOAD = """
     SELECT last_redis_id, last_ride_id, total_distance
     FROM checkpoints JOIN consumer_states USING (name) WHERE name = %s
 """
-BOUNDS = f"SELECT last_sent, ({LAST_DRAWN}) FROM streamer_state"  # noqa: S608
+# Asked in every round, so that looking for a reset costs no trip of its own.
+BOUNDS = f"""
+    SELECT last_sent, ({LAST_DRAWN}),
+           EXISTS (SELECT FROM resets WHERE consumer_name = %s AND status = 'pending')
+    FROM streamer_state
+"""  # noqa: S608
 
 # Everything in a gap is settled, so its distance is exactly that of the rides in it.
 RIDES_IN_GAP = """
@@ -46,45 +49,6 @@ MOVE = """
 """
 
 
-class Step(Enum):
-    """Where a consumer can be made to crash, in order."""
-
-    BEFORE_STATE = "before the batch was counted"
-    BEFORE_COMMIT = "after its work and before its commit"
-    AFTER_COMMIT = "after its commit"
-
-
-class Overtaken(Unavailable):
-    """Another process moved this consumer's checkpoint: this one starts over from there."""
-
-
-class Position(NamedTuple):
-    """Where a consumer stands in the log and in the rides; `total` is in metres."""
-
-    redis_id: str
-    ride_id: int
-    total: Decimal
-
-
-class Healed(NamedTuple):
-    """A gap, and what the rides table had to say about it; `distance` is in metres."""
-
-    gap: Gap
-    rides: int
-    distance: Decimal
-
-
-@dataclass
-class Round:
-    """What one round did. `found` is in the order of the rides."""
-
-    found: list[Record | Healed] = field(default_factory=list)
-    skipped: int = 0
-    dead: list[DeadLetter] = field(default_factory=list)
-    rewound: bool = False
-    held: bool = False  # the streamer has not committed the next entry yet
-
-
 class Consumer:
     """The consumer `name`, on one connection to Postgres and one to Redis."""
 
@@ -99,9 +63,7 @@ class Consumer:
         with database.transaction():
             database.execute(CREATE_CHECKPOINT, [name])
             database.execute(CREATE_STATE, [name])
-        row = database.execute(LOAD, [name]).fetchone()
-        assert row is not None  # noqa: S101 (it has just been made)
-        self.at = Position(*row)
+        self.at = self._load()
 
     def run_once(self, *, wait: float = 0, crash_at: Step | None = None) -> Round:
         """Take one batch from the log, or look after an idle one, and return what was done.
@@ -110,24 +72,29 @@ class Consumer:
         redis.RedisError or Overtaken: then nothing was committed.
         """
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
-        return self._count(entries, crash_at) if entries else self._idle(crash_at)
+        bounds, has_reset = self._bounds()
+        if has_reset:  # from where that leads, the next round reads again
+            return self._reset(crash_at)
+        if entries:
+            return self._count(entries, bounds, crash_at)
+        return self._idle(bounds.last_sent, crash_at)
 
-    def _count(self, entries: list[Entry], crash_at: Step | None) -> Round:
-        batch = digest(entries, self.at.ride_id, self.at.redis_id, self._bounds)
+    def _count(self, entries: list[Entry], bounds: Bounds, crash_at: Step | None) -> Round:
+        batch = digest(entries, self.at.ride_id, self.at.redis_id, bounds)
         if batch.last_redis_id == self.at.redis_id:
             return Round(held=True)
         return self._commit(batch, crash_at)
 
-    def _idle(self, crash_at: Step | None) -> Round:
+    def _idle(self, last_sent: int, crash_at: Step | None) -> Round:
         """Nothing to read: is the tail missing, or the log not the one we read before?
 
-        last_sent is taken first and the log read once more after it: what the streamer had sent
-        by then is either there now or lost.
+        last_sent was taken first and the log is read once more after it: what the streamer had
+        sent by then is either there now or lost.
         """
-        last_sent = self._bounds().last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size)
         if entries:
-            return self._count(entries, crash_at)
+            bounds, _ = self._bounds()  # younger than the entries
+            return self._count(entries, bounds, crash_at)
         if as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
             # Wiped, or restored to an earlier state: what was counted before will be skipped.
             self._commit(Digest(self.at.ride_id, START), crash_at)
@@ -150,6 +117,17 @@ class Consumer:
         self.at = moved_to
         crash(Step.AFTER_COMMIT, crash_at)
         return Round(found, batch.skipped, batch.dead)
+
+    def _reset(self, crash_at: Step | None) -> Round:
+        """Let a reconciliation put the total right, in a transaction of its own."""
+        with self._database.transaction():
+            crash(Step.BEFORE_STATE, crash_at)
+            reset = settle(self._database, self._name)
+            moved_to = self._load()
+            crash(Step.BEFORE_COMMIT, crash_at)
+        self.at = moved_to
+        crash(Step.AFTER_COMMIT, crash_at)
+        return Round(reset=reset)
 
     def _heal(self, gap: Gap) -> Healed:
         row = self._database.execute(RIDES_IN_GAP, gap).fetchone()
@@ -176,7 +154,15 @@ class Consumer:
             raise Overtaken(f"another process moved the checkpoint of {self._name}")
         return Position(redis_id, ride_id, row[0])
 
-    def _bounds(self) -> Bounds:
-        row = self._database.execute(BOUNDS).fetchone()
+    def _load(self) -> Position:
+        row = self._database.execute(LOAD, [self._name]).fetchone()
+        if row is None:
+            raise Overtaken(f"the checkpoint of {self._name} is gone")
+        return Position(*row)
+
+    def _bounds(self) -> tuple[Bounds, bool]:
+        """How far the log can be believed, and whether a reset is pending."""
+        row = self._database.execute(BOUNDS, [self._name]).fetchone()
         assert row is not None  # noqa: S101 (a table of one row)
-        return Bounds(*row)
+        last_sent, last_drawn, has_reset = row
+        return Bounds(last_sent, last_drawn), has_reset

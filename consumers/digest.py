@@ -1,6 +1,5 @@
 """What a batch of log entries comes to, for a consumer that stands at a given ride."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,27 +38,23 @@ class Digest:
     dead: list[DeadLetter] = field(default_factory=list)
 
 
-def digest(
-    entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: Callable[[], Bounds]
-) -> Digest:
+def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: Bounds) -> Digest:
     """Sort out `entries` for a consumer that stands at the given ids.
 
     A record at or below `last_ride_id` is a re-send and is skipped. A record whose `prev` is
-    above it shows a gap. An id that was never drawn is nobody's. A record past `last_sent` ends
-    the batch: the streamer is about to commit it, or will send it again, or it tells of another
-    history than this database's; it is not to be counted before the streamer has committed.
+    above it shows a gap. A record past `last_sent` ends the batch: the streamer is about to
+    commit it, or will send it again, or it tells of another history than this database's; it is
+    not to be counted before the streamer has committed. An id that was never drawn is nobody's:
+    `bounds` must be younger than `entries`.
     """
     result = Digest(last_ride_id, last_redis_id)
-    known = Bounds(0, 0)
     for entry in entries:
         try:
             record = decode(entry.fields)
-            if record.id > known.last_sent:
-                known = bounds()
-                if record.id > known.last_drawn:
+            if record.id > bounds.last_sent:
+                if record.id > bounds.last_drawn:
                     raise Invalid(f"id {record.id} has never been drawn")
-                if record.id > known.last_sent:
-                    break
+                break
         except Invalid as reason:
             result.dead.append(DeadLetter(entry, str(reason)))
             result.last_redis_id = entry.redis_id

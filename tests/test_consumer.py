@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from consumers.__main__ import IDLE_ROUND
-from consumers.consumer import Consumer, Healed, Overtaken, Step
+from consumers.consumer import Consumer
+from consumers.round import Healed, Overtaken, Step
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.log import Entry, Record
 from streamer.drain import Step as SendStep
@@ -235,6 +236,23 @@ def test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap(world: Worl
     consumer._log.read = read_nothing_and_then_send  # type: ignore[method-assign,assignment]
     [found] = consumer.run_once().found
     assert isinstance(found, Record)
+
+
+def test_a_ride_taken_between_the_two_looks_of_an_idle_round_is_no_nonsense(world: World) -> None:
+    """What was known of the ids drawn is older than the second look."""
+    consumer, streamer = world.consumer(), world.streamer()
+    bounds = consumer._bounds
+
+    def ask_and_then_take_and_send() -> Any:
+        consumer._bounds = bounds  # type: ignore[method-assign]
+        found = bounds()
+        world.take(5)
+        drain(streamer)
+        return found
+
+    consumer._bounds = ask_and_then_take_and_send  # type: ignore[method-assign]
+    done = consumer.run_once()
+    assert (len(done.found), done.dead) == (1, [])
 
 
 def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: World) -> None:

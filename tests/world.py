@@ -16,7 +16,8 @@ from typing import TypeVar
 
 import psycopg
 
-from consumers.consumer import Consumer, Position
+from consumers.consumer import Consumer
+from consumers.round import Position
 from embedded.servers import Postgres, Redis
 from rocket_rides import database
 from rocket_rides.log import Invalid, Log, Record, decode

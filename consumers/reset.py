@@ -1,0 +1,125 @@
+"""Resets: how a reconciliation puts a consumer right, exactly, wherever the consumer stands.
+
+The reconciliation says that all rides up to F come to T metres. Everything up to the streamer's
+last_sent is settled, F included; call that S. For a consumer at ride C, what is right is
+
+* C <= F, it is there or behind: T, at F. Log entries up to F are then skipped as re-sends.
+* F < C <= S, it is past F: T and the rides between F and C, at C.
+* S < C, a checkpoint past all that there is to count: T and the rides between F and S, at S.
+
+Or, in one: stand at the lesser of S and max(F, C), with T and the rides between F and there.
+
+A reset is pending until its consumer looks at it, and then for ever applied or superseded. Only
+the newest is applied. It is superseded, too, when F is past S: this database was restored to an
+earlier time, and at F the consumer would skip rides that are yet to come.
+
+The checkpoint is locked before anything is read, so that any batch of a consumer of this name, in
+this process or another, is counted wholly before the reset or moves on wholly after it; and a
+second process that wants to apply the same reset waits, and then finds it applied.
+"""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple
+
+import psycopg
+
+# As strong as the lock of an UPDATE; unlike FOR UPDATE, it does not wait for a job that is
+# inserting the next reset, whose foreign key holds a share of this row.
+LOCK = "SELECT FROM checkpoints WHERE name = %s FOR NO KEY UPDATE"
+
+NEWEST = """
+    SELECT resets.id, reconciliation_id, status = 'pending',
+           reconciliations.last_ride_id, reconciliations.total_distance,
+           checkpoints.last_ride_id, consumer_states.total_distance, last_sent
+    FROM resets
+    JOIN reconciliations ON reconciliations.id = reconciliation_id
+    JOIN checkpoints ON checkpoints.name = consumer_name
+    JOIN consumer_states USING (name)
+    CROSS JOIN streamer_state
+    WHERE consumer_name = %s ORDER BY resets.id DESC LIMIT 1
+"""
+
+APPLY = """
+    WITH moved AS (
+        UPDATE checkpoints SET last_ride_id = %(to_ride_id)s WHERE name = %(name)s
+    ), counted AS (
+        UPDATE consumer_states SET total_distance = %(reconciled_total)s + (
+            SELECT coalesce(sum(distance), 0) FROM rides
+            WHERE id > %(reconciled_ride_id)s AND id <= %(to_ride_id)s
+        )
+        WHERE name = %(name)s RETURNING total_distance
+    )
+    UPDATE resets
+    SET status = 'applied', changed_at = now(), from_ride_id = %(ride_id)s, from_total = %(total)s,
+        to_ride_id = %(to_ride_id)s, to_total = counted.total_distance
+    FROM counted WHERE id = %(id)s
+    RETURNING reconciliation_id, from_ride_id, from_total, to_ride_id, to_total
+"""
+
+# None newer than the one that was looked at: another may have come in the meantime.
+SUPERSEDE = """
+    UPDATE resets SET status = 'superseded', changed_at = now()
+    WHERE consumer_name = %s AND status = 'pending' AND id <= %s
+    RETURNING reconciliation_id
+"""
+
+
+class Newest(NamedTuple):
+    """The newest reset of a consumer, with all that decides what it comes to; see above."""
+
+    id: int
+    reconciliation: int
+    is_pending: bool
+    reconciled_ride_id: int  # F
+    reconciled_total: Decimal  # T, in metres
+    ride_id: int  # C
+    total: Decimal
+    last_sent: int  # S
+
+
+class Applied(NamedTuple):
+    """Where the consumer stood before a reset, and after it; totals are in metres."""
+
+    reconciliation: int
+    from_ride_id: int
+    from_total: Decimal
+    to_ride_id: int
+    to_total: Decimal
+
+
+@dataclass
+class Reset:
+    """What became of a consumer's pending resets; each is named by its reconciliation."""
+
+    applied: Applied | None = None
+    ahead: int | None = None  # superseded, because it speaks of rides that are yet to come
+    superseded: list[int] = field(default_factory=list)  # by a newer one
+
+
+def settle(database: psycopg.Connection, name: str) -> Reset:
+    """Apply the newest reset of the consumer `name`, if pending, and supersede all others.
+
+    For the caller's transaction, READ COMMITTED: each statement sees what the lock waited for.
+    """
+    result = Reset()
+    database.execute(LOCK, [name])
+    row = database.execute(NEWEST, [name]).fetchone()
+    if row is None:  # they went with the consumer
+        return result
+    newest = Newest(*row)
+    if newest.is_pending and newest.reconciled_ride_id <= newest.last_sent:
+        result.applied = _apply(database, name, newest)
+    elif newest.is_pending:
+        result.ahead = newest.reconciliation
+    superseded = database.execute(SUPERSEDE, [name, newest.id])
+    result.superseded = [r for (r,) in superseded if r != result.ahead]
+    return result
+
+
+def _apply(database: psycopg.Connection, name: str, newest: Newest) -> Applied:
+    to_ride_id = min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))
+    values = {"name": name, "to_ride_id": to_ride_id, **newest._asdict()}
+    row = database.execute(APPLY, values).fetchone()
+    assert row is not None  # noqa: S101 (it is there, and nobody else writes it)
+    return Applied(*row)
