@@ -19,9 +19,25 @@ CONSUMERS = """
     SELECT name, total_distance, last_ride_id, last_redis_id,
            (SELECT count(*) FROM (
                SELECT FROM rides WHERE rides.id > last_ride_id LIMIT 100000
-           ) unread) AS rides_behind
-    FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
+           ) unread) AS rides_behind,
+           newest.*
+    FROM checkpoints JOIN consumer_states USING (name)
+    LEFT JOIN LATERAL (
+        SELECT reconciliation_id AS reconciliation, status, changed_at,
+               from_ride_id, from_total, to_ride_id, to_total
+        FROM resets WHERE consumer_name = name ORDER BY resets.id DESC LIMIT 1
+    ) newest ON true
+    ORDER BY name
 """
+RESET = (
+    "reconciliation",
+    "status",
+    "changed_at",
+    "from_ride_id",
+    "from_total",
+    "to_ride_id",
+    "to_total",
+)
 
 Answer = dict[str, Any]
 
@@ -61,8 +77,12 @@ def show_ride(ride_id: int) -> Answer:
 
 @routes.get("/consumers")
 def show_consumers() -> Answer:
-    """Each consumer's total and where it stands, all at one moment."""
-    return {"consumers": _query(CONSUMERS)}
+    """Each consumer's total, where it stands, and its newest reset, all at one moment."""
+    consumers = _query(CONSUMERS)
+    for consumer in consumers:
+        reset = {name: consumer.pop(name) for name in RESET}
+        consumer["reset"] = reset if reset["reconciliation"] else None
+    return {"consumers": consumers}
 
 
 @routes.get("/healthz")
