@@ -1,21 +1,18 @@
 """Child processes that end with their parent, and the end of those that did not."""
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
 from embedded.account import Account, Failed
+from rocket_rides.process import ending_with_parent
 
 KILL_TIMEOUT = 10.0
-PR_SET_PDEATHSIG = 1
 
 
 def spawn(
@@ -41,24 +38,8 @@ def spawn(
             extra_groups=[] if other else None,
             umask=0o077,
             start_new_session=session,
-            preexec_fn=_end_with_parent(orphan_signal),
+            preexec_fn=ending_with_parent(orphan_signal),
         )
-
-
-def _end_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
-    """What a child does to get `orphan_signal` once its parent thread is gone; Linux only."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl
-    parent = os.getpid()
-
-    def ask_for_signal() -> None:
-        # subprocess calls this after it has changed the user, which would undo it.
-        prctl(PR_SET_PDEATHSIG, orphan_signal)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
-
-    return ask_for_signal
 
 
 def end_all(program: str, folder: Path) -> None:

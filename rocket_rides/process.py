@@ -129,6 +129,27 @@ def end_with_parent() -> None:
             os._exit(1)
 
 
+def ending_with_parent(
+    orphan_signal: signal.Signals = signal.SIGKILL,
+) -> Callable[[], None] | None:
+    """The same for a child of subprocess's, as its `preexec_fn`; None where there is no such thing.
+
+    The signal comes when the very thread that started the child is gone: let it wait for the child.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl  # not in the child: after a fork nothing may be loaded
+    parent = os.getpid()
+
+    def ask_for_signal() -> None:
+        # subprocess calls this after it has changed the user, which would undo it.
+        prctl(PR_SET_PDEATHSIG, orphan_signal)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask_for_signal
+
+
 class _Output(logging.StreamHandler[TextIO]):
     """Ends the process, in good order, when nobody reads its output any more."""
 

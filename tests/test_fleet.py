@@ -172,3 +172,4 @@ def test_the_whole_procfile_counts_every_ride_beside_the_simulators(fleet: Fleet
     fleet.honcho.send_signal(signal.SIGINT)
     assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
     assert fleet.processes() == []
+    assert "reconciling every day" in fleet.output.read_text()

@@ -1,0 +1,135 @@
+"""`python -m analytics`: has the rides reconciled every night, and old idempotency keys forgotten.
+
+It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
+process of its own, so that no JVM stays resident; that a night slept through, or missed while this
+process was down, is made up for, once; and that a run which could not do its work, because a
+server was away or another run was on, is tried again until the next night. What a run prints is
+logged as it comes, and so is how it ended. The keys are pruned at the same hour, whatever becomes
+of the run. This process only ends when it is told to: without Java it says so every night.
+
+A crash leaves behind, by the step at which it comes:
+
+* before a run, or while one is going to be tried again: a night without a row in
+  `reconciliations`. The next start finds it missing, and makes up for it.
+* during a run: the same. The run ends with this process (on Linux by the kernel's hand; elsewhere
+  it finishes alone), and leaves what `analytics.reconcile` says.
+* after a run: nothing. What it found was committed by the run itself.
+* while keys are pruned: fewer keys to be pruned the next night.
+
+SIGTERM ends a run under way, within two seconds.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime, time
+from zoneinfo import ZoneInfoNotFoundError
+
+import psycopg
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+
+from analytics import attempts, nights, pruning
+from rocket_rides import database, process, settings
+
+logger = logging.getLogger("reconciler")
+
+RECONCILE = (sys.executable, "-m", "analytics.reconcile")
+
+
+class Reconciler:
+    """The schedule, and what it starts. Tests bring other commands and times."""
+
+    def __init__(
+        self,
+        config: settings.Settings,
+        stop: process.Stop,
+        command: Sequence[str] = RECONCILE,
+        trigger: BaseTrigger | None = None,
+        first_pause: float = attempts.FIRST_PAUSE,
+    ) -> None:
+        self._config = config
+        self._stop = stop
+        self._command = command
+        self._first_pause = first_pause
+        self._at = time.fromisoformat(config.reconcile_at)
+        self._scheduler = BackgroundScheduler(
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
+        )
+        # Two jobs, so that a run that hangs does not keep the keys from being pruned.
+        self.jobs = [
+            self._scheduler.add_job(job, trigger or nights.Daily(self._at), name=job.__name__)
+            for job in (self.prune, self.reconcile)
+        ]
+
+    def now(self) -> datetime:
+        """The local time."""
+        return datetime.now(self._scheduler.timezone)
+
+    def run(self) -> None:
+        """Make up for a missed night, then start what is due, until told to stop."""
+        due = nights.newest_due(self.now(), self._at)
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every start
+        self._scheduler.start()
+        logger.info(
+            "reconciling every day at %s (%s)", self._config.reconcile_at, self._scheduler.timezone
+        )
+        java = attempts.has_java()
+
+        def session(_progress: Callable[[], None]) -> None:
+            with database.connect(self._config.postgres_url, "reconciler") as connection:
+                database.require_current_schema(connection)
+                missed = nights.missed(connection, due)
+            if missed:
+                self._make_up_for(due, java)
+            else:
+                logger.debug("no night was missed")
+            while not self._stop.wait(attempts.LOOK_AT_THE_CLOCK):
+                self._scheduler.wakeup()
+
+        try:
+            process.keep_running(session, self._stop, psycopg.Error)
+        finally:
+            self._scheduler.shutdown()  # waits for the jobs, which have seen `stop` too
+
+    def _make_up_for(self, due: datetime, java: bool) -> None:
+        pruning_job, reconciliation_job = self.jobs
+        pruning_job.modify(next_run_time=self.now())
+        if java:  # or the warning would come twice
+            local = due.astimezone(self._scheduler.timezone)
+            logger.info("the reconciliation of %s was missed; starting it now", f"{local:%F %H:%M}")
+            reconciliation_job.modify(next_run_time=self.now())
+
+    def reconcile(self) -> None:
+        """Start a run, and another one while runs can't do their work, until the next night."""
+        until = nights.next_due(self.now(), self._at)
+        attempts.reconcile(self._command, until, self._stop, self._first_pause)
+
+    def prune(self) -> None:
+        """Delete old idempotency keys; what can't be done now is left to the next night."""
+        days = self._config.idempotency_days
+        try:
+            with database.connect(
+                self._config.postgres_url, "reconciler", **pruning.SESSION
+            ) as connection:
+                deleted = pruning.prune(connection, days, self._stop)
+        except (process.Unavailable, psycopg.Error) as error:
+            logger.warning("idempotency keys are not pruned: %s", process.in_one_line(error))
+        else:
+            logger.info("pruned %d idempotency keys older than %d days", deleted, days)
+
+
+def main() -> None:
+    """Run the reconciler until SIGTERM or SIGINT."""
+    process.take_no_arguments("analytics", __doc__)
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    try:
+        reconciler = Reconciler(config, process.Stop().on_signals())
+    except ZoneInfoNotFoundError as error:
+        raise SystemExit(f"TZ is refused: {process.in_one_line(error)}") from None
+    reconciler.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""One night's reconciliation: started, and again while a run can't do its work."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from signal import Signals
+
+from analytics.child import Child
+from analytics.java import require_java
+from rocket_rides.process import Stop, Unavailable, delays
+
+logger = logging.getLogger(__name__)
+
+# A run's exit status.
+AGREED, DRIFTED, COULD_NOT_RUN = 0, 1, 2
+
+FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
+# A sleep does not see a suspended laptop's hours, nor a clock that is set.
+LOOK_AT_THE_CLOCK = 30.0
+
+
+def reconcile(command: Sequence[str], until: datetime, stop: Stop, first_pause: float) -> None:
+    """Run `command`, with back-off again while it ends with COULD_NOT_RUN, but not past `until`."""
+    for pause in delays(first_pause, LONGEST_PAUSE):
+        if not has_java() or run_once(command, stop) != COULD_NOT_RUN:
+            return
+        again = datetime.now(UTC) + timedelta(seconds=pause)
+        if again >= until:
+            return
+        logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
+        while (left := (again - datetime.now(UTC)).total_seconds()) > 0:
+            if stop.wait(min(left, LOOK_AT_THE_CLOCK)):
+                return
+
+
+def run_once(command: Sequence[str], stop: Stop) -> int | None:
+    """Run `command` and say how it ended; None when that was because of `stop`."""
+    child = Child(command)
+    status = child.wait(stop)
+    if stop:
+        return None
+    if status == AGREED:
+        logger.info("reconciled: all totals agree")
+    elif status == DRIFTED:
+        logger.warning("reconciled: drift found")
+    elif status == COULD_NOT_RUN:
+        logger.warning("the reconciliation could not run: %s", child.last_line or "it said nothing")
+    else:
+        how = f"was killed by {Signals(-status).name}" if status < 0 else f"ended with {status}"
+        logger.error("the reconciliation %s", how)
+    return status
+
+
+def has_java() -> bool:
+    """Whether a run could start Spark; if not, says so."""
+    try:
+        require_java()
+    except Unavailable as reason:
+        logger.warning("the rides are not reconciled: %s", reason)
+        return False
+    return True

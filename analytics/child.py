@@ -1,0 +1,73 @@
+"""A program in a process of its own: its lines are logged as they come, and it ends with us."""
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import IO
+
+from rocket_rides.process import Stop, ending_with_parent
+
+logger = logging.getLogger(__name__)
+
+POLL = 0.1  # seconds between looks at the program, while it runs
+# How long its own children, such as Spark's JVM, may take to end: after it, and when we are told
+# to stop (honcho kills after 5 s).
+LINGER = 10.0
+GRACE = 1.5
+
+# As rocket_rides.process.log_to_stdout writes it.
+LOGGED = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(.*)")
+
+
+class Child:
+    """One run of `command`, in a process group of its own."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.last_line = ""
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},  # each line at once
+            process_group=0,  # a signal to ours is for us to pass on
+            preexec_fn=ending_with_parent(),
+        )
+        assert self._process.stdout is not None  # noqa: S101 (it is a pipe)
+        self._lines = threading.Thread(
+            target=self._log_lines, args=[self._process.stdout], daemon=True
+        )
+        self._lines.start()
+
+    def wait(self, stop: Stop) -> int:
+        """Wait for the end of the program, or bring it about when told to stop.
+
+        Returns the exit status, or minus the signal's number. To be called by the thread that
+        made the child.
+        """
+        child = self._process
+        while child.poll() is None and not stop.wait(POLL):
+            pass
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGTERM)
+        # The output ends when the last process that could write to it does.
+        self._lines.join(GRACE if stop else LINGER)
+        if self._lines.is_alive() or child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        self._lines.join(GRACE)
+        return child.wait()
+
+    def _log_lines(self, output: IO[str]) -> None:
+        with output:
+            for line in output:
+                if not (text := line.strip()):
+                    continue
+                logged = LOGGED.fullmatch(text)
+                level, self.last_line = logged.groups() if logged else ("INFO", text)
+                logger.log(logging.getLevelNamesMapping()[level], "%s", self.last_line)
