@@ -54,7 +54,7 @@ fleet: $(VENV)/.fleet $(VENV)/.java
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
 test: $(VENV)/.dev $(VENV)/.java
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 reconcile: $(VENV)/.fleet $(VENV)/.java
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m analytics.reconcile $(ARGS)

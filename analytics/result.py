@@ -83,6 +83,11 @@ class Result:
     seconds: float = 0
 
     @property
+    def rebuilt(self) -> bool:
+        """The warehouse was found wrong, and was made anew from Postgres."""
+        return bool(self.mismatches) and self.reconciliation is not None
+
+    @property
     def agrees(self) -> bool:
         """Every total is right, and so is the warehouse."""
         return not self.mismatches and not any(consumer.wrong for consumer in self.consumers)

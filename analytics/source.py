@@ -59,12 +59,8 @@ def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: i
 
 def read(spark: "SparkSession", url: str, ranges: list[Range]) -> "DataFrame":
     """The rides in `ranges`, with columns id, created_at, distance (metres) and day (UTC)."""
-    given = conninfo_to_dict(url).get("options") or ""
-    session: dict[str, Any] = {
-        "application_name": "reconciler",
-        "options": f"{given} {PLANNER}",
-        **KEEPALIVES,
-    }
+    options = f"{conninfo_to_dict(url).get('options') or ''} {PLANNER}"
+    session: dict[str, Any] = {"application_name": "reconciler", "options": options, **KEEPALIVES}
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(Rides)
     found = spark.read.format(Rides.name()).options(

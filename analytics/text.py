@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from analytics.result import Mismatch, Result, Tally
-from analytics.words import REBUILD, TRUTH, count, metres, outcome, printable, signed, verdict
+from analytics.result import Result, Tally
+from analytics.words import REBUILD, consequence, count, metres, outcome, printable, signed, verdict
 
 Row = Sequence[str]
 
@@ -14,7 +14,7 @@ def as_text(result: Result, today: date) -> str:
     parts = [
         result.notes,
         list(consumers(result)),
-        list(mismatches(result.mismatches)),
+        list(mismatches(result)),
         list(summary(result, today)),
         [verdict(result)],
     ]
@@ -41,12 +41,12 @@ def consumers(result: Result) -> Iterator[str]:
     yield from aligned(rows, "<>>>><")
 
 
-def mismatches(found: Sequence[Mismatch]) -> Iterator[str]:
+def mismatches(result: Result) -> Iterator[str]:
     """The ranges of rides of which the warehouse tells something else than Postgres."""
-    if not found:
+    if not result.mismatches:
         return
     yield "The warehouse and Postgres disagree:"
-    for mismatch in found:
+    for mismatch in result.mismatches:
         yield f"rides {mismatch.after + 1} to {mismatch.upto}"
         rows = [
             ("  warehouse", *tally(mismatch.warehouse)),
@@ -58,8 +58,9 @@ def mismatches(found: Sequence[Mismatch]) -> Iterator[str]:
             ),
         ]
         yield from aligned(rows, "<>>")
-    yield TRUTH
-    yield f"  {REBUILD}"
+    yield consequence(result)
+    if not result.rebuilt:
+        yield f"  {REBUILD}"
 
 
 def summary(result: Result, today: date) -> Iterator[str]:

@@ -88,13 +88,13 @@ class Warehouse:
     def write(self, rides: "DataFrame") -> "DataFrame":
         """Write the rides of a new run where nobody sees them yet; returns them as written."""
         place = self._hidden / "run"
-        rides.write.partitionBy("day").parquet(place.as_uri())
-        return _read(rides.sparkSession, [place])
+        rides.write.partitionBy("day").parquet(f"file://{place}")
+        return _read(rides.sparkSession, place, [place])
 
     def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
         """The rides of the runs that hold these blocks, as the files have them."""
         runs = sorted({block.run for block in blocks})
-        return _read(spark, [self._run(run) for run in runs])
+        return _read(spark, self._rides, [self._run(run) for run in runs])
 
     def publish(self, manifest: Manifest) -> None:
         """Make what was written visible, as the newest run, and drop what it supersedes."""
@@ -127,8 +127,11 @@ def within(blocks: Sequence[Block]) -> str:
     )
 
 
-def _read(spark: "SparkSession", folders: list[Path]) -> "DataFrame":
-    return spark.read.schema(COLUMNS).parquet(*(folder.as_uri() for folder in folders))
+def _read(spark: "SparkSession", base: Path, folders: list[Path]) -> "DataFrame":
+    """Read Parquet files; Spark would take [, * and their like in a name for a pattern."""
+    names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(folder)) for folder in folders]
+    reader = spark.read.schema(COLUMNS).option("basePath", f"file://{base}")
+    return reader.parquet(*(f"file://{name}" for name in names))
 
 
 def _to_disk(path: Path) -> None:

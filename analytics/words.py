@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from analytics.result import Compared, Result
 
-TRUTH = "Postgres is the truth; no resets were issued. Rebuild the warehouse from it:"
 REBUILD = "python -m analytics.reconcile --full"
 
 
@@ -46,13 +45,24 @@ def outcome(result: Result, consumer: Compared) -> str:
     return "wrong: not repaired" if result.repairing else "wrong: not repaired (--check)"
 
 
+def consequence(result: Result) -> str:
+    """What follows from a warehouse that differs from Postgres; a colon wants REBUILD after it."""
+    if result.rebuilt:
+        return "Postgres is the truth: the warehouse has been rebuilt from it."
+    return "Postgres is the truth; no resets were issued. Rebuild the warehouse from it:"
+
+
 def verdict(result: Result) -> str:
     """The whole run in one sentence."""
     total, wrong = len(result.consumers), [c for c in result.consumers if c.wrong]
     reset = sum(consumer.name in result.resets for consumer in wrong)
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"
     are, were = ("is", "was") if len(wrong) == 1 else ("are", "were")
-    if result.mismatches and wrong:
+    if result.rebuilt:
+        said = "the warehouse and Postgres disagreed: it has been rebuilt."
+        if wrong:
+            said = f"{said[:-1]}, and {whose} {were} wrong and will be reset."
+    elif result.mismatches and wrong:
         said = (
             f"the warehouse and Postgres disagree, and {whose} {are} wrong: nothing was repaired."
         )

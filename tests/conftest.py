@@ -6,14 +6,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+from analytics.java import require_java
+from analytics.session import session
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
+from rocket_rides.process import Unavailable
 from tests.api import Api
+from tests.books import Books
 from tests.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _numbers = itertools.count()
 
@@ -78,6 +86,27 @@ def module_world(
     """One world for a module whose tests leave no trace in it."""
     with fresh_world(postgres, redis, tmp_path_factory.mktemp("module")) as world:
         yield world
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Skips what needs Spark where there is no Java for it, and says why."""
+    try:
+        require_java()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator["SparkSession"]:
+    """One Spark session for all tests."""
+    with session() as spark:
+        yield spark
+
+
+@pytest.fixture
+def books(world: World, spark: "SparkSession") -> Books:
+    return Books(world, spark)
 
 
 @pytest.fixture

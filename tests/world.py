@@ -187,6 +187,7 @@ class Service:
                     "DATABASE_URL": world.postgres_url,
                     "REDIS_URL": world.redis.url,
                     "STREAM_NAME": world.stream,
+                    "DATA_DIR": str(world.folder),
                     **environment,
                 },
                 stdout=output,

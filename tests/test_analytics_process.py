@@ -1,0 +1,149 @@
+"""The job as a person runs it: its status, its one clear line, and what a kill leaves behind."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from analytics.java import WANTED
+from migrations import downgrade
+from tests.books import MILLIMETRE, Books, tally
+from tests.world import PATIENCE, Service, World, eventually, transaction
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+HOLD_THE_LOCK = "SELECT pg_advisory_lock(7268002)"
+NO_MORE_RESULTS = "LOCK TABLE reconciliations IN EXCLUSIVE MODE"
+READING = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND query LIKE 'COPY%%'"
+WAITING = (
+    "SELECT count(*) FROM pg_locks WHERE relation = 'reconciliations'::regclass AND NOT granted"
+)
+
+
+def start(world: World, *options: str, **settings: str) -> Service:
+    return world.service("analytics.reconcile", *options, **settings)
+
+
+def ended(run: Service) -> tuple[int, str]:
+    """The exit status, and everything that was printed."""
+    return run.process.wait(PATIENCE), run.output.read_text()
+
+
+def an_old_java(world: World) -> dict[str, str]:
+    java = world.folder / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    return {"JAVA_HOME": str(world.folder / "old")}
+
+
+def no_java(_world: World) -> dict[str, str]:
+    return {"JAVA_HOME": "/nowhere"}
+
+
+def no_database(world: World) -> dict[str, str]:
+    return {"DATABASE_URL": f"postgresql:///none?host={world.folder}"}
+
+
+def an_old_schema(world: World) -> dict[str, str]:
+    downgrade(world.postgres_url, "0001")
+    return {}
+
+
+def a_file_for_a_warehouse(world: World) -> dict[str, str]:
+    (world.folder / "file").touch()
+    return {"WAREHOUSE_DIR": str(world.folder / "file")}
+
+
+def another_run(world: World) -> dict[str, str]:
+    world.connection.execute(HOLD_THE_LOCK)
+    return {}
+
+
+REFUSALS = [
+    (no_java, f"{WANTED}; JAVA_HOME is /nowhere"),
+    (an_old_java, "is Java 11"),
+    (no_database, "Postgres can't be reached"),
+    (an_old_schema, "the database's schema is 0001"),
+    (a_file_for_a_warehouse, "can't be written to"),
+    (another_run, "another run is in progress"),
+]
+
+
+@pytest.mark.usefixtures("java")
+@pytest.mark.parametrize(("prepare", "reason"), REFUSALS)
+def test_what_keeps_the_job_from_running_is_status_2_and_one_line(
+    world: World, prepare: Callable[[World], dict[str, str]], reason: str
+) -> None:
+    status, said = ended(start(world, **prepare(world)))
+    assert status == 2
+    [line] = said.splitlines()
+    assert line.startswith("The reconciliation could not run: ")
+    assert reason in line
+
+
+def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(world: World) -> None:
+    status, said = ended(start(world, "--json", "/nowhere/result.json"))
+    assert status == 2
+    assert "/nowhere/result.json can't be written" in said
+
+
+def test_drift_is_status_1_and_in_every_form_of_the_result(books: Books, tmp_path: Path) -> None:
+    ids = books.add("1.5", "2.25")
+    books.claim("consumer0", ids[0], drift=MILLIMETRE)
+    as_json, as_html = tmp_path / "result.json", tmp_path / "report.html"
+    status, said = ended(start(books.world, "--json", str(as_json), "--report", str(as_html)))
+    assert status == 1, said
+    assert "consumer0" in said
+    assert "+0.001" in said
+    assert said.splitlines()[-1] == "The only consumer was wrong and will be reset."
+    [consumer] = json.loads(as_json.read_text(), parse_float=Decimal)["consumers"]
+    assert consumer["drift"] == MILLIMETRE
+    assert "<svg" in as_html.read_text()
+
+    assert books.caught_up() == books.world.truth
+    status, said = ended(start(books.world, "--check"))
+    assert (status, said.splitlines()[-1]) == (0, "All totals agree.")
+
+
+def kill(run: Service) -> None:
+    """SIGKILL the job itself, and wait until the Java that it had started has noticed."""
+    family = psutil.Process(run.process.pid).children(recursive=True)
+    os.kill(run.process.pid, signal.SIGKILL)
+    run.process.wait(PATIENCE)
+    assert psutil.wait_procs(family, PATIENCE)[1] == []
+
+
+def test_a_job_killed_while_it_extracts_is_done_over(books: Books) -> None:
+    books.add_many(200_000)
+    books.claim("consumer0", 123_456, drift=MILLIMETRE)
+    run = start(books.world)
+    eventually(lambda: books.world.value(READING, books.world.stream), "the extract")
+    kill(run)
+    assert (books.warehouse.folder / ".staging").exists()
+    assert books.in_warehouse() == (0, 0, Decimal(0))
+    result = books.run()
+    assert [consumer.drift for consumer in result.consumers] == [MILLIMETRE]
+    assert books.in_warehouse() == books.in_postgres()
+    assert not (books.warehouse.folder / ".staging").exists()
+
+
+def test_a_job_killed_while_it_emits_is_done_over_and_asks_for_one_reset(books: Books) -> None:
+    books.add(1, 2, 3)
+    books.claim("consumer0", 2, drift=MILLIMETRE)
+    with transaction(books.world) as holding:
+        holding.execute(NO_MORE_RESULTS)
+        run = start(books.world)
+        eventually(lambda: books.world.value(WAITING), "the emission")
+        kill(run)
+    assert books.in_warehouse() == books.in_postgres()
+    result = books.run()
+    assert (result.new, result.total) == (tally(0, 0), tally(3, 6))
+    assert books.world.value("SELECT count(*) FROM resets") == 1
+    assert books.world.value("SELECT count(*) FROM reconciliations") == 1
+    assert books.caught_up() == books.world.truth
