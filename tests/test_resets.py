@@ -62,18 +62,16 @@ def send(world: World, *distances: str | float) -> None:
 def exact(world: World, consumer: Consumer | None = None) -> bool:
     """Whether the consumer, with nothing more to do, has the truth."""
     consumer = consumer or world.consumer()
-    while consumer.run_once() != Round():
-        pass
+    eventually(lambda: consumer.run_once() == Round(), "nothing more to do")
     return (consumer.at.ride_id, consumer.at.total) == world.standing() == world.truth
 
 
 def half_way(world: World) -> Consumer:
     """A consumer with a wrong total that has read three entries of six."""
     send(world, *range(1, 7))
-    consumer = Consumer(world.connect(lock_timeout="10s"), world.log(), "consumer0", batch_size=3)
-    consumer.run_once()
+    world.consumer(batch_size=3).run_once()
     corrupt(world)
-    return consumer
+    return Consumer(world.connect(lock_timeout="10s"), world.log(), "consumer0", batch_size=3)
 
 
 @pytest.mark.parametrize(
