@@ -16,7 +16,7 @@ A crash leaves behind, by the step at which it comes:
 * after a run: nothing. What it found was committed by the run itself.
 * while keys are pruned: fewer keys to be pruned the next night.
 
-SIGTERM ends a run under way, within two seconds.
+SIGTERM ends a run under way, and with it this process, in little more than two seconds.
 """
 
 import logging
@@ -53,6 +53,7 @@ class Reconciler:
         self._command = command
         self._first_pause = first_pause
         self._at = time.fromisoformat(config.reconcile_at)
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every start
         self._scheduler = BackgroundScheduler(
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
         )
@@ -69,7 +70,6 @@ class Reconciler:
     def run(self) -> None:
         """Make up for a missed night, then start what is due, until told to stop."""
         due = nights.newest_due(self.now(), self._at)
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every start
         self._scheduler.start()
         logger.info(
             "reconciling every day at %s (%s)", self._config.reconcile_at, self._scheduler.timezone

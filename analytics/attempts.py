@@ -44,7 +44,7 @@ def run_once(command: Sequence[str], stop: Stop) -> int | None:
     elif status == DRIFTED:
         logger.warning("reconciled: drift found")
     elif status == COULD_NOT_RUN:
-        logger.warning("the reconciliation could not run: %s", child.last_line or "it said nothing")
+        logger.warning("the rides are not reconciled: %s", child.last_line or "no reason given")
     else:
         how = f"was killed by {Signals(-status).name}" if status < 0 else f"ended with {status}"
         logger.error("the reconciliation %s", how)

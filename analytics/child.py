@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO
 
 from rocket_rides.process import Stop, ending_with_parent
@@ -17,7 +19,7 @@ POLL = 0.1  # seconds between looks at the program, while it runs
 # How long its own children, such as Spark's JVM, may take to end: after it, and when we are told
 # to stop (honcho kills after 5 s).
 LINGER = 10.0
-GRACE = 1.5
+GRACE = 2.0
 
 # As rocket_rides.process.log_to_stdout writes it.
 LOGGED = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(.*)")
@@ -56,12 +58,22 @@ class Child:
             pass
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGTERM)
-        # The output ends when the last process that could write to it does.
-        self._lines.join(GRACE if stop else LINGER)
-        if self._lines.is_alive() or child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-        self._lines.join(GRACE)
+        deadline = time.monotonic() + (GRACE if stop else LINGER)
+        while (lives := self._group_lives()) and time.monotonic() < deadline:
+            time.sleep(POLL)
+        if lives:
+            with suppress(ProcessLookupError):  # the last of it has just ended
+                os.killpg(child.pid, signal.SIGKILL)
+        self._lines.join(GRACE)  # it has all been written
         return child.wait()
+
+    def _group_lives(self) -> bool:
+        self._process.poll()  # a dead process is of the group until it has been waited for
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def _log_lines(self, output: IO[str]) -> None:
         with output:

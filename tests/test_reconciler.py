@@ -17,12 +17,12 @@ from tests.world import Service, World, eventually
 
 NO_JAVA = {"JAVA_HOME": "/nonexistent"}
 HONCHOS_PATIENCE = 5  # seconds
-# A run that lasts, with a child that ends with it as Spark's JVM does. Neither heeds SIGTERM.
+# A run that lasts, with a child, as Spark's JVM is one. Neither heeds SIGTERM.
 LASTING = """
 import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-reader = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-child = subprocess.Popen(reader, stdin=subprocess.PIPE)
+sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+child = subprocess.Popen(sleep, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 print("running with", child.pid)
 child.wait()
 """
@@ -46,7 +46,7 @@ def night(world: World, code: str, **environment: str) -> Service:
         ("raise SystemExit(1)", "WARNING reconciled: drift found\n"),
         (
             "import sys; print('on stdout'); sys.stderr.write('no server\\n'); sys.exit(2)",
-            "WARNING the reconciliation could not run: no server\n",
+            "WARNING the rides are not reconciled: no server\n",
         ),
         ("raise SystemExit(3)", "ERROR   the reconciliation ended with 3\n"),
         (
@@ -136,10 +136,10 @@ def test_told_to_stop_it_ends_the_run_with_it(world: World) -> None:
 
 
 def test_killed_it_takes_the_run_with_it(world: World) -> None:
-    reconciler, run = lasting(world)
-    assert len(run) == 2
+    reconciler, [run, child] = lasting(world)
     reconciler.process.kill()
-    eventually(lambda: gone(run))
+    eventually(lambda: gone([run]))
+    child.kill()  # a JVM notices by itself
 
 
 @pytest.mark.parametrize(
