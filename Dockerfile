@@ -32,7 +32,7 @@ ENV WAREHOUSE_DIR=/warehouse MPLCONFIGDIR=/tmp/matplotlib
 
 COPY . .
 USER rides
-CMD ["python", "-m", "analytics"]
+CMD ["python", "-m", "analytics.nightly"]
 
 
 FROM packages AS services

@@ -18,6 +18,7 @@ One run at a time: an advisory lock of the session that also emits the result.
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -33,7 +34,9 @@ from rocket_rides import database, process, settings
 from rocket_rides.process import Unavailable
 
 TRY_TO_START = "SELECT pg_try_advisory_lock(7268002)"
-AGREES, DRIFTED, COULD_NOT_RUN = 0, 1, 2
+# The exit status.
+AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
+REFUSAL = "not reconciled: "
 
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
@@ -45,12 +48,12 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
             warehouse.make_ready()
         # Imported this late: Spark takes a second, and most of what can be wrong is known by now.
         from analytics.emit import past_runs
-        from analytics.machine import as_json
         from analytics.progress import shown
         from analytics.reconciliation import Job
-        from analytics.report import as_html
+        from analytics.report.machine import as_json
+        from analytics.report.page import as_html
+        from analytics.report.text import as_text
         from analytics.session import session
-        from analytics.text import as_text
 
         with session(config.spark_master) as spark:
             tracker = spark.sparkContext.statusTracker()
@@ -63,7 +66,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
             arguments.json.write_bytes(as_json(result))
         if arguments.report:
             arguments.report.write_text(as_html(result, past_runs(connection)), encoding="utf-8")
-    return AGREES if result.agrees else DRIFTED
+    return AGREED if result.agrees else DRIFTED
 
 
 @contextmanager
@@ -110,15 +113,16 @@ def main() -> None:
         raise SystemExit(130) from None
     except Exception as error:
         # Spark's own exceptions: imported by now, if one is on its way here.
-        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
-            raise
-        refuse(error)
+        if type(error).__module__.startswith(("pyspark.", "py4j.")):
+            refuse(error)
+        traceback.print_exc()  # Python's own status for it is 1, which means drift
+        raise SystemExit(BUG) from None
     raise SystemExit(status)
 
 
 def refuse(reason: Exception) -> NoReturn:
     """Say in one line why the job could not run, and end the process."""
-    sys.stderr.write(f"The reconciliation could not run: {process.in_one_line(reason)[:500]}\n")
+    sys.stderr.write(f"{REFUSAL}{process.in_one_line(reason)[:500]}\n")
     raise SystemExit(COULD_NOT_RUN)
 
 

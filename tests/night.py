@@ -2,7 +2,7 @@
 
 import sys
 
-from analytics.__main__ import Reconciler
+from analytics.nightly.__main__ import Reconciler
 from rocket_rides import process, settings
 
 if __name__ == "__main__":

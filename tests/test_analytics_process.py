@@ -83,7 +83,7 @@ def test_what_keeps_the_job_from_running_is_status_2_and_one_line(
     status, said = ended(start(world, **prepare(world)))
     assert status == 2
     [line] = said.splitlines()
-    assert line.startswith("The reconciliation could not run: ")
+    assert line.startswith("not reconciled: ")
     assert reason in line
 
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from analytics import nights
+from analytics.nightly import nights
 from tests.world import World
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -7,7 +7,7 @@ from threading import Thread
 import psycopg
 import pytest
 
-from analytics import pruning
+from analytics.nightly import pruning
 from api.booking import CLAIM_KEY, FIND_KEY
 from rocket_rides.process import Stop
 from tests.api import Api

@@ -1,4 +1,4 @@
-"""`python -m analytics` as a process: it starts the runs, tells what they say, and never ends."""
+"""`python -m analytics.nightly` as a process: it starts the runs, tells what they say, and never ends."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import psutil
 import pytest
 from apscheduler.triggers.date import DateTrigger
 
-from analytics.__main__ import Reconciler
+from analytics.nightly.__main__ import Reconciler
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
 from tests.world import Service, World, eventually
@@ -97,7 +97,7 @@ def test_without_java_it_says_so_and_lives_on(world: World) -> None:
     world.connection.execute(
         "INSERT INTO idempotency_keys VALUES ('old', 1, 1, now() - interval '1 year')"
     )
-    reconciler = world.service("analytics", **NO_JAVA)
+    reconciler = world.service("analytics.nightly", **NO_JAVA)
     # The keys are pruned all the same.
     reconciler.says("pruned 1 idempotency keys").says("Java 17 or newer is needed")
     assert reconciler.stop() == 0
@@ -111,7 +111,7 @@ def test_it_waits_for_the_database_and_for_the_schema(world: World) -> None:
     waiting.says("schema is 0001")
     world.connection.execute("UPDATE alembic_version SET version_num = '0002'")
     waiting.says("all totals agree")
-    away = world.service("analytics", DATABASE_URL="postgresql:///x?host=/nowhere")
+    away = world.service("analytics.nightly", DATABASE_URL="postgresql:///x?host=/nowhere")
     away.says("Postgres can't be reached")
     assert away.stop() == 0
 
@@ -200,7 +200,7 @@ HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib", "
 
 
 def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
-    code = "import sys, analytics.__main__; print(*sys.modules)"
+    code = "import sys, analytics.nightly.__main__; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
     assert not HEAVY & set(told.stdout.split())
     assert "apscheduler" in told.stdout

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from analytics.machine import as_json
-from analytics.report import as_html
+from analytics.report.machine import as_json
+from analytics.report.page import as_html
+from analytics.report.text import as_text
 from analytics.result import Compared, Mismatch, PastRun, Result, Tally
-from analytics.text import as_text
 
 TODAY = date(2026, 11, 21)
 TOTAL = Decimal("1234567.891")

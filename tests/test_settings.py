@@ -8,7 +8,15 @@ import pytest
 
 from rocket_rides.settings import PROJECT, Settings, load
 
-PROCESSES = ["analytics", "api", "streamer", "consumers", "simulator", "migrations", "embedded"]
+PROCESSES = [
+    "analytics.nightly",
+    "api",
+    "streamer",
+    "consumers",
+    "simulator",
+    "migrations",
+    "embedded",
+]
 BAD = {
     "API_PORT": "many",
     "CRASH_RATE": "1.5",

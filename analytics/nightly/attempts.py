@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
 
-from analytics.child import Child
 from analytics.java import require_java
+from analytics.nightly.child import Child
+from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED, REFUSAL
 from rocket_rides.process import Stop, Unavailable, delays
 
 logger = logging.getLogger(__name__)
-
-# A run's exit status.
-AGREED, DRIFTED, COULD_NOT_RUN = 0, 1, 2
 
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
 # A sleep does not see a suspended laptop's hours, nor a clock that is set.
@@ -44,7 +42,8 @@ def run_once(command: Sequence[str], stop: Stop) -> int | None:
     elif status == DRIFTED:
         logger.warning("reconciled: drift found")
     elif status == COULD_NOT_RUN:
-        logger.warning("the rides are not reconciled: %s", child.last_line or "no reason given")
+        reason = child.last_line.removeprefix(REFUSAL) or "no reason given"
+        logger.warning("the rides are not reconciled: %s", reason)
     else:
         how = f"was killed by {Signals(-status).name}" if status < 0 else f"ended with {status}"
         logger.error("the reconciliation %s", how)

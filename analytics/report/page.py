@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analytics import charts, words
+from analytics.report import charts, words
 from analytics.result import Compared, PastRun, Result
 
 _pages = Environment(
@@ -41,7 +41,7 @@ class Chart(NamedTuple):
 
 def as_html(result: Result, past: Sequence[PastRun]) -> str:
     """The page. `past` may hold this run's own row or not; the order does not matter."""
-    return _pages.get_template("report.html").render(
+    return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
         verdict=words.verdict(result),

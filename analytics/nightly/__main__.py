@@ -1,4 +1,4 @@
-"""`python -m analytics`: has the rides reconciled every night, and old idempotency keys forgotten.
+"""`python -m analytics.nightly`: has the rides reconciled every night, and old idempotency keys forgotten.
 
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night slept through, or missed while this
@@ -29,7 +29,7 @@ import psycopg
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from analytics import attempts, nights, pruning
+from analytics.nightly import attempts, nights, pruning
 from rocket_rides import database, process, settings
 
 logger = logging.getLogger("reconciler")
@@ -121,7 +121,7 @@ class Reconciler:
 
 def main() -> None:
     """Run the reconciler until SIGTERM or SIGINT."""
-    process.take_no_arguments("analytics", __doc__)
+    process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     process.log_to_stdout(config.log_level)
     try:

@@ -3,8 +3,17 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+from analytics.report.words import (
+    REBUILD,
+    consequence,
+    count,
+    metres,
+    outcome,
+    printable,
+    signed,
+    verdict,
+)
 from analytics.result import Result, Tally
-from analytics.words import REBUILD, consequence, count, metres, outcome, printable, signed, verdict
 
 Row = Sequence[str]
 

@@ -1,0 +1,1 @@
+"""The nightly process: when a run is due, and how it ended."""

@@ -1,0 +1,1 @@
+"""What a run found, as a person, a program and a browser are shown it."""
