@@ -38,13 +38,17 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 def session(master: str = "") -> Iterator["SparkSession"]:
     """A session on `master`; without one, where Spark's own configuration says, or right here.
 
-    Raises Unavailable when there is no Java that Spark can run on.
+    One that is there already is used, and left running. Raises Unavailable when there is no Java
+    that Spark can run on.
     """
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # the exception says it
     from pyspark.sql import SparkSession
 
+    if (running := SparkSession.getActiveSession()) is not None:
+        yield running
+        return
     builder = SparkSession.builder
     for name, value in (REQUIRED | _where(master)).items():
         builder = builder.config(name, value)

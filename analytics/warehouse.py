@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import msgspec
 
@@ -38,13 +39,15 @@ class Warehouse:
         self.folder = folder
         self._rides = folder / "rides"
         self._hidden = folder / ".staging"
+        # A name of its own: the Spark of a job that was killed may write for some seconds more.
+        self._staged = self._hidden / uuid4().hex
 
     def make_ready(self) -> None:
         """Make the folder, and remove what a run that died has left behind."""
         try:
             self._rides.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self._hidden, ignore_errors=True)
-            self._hidden.mkdir()
+            self._hidden.mkdir(exist_ok=True)
         except OSError as error:
             raise Unavailable(
                 f"the warehouse {self.folder} can't be written to: {error.strerror}"
@@ -87,9 +90,8 @@ class Warehouse:
 
     def write(self, rides: "DataFrame") -> "DataFrame":
         """Write the rides of a new run where nobody sees them yet; returns them as written."""
-        place = self._hidden / "run"
-        rides.write.partitionBy("day").parquet(f"file://{place}")
-        return _read(rides.sparkSession, place, [place])
+        rides.write.partitionBy("day").parquet(f"file://{self._staged}")
+        return _read(rides.sparkSession, self._staged, [self._staged])
 
     def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
         """The rides of the runs that hold these blocks, as the files have them."""
@@ -99,11 +101,10 @@ class Warehouse:
     def publish(self, manifest: Manifest) -> None:
         """Make what was written visible, as the newest run, and drop what it supersedes."""
         superseded = self._numbers() if manifest.after == 0 else []
-        written = self._hidden / "run"
-        (written / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
-        for path in [*written.rglob("*"), written]:
+        (self._staged / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+        for path in [*self._staged.rglob("*"), self._staged]:
             _to_disk(path)
-        written.rename(self._run(manifest.run))
+        self._staged.rename(self._run(manifest.run))
         _to_disk(self._rides)
         self._forget(superseded)
 
@@ -114,8 +115,8 @@ class Warehouse:
     def _forget(self, runs: list[int]) -> None:
         """Newest first, each by one rename: whatever is left at any moment is a whole warehouse."""
         for run in runs:
-            self._run(run).rename(self._hidden / f"{run}")
-        shutil.rmtree(self._hidden)
+            self._run(run).rename(self._hidden / self._run(run).name)
+        shutil.rmtree(self._hidden, ignore_errors=True)
 
 
 def within(blocks: Sequence[Block]) -> str:

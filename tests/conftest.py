@@ -89,12 +89,16 @@ def module_world(
 
 
 @pytest.fixture(scope="session")
-def java() -> None:
+def java() -> Iterator[None]:
     """Skips what needs Spark where there is no Java for it, and says why."""
     try:
         require_java()
     except Unavailable as reason:
         pytest.skip(str(reason))
+    with pytest.MonkeyPatch.context() as patch:
+        # For programs that are over before the best compiler has warmed up.
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
 
 
 @pytest.fixture(scope="session")

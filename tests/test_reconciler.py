@@ -1,4 +1,4 @@
-"""`python -m analytics.nightly` as a process: it starts the runs, tells what they say, and never ends."""
+"""`python -m analytics.nightly`: it starts the runs, tells what they say, and never ends."""
 
 import subprocess
 import sys

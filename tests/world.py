@@ -40,9 +40,11 @@ TAKE_RIDES = """
 """
 
 
-def eventually(claim: Callable[[], T], what: str = "the condition") -> T:
-    """Poll until `claim()` is true, and return it; fail after PATIENCE seconds."""
-    deadline = time.monotonic() + PATIENCE
+def eventually(
+    claim: Callable[[], T], what: str = "the condition", patience: float = PATIENCE
+) -> T:
+    """Poll until `claim()` is true, and return it; fail after `patience` seconds."""
+    deadline = time.monotonic() + patience
     while not (result := claim()):
         assert time.monotonic() < deadline, f"{what} did not come about"
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""`python -m analytics.nightly`: has the rides reconciled every night, and old idempotency keys forgotten.
+"""`python -m analytics.nightly`: has the rides reconciled every night, and old keys forgotten.
 
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night slept through, or missed while this
