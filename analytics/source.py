@@ -58,7 +58,7 @@ def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: i
 
 
 def read(spark: "SparkSession", url: str, ranges: list[Range]) -> "DataFrame":
-    """The rides in `ranges`, with columns id, created_at, distance (metres) and day (UTC)."""
+    """The rides in `ranges`: id, created_at, distance (metres) and day (UTC)."""
     options = f"{conninfo_to_dict(url).get('options') or ''} {PLANNER}"
     session: dict[str, Any] = {"application_name": "reconciler", "options": options, **KEEPALIVES}
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
@@ -66,7 +66,12 @@ def read(spark: "SparkSession", url: str, ranges: list[Range]) -> "DataFrame":
     found = spark.read.format(Rides.name()).options(
         url=make_conninfo(url, **session), ranges=json.dumps(ranges)
     )
-    return found.load().selectExpr(
+    return in_metres(found.load())
+
+
+def in_metres(rides: "DataFrame") -> "DataFrame":
+    """The columns of the warehouse, from those of the data source."""
+    return rides.selectExpr(
         "id",
         "created_at",
         "CAST(CAST(millimetres AS DECIMAL(12,0)) * 0.001BD AS DECIMAL(12,3)) AS distance",

@@ -42,7 +42,7 @@ class Stand:
             for name, value in os.environ.items()
             if name.lower() not in Settings.model_fields
         }
-        log = self.folder / f"{'-'.join(arguments)}.log"
+        log = self.folder / f"{'-'.join(arguments).replace(os.sep, '_')}.log"
         with log.open("ab") as output:
             service = subprocess.Popen(
                 [sys.executable, "-m", *arguments],

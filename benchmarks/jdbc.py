@@ -1,0 +1,74 @@
+"""Spark's own JDBC source on the benchmark's Postgres, where a driver's jar is at hand.
+
+JDBC knows no Unix sockets: the server listens on loopback for a role with a password of its own.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from embedded.servers import Postgres
+from rocket_rides import database
+from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from analytics.source import Range
+
+ROLE = "benchmark"
+RIDES = "(SELECT id, created_at, (distance * 1000)::bigint AS millimetres FROM rides) rides"
+MAVEN = "org/postgresql/postgresql/*/postgresql-*.jar"
+
+
+class OverTcp(NamedTuple):
+    """A Postgres that both sources reach over loopback, and the driver's jar."""
+
+    password: str
+    jar: Path
+
+    @property
+    def url(self) -> str:
+        """For ADBC, that is for libpq."""
+        return f"postgresql://{ROLE}:{self.password}@127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}"
+
+    def read(self, spark: "SparkSession", ranges: "list[Range]") -> "DataFrame":
+        """The rides, in as many ranges, with the columns that `analytics.source.Rides` has."""
+        options = {
+            "url": f"jdbc:postgresql://127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}",
+            "driver": "org.postgresql.Driver",
+            "user": ROLE,
+            "password": self.password,
+            "dbtable": RIDES,
+            "fetchsize": "10000",
+            "partitionColumn": "id",
+            "lowerBound": str(ranges[0].after),
+            "upperBound": str(ranges[-1].upto),
+            "numPartitions": str(len(ranges)),
+        }
+        return spark.read.format("jdbc").options(**options).load()
+
+
+def jar() -> Path | None:
+    """The driver that JDBC_JAR names, or the newest one that Maven has fetched before."""
+    if named := os.environ.get("JDBC_JAR"):
+        return Path(named)
+    return max(Path.home().joinpath(".m2/repository").glob(MAVEN), default=None)
+
+
+def listen(postgres: Postgres, driver: Path) -> OverTcp:
+    """Restart the server so that it listens on loopback too."""
+    over_tcp = OverTcp(secrets.token_hex(16), driver)
+    with database.connect(postgres.url, "benchmark") as connection:
+        connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{over_tcp.password}'")
+        connection.execute(f"GRANT SELECT ON rides TO {ROLE}")
+        row = connection.execute("SHOW hba_file").fetchone()
+        assert row is not None
+    rules = Path(row[0])
+    allowed = f"host {DATABASE_NAME} {ROLE} 127.0.0.1/32 scram-sha-256\n"
+    rules.write_text(allowed + rules.read_text())
+    postgres.stop()
+    postgres.settings = {"listen_addresses": "127.0.0.1"}
+    postgres.start()
+    return over_tcp

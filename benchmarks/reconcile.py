@@ -1,0 +1,140 @@
+"""The nightly job: the extract beside JDBC, a full run, a night after much and little history."""
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from statistics import median
+from typing import TYPE_CHECKING
+
+import psutil
+import psycopg
+
+from analytics import source
+from analytics.java import require_java
+from analytics.warehouse import Warehouse
+from benchmarks import jdbc, rides
+from benchmarks.figures import Figure, Goal
+from benchmarks.stand import Stand
+from rocket_rides import database
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MILLION = 1_000_000
+ALL = 10 * MILLION
+NIGHT = 100_000
+ROUNDS = 3
+NIGHTS = 5
+GIGABYTE = 1e9
+POLL = 0.5  # seconds between looks at a run's memory; they cost time
+SUM = "SELECT sum(distance) FROM rides"
+
+
+def measure(stand: Stand) -> list[Figure]:
+    """Nights after a million and after ten million rides, a full run, and the extract alone."""
+    require_java()
+    with database.connect(stand.postgres.url, "benchmark") as connection:
+        rides.insert(connection, MILLION)
+        _run(stand)
+        young = _nights(stand, connection, "1 million")
+        rides.insert(connection, ALL - MILLION - NIGHTS * NIGHT)
+        full = Figure("Full run over 10 million rides", "s", goal=Goal("value", "<=", 60))
+        memory = Figure("Its memory, driver and workers, PSS", "GB", goal=Goal("value", "<=", 4))
+        for _ in range(ROUNDS):
+            shutil.rmtree(stand.folder / "warehouse")
+            seconds, peak = _run(stand)
+            full.runs.append(seconds)
+            memory.runs.append(peak / GIGABYTE)
+        old = _nights(stand, connection, "10 million")
+    aged = Figure(
+        "A night after 10 million, beside one after 1 million",
+        "s",
+        "the latter",
+        Goal("ratio", "<=", 1.15),
+        old.runs,
+        [median(young.runs)] * len(old.runs),
+    )
+    return [full, memory, young, old, aged, *_extract(stand)]
+
+
+def _nights(stand: Stand, connection: psycopg.Connection, history: str) -> Figure:
+    figure = Figure(f"A night of 100,000 new rides after {history}", "s")
+    for _ in range(NIGHTS):
+        rides.insert(connection, NIGHT)
+        figure.runs.append(_run(stand)[0])
+    return figure
+
+
+def _run(stand: Stand) -> tuple[float, float]:
+    """Run the job in a process of its own: its seconds once Spark is up, its memory in bytes."""
+    result = stand.folder / "result.json"
+    with stand.service(
+        "analytics.reconcile",
+        "--json",
+        str(result),
+        WAREHOUSE_DIR=str(stand.folder / "warehouse"),
+    ) as process:
+        peak = 0.0
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                family = [process, *process.children(recursive=True)]
+                peak = max(peak, sum(member.memory_full_info().pss for member in family))
+            time.sleep(POLL)
+    seconds: float = json.loads(result.read_text())["seconds"]
+    result.unlink()
+    return seconds, peak
+
+
+def _extract(stand: Stand) -> list[Figure]:
+    """The extract into Parquet, beside the same through JDBC, and beside one sum in Postgres."""
+    driver = jdbc.jar()
+    over_tcp = jdbc.listen(stand.postgres, driver) if driver else None
+    if driver:  # Spark takes a jar only when it starts
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master local[*] --jars {driver} pyspark-shell"
+    from analytics.session import session
+
+    url = over_tcp.url if over_tcp else stand.postgres.url
+    ours = Figure("Extract into Parquet", "rides/s", "SELECT sum(distance)")
+    beside = Figure("The same", "rides/s", "Spark's JDBC source", Goal("ratio", ">=", 1))
+    with session() as spark, database.connect(stand.postgres.url, "benchmark") as connection:
+        last = _last(connection)
+        ranges = source.plan(connection, 0, last, spark.sparkContext.defaultParallelism)
+        for round_ in range(1 + ROUNDS):
+            through_adbc = last / _write(stand, source.read(spark, url, ranges))
+            through_jdbc = (
+                last / _write(stand, source.in_metres(over_tcp.read(spark, ranges)))
+                if over_tcp
+                else None
+            )
+            summed = last / _sum(connection)
+            if round_ == 0:  # Spark and Postgres warm up
+                continue
+            ours.runs.append(through_adbc)
+            ours.limits.append(summed)
+            if through_jdbc:
+                beside.runs.append(through_adbc)
+                beside.limits.append(through_jdbc)
+    return [ours, beside] if over_tcp else [ours]
+
+
+def _last(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT max(id) FROM rides").fetchone()
+    assert row is not None
+    last: int = row[0]
+    return last
+
+
+def _write(stand: Stand, found: "DataFrame") -> float:
+    warehouse = Warehouse(stand.folder / "extract")
+    warehouse.make_ready()
+    started = time.perf_counter()
+    warehouse.write(found)
+    return time.perf_counter() - started
+
+
+def _sum(connection: psycopg.Connection) -> float:
+    started = time.perf_counter()
+    connection.execute(SUM)
+    return time.perf_counter() - started
