@@ -12,6 +12,13 @@ POLL = 0.2  # seconds
 
 
 @contextmanager
+def starting() -> Iterator[None]:
+    """Say on a terminal that Spark is starting, for as long as it takes."""
+    with tqdm(bar_format="Starting Spark", total=1, leave=False, disable=None):
+        yield
+
+
+@contextmanager
 def shown(tracker: StatusTracker, stage: str) -> Iterator[None]:
     """Show a bar of this stage's tasks on a terminal's standard error; nothing elsewhere."""
     if not sys.stderr.isatty():

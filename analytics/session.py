@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from analytics.java import require_java
+from analytics.progress import starting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ def session(master: str = "") -> Iterator["SparkSession"]:
     builder = SparkSession.builder
     for name, value in (REQUIRED | _where(master)).items():
         builder = builder.config(name, value)
-    with _java_kept_apart():
+    with starting(), _java_kept_apart():
         spark = builder.getOrCreate()
     try:
         yield spark

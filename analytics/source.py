@@ -34,6 +34,8 @@ RIDES_IN_RANGE = """
     SELECT id, created_at, (distance * 1000)::bigint AS millimetres
     FROM rides WHERE id > {after} AND id <= {upto}
 """
+# Postgres knows earlier times, and later ones, infinity among them; Python's dates end here.
+FIRST, LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31'"
 # Not a table scan for each range, whatever the planner knows of a young table.
 PLANNER = "-c enable_seqscan=off -c enable_bitmapscan=off"
 
@@ -75,7 +77,7 @@ def in_metres(rides: "DataFrame") -> "DataFrame":
         "id",
         "created_at",
         "CAST(CAST(millimetres AS DECIMAL(12,0)) * 0.001BD AS DECIMAL(12,3)) AS distance",
-        "to_date(created_at) AS day",
+        f"to_date(least(greatest(created_at, {FIRST}), {LAST})) AS day",
     )
 
 

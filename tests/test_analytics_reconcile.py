@@ -191,6 +191,15 @@ def test_days_are_utc_whatever_the_time_zones(
     assert books.run(full=True).days == days
 
 
+def test_a_time_that_no_calendar_has_stops_nothing(books: Books) -> None:
+    for at in ("'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'", "now()"):
+        books.add_many(1, at=f"timestamptz {at}")
+    result = books.run()
+    assert [tally.rides for _day, tally in sorted(result.days.items())] == [2, 1, 2]
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.run().mismatches == []
+
+
 def test_no_snapshot_is_held_while_spark_works(books: Books) -> None:
     books.add(1, 2, 3)
     holding: list[tuple[str, object]] = []
