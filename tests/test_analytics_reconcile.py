@@ -192,10 +192,11 @@ def test_days_are_utc_whatever_the_time_zones(
 
 
 def test_a_time_that_no_calendar_has_stops_nothing(books: Books) -> None:
-    for at in ("'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'", "now()"):
-        books.add_many(1, at=f"timestamptz {at}")
+    for at in ("infinity", "-infinity", "4713-01-01 12:00+00 BC", "294276-12-31 12:00+00"):
+        books.add_many(1, at=f"timestamptz '{at}'")
+    books.add_many(1)
     result = books.run()
-    assert [tally.rides for _day, tally in sorted(result.days.items())] == [2, 1, 2]
+    assert sum(tally.rides for tally in result.days.values()) == 5
     assert books.in_warehouse() == books.in_postgres()
     assert books.run().mismatches == []
 
