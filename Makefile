@@ -15,10 +15,8 @@ help:
 	@echo "make bench   the measurements of the README"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
-	@echo "make reconcile [ARGS=--help]"
-	@echo "             prove every consumer's total right with Spark, now, with the fleet's settings;"
-	@echo "             fails unless all was right (which of 1 and 2, only the module itself can say:"
-	@echo "             $(BIN)/python -m analytics.reconcile)"
+	@echo "make reconcile   prove every total right, now, with Spark; options in ARGS, such as ARGS=--help."
+	@echo "             make fails unless all agree; the module's own status says more."
 
 setup: $(VENV)/.fleet $(VENV)/.java
 

@@ -20,7 +20,7 @@ def require_java() -> None:
             raise FileNotFoundError
         told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
-        at = f"JAVA_HOME is {home}, and has none" if home else "there is none"
+        at = f"there is none in JAVA_HOME, {home}" if home else "there is none"
         raise Unavailable(f"{WANTED}; {at} (Debian: apt install default-jre-headless)") from None
     # "1.8.0_402" before Java 9, "17.0.15" since.
     found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)

@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from analytics.result import Tally
-from analytics.tally import BLOCK, Cell, between, by_block, by_day, merged, total
+from analytics.tally import BLOCK, Cell, between, by_block, by_day, total
 
 
 class Broken(Exception):
@@ -57,6 +57,7 @@ class Ledger:
         self.days: dict[date, Tally] = {}
         for manifest in manifests:
             self._append(manifest)
+        self.days = dict(sorted(self.days.items()))
 
     def _append(self, manifest: Manifest) -> None:
         upto = self.last_ride_id
@@ -70,7 +71,8 @@ class Ledger:
             raise Broken(f"the manifest of run {manifest.run} does not add up")
         self.blocks += manifest.blocks
         self.last_ride_id = upto
-        self.days = merged(self.days, manifest.days)
+        for day, tally in manifest.days.items():
+            self.days[day] = self.days.get(day, Tally()).plus(tally)
 
     def block_of(self, ride_id: int) -> Block:
         """The block that has room for this id, which must not be past the last."""

@@ -9,6 +9,7 @@ from pyspark import StatusTracker
 from tqdm import tqdm
 
 POLL = 0.2  # seconds
+BAR = "{desc} |{bar:40}| {n_fmt} of {total_fmt} tasks, {elapsed}"
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def shown(tracker: StatusTracker, stage: str) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    with tqdm(desc=f"{stage:22}", unit="task", leave=False, delay=POLL) as bar:
+    with tqdm(desc=stage, total=1, leave=False, bar_format=BAR) as bar:
         watcher = threading.Thread(target=_watch, args=(tracker, bar, over), daemon=True)
         watcher.start()
         try:

@@ -17,14 +17,15 @@ One run at a time: an advisory lock of the session that also emits the result.
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import psycopg
 
@@ -33,10 +34,15 @@ from analytics.warehouse import Warehouse
 from rocket_rides import database, process, settings
 from rocket_rides.process import Unavailable
 
+if TYPE_CHECKING:
+    from analytics.result import Result
+
 TRY_TO_START = "SELECT pg_try_advisory_lock(7268002)"
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 REFUSAL = "not reconciled: "
+DESCRIPTION = """Hold every consumer's total against the rides, and have wrong ones reset. The exit
+status is 0 when all agree, 1 when not, 2 when the job could not run (and 70 for a bug)."""
 
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
@@ -47,32 +53,53 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         if not arguments.check:
             warehouse.make_ready()
         # Imported this late: Spark takes a second, and most of what can be wrong is known by now.
-        from analytics.emit import past_runs
         from analytics.progress import shown
         from analytics.reconciliation import Job
-        from analytics.report.machine import as_json
-        from analytics.report.page import as_html
-        from analytics.report.text import as_text
-        from analytics.session import session
+        from analytics.session import SPARK_ERRORS, cause, session
 
-        with session(config.spark_master) as spark:
-            tracker = spark.sparkContext.statusTracker()
-            job = Job(
-                connection, spark, config.postgres_url, warehouse, shown=partial(shown, tracker)
-            )
-            result = job.run_once(check=arguments.check, full=arguments.full)
-        sys.stdout.write(as_text(result, datetime.now(UTC).date()))
-        if arguments.json:
-            arguments.json.write_bytes(as_json(result))
-        if arguments.report:
-            arguments.report.write_text(as_html(result, past_runs(connection)), encoding="utf-8")
+        try:
+            with session(config.spark_master) as spark:
+                show = partial(shown, spark.sparkContext.statusTracker())
+                job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
+                result = job.run_once(check=arguments.check, full=arguments.full)
+        except SPARK_ERRORS as error:
+            raise Unavailable(f"Spark: {cause(error)}") from None
+        tell(result, connection, arguments)
     return AGREED if result.agrees else DRIFTED
+
+
+def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.Namespace) -> None:
+    """Print the result and write the files. What can't be written undoes nothing."""
+    from analytics.emit import past_runs
+    from analytics.report.machine import as_json
+    from analytics.report.page import as_html
+    from analytics.report.text import as_text
+
+    def json() -> bytes:
+        return as_json(result)
+
+    def html() -> bytes:
+        return as_html(result, past_runs(connection)).encode()
+
+    try:
+        sys.stdout.write(as_text(result, datetime.now(UTC).date()))
+        sys.stdout.flush()
+    except OSError:  # nobody reads on; nor would what Python still flushes be read
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for path, content in ((arguments.json, json), (arguments.report, html)):
+        try:
+            if path:
+                path.write_bytes(content())
+        except (OSError, psycopg.Error) as error:
+            sys.stderr.write(f"{path} could not be written: {process.in_one_line(error)}\n")
 
 
 @contextmanager
 def the_only_run(url: str) -> Iterator[psycopg.Connection]:
     """A connection that holds the lock on being the only run. Raises Unavailable."""
-    with database.connect(url, "reconciler", lock_timeout="1min") as connection:
+    # The connection is idle while Spark works, and must not be ended for that.
+    patience = {"lock_timeout": "1min", "idle_session_timeout": "0", "statement_timeout": "0"}
+    with closing(database.connect(url, "reconciler", **patience)) as connection:
         database.require_current_schema(connection)
         if connection.execute(TRY_TO_START).fetchone() != (True,):
             raise Unavailable("another run is in progress")
@@ -82,8 +109,13 @@ def the_only_run(url: str) -> Iterator[psycopg.Connection]:
 def writable(name: str) -> Path:
     """A file's name from the command line, refused at once when it could not be written."""
     path = Path(name)
-    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{name} can't be written")
+    try:
+        there = path if path.exists() else path.absolute().parent
+        if path.is_dir() or not os.access(there, os.W_OK):
+            raise PermissionError
+    except OSError as error:
+        reason = f": {error.strerror}" if error.strerror else ""
+        raise argparse.ArgumentTypeError(f"{name} can't be written{reason}") from None
     return path
 
 
@@ -91,30 +123,30 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m analytics.reconcile",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=DESCRIPTION,
     )
     parser.add_argument("--check", action="store_true", help="report only: repair and keep nothing")
     parser.add_argument("--full", action="store_true", help="start again from the first ride")
-    parser.add_argument("--json", type=writable, metavar="FILE", help="write the result there too")
-    parser.add_argument("--report", type=writable, metavar="FILE", help="write an HTML report")
+    parser.add_argument(
+        "--json", type=writable, metavar="FILE", help="write the result to FILE, as JSON"
+    )
+    parser.add_argument(
+        "--report", type=writable, metavar="FILE", help="write a report to FILE, as HTML"
+    )
     return parser.parse_args(arguments)
 
 
 def main() -> None:
     """Run the job and end the process with its status."""
+    # PySpark's ways to be interrupted are many and loud. Its Java ends when this process does.
+    signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     arguments = parse()
     config = settings.load()
     try:
         status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
         refuse(reason)
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except Exception as error:
-        # Spark's own exceptions: imported by now, if one is on its way here.
-        if type(error).__module__.startswith(("pyspark.", "py4j.")):
-            refuse(error)
+    except Exception:
         traceback.print_exc()  # Python's own status for it is 1, which means drift
         raise SystemExit(BUG) from None
     raise SystemExit(status)
@@ -122,7 +154,7 @@ def main() -> None:
 
 def refuse(reason: Exception) -> NoReturn:
     """Say in one line why the job could not run, and end the process."""
-    sys.stderr.write(f"{REFUSAL}{process.in_one_line(reason)[:500]}\n")
+    sys.stderr.write(f"{REFUSAL}{process.in_one_line(reason)}\n")
     raise SystemExit(COULD_NOT_RUN)
 
 

@@ -14,25 +14,23 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import psycopg
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from analytics import source, verify
 from analytics.emit import emit
 from analytics.freeze import Standing, freeze
 from analytics.ledger import Broken, Ledger
 from analytics.result import Compared, Result
+from analytics.session import SPARK_ERRORS, cause
 from analytics.tally import Cell, by_day, cells, merged, total
 from analytics.warehouse import Warehouse, within
 from rocket_rides.faults import crash
-from rocket_rides.process import in_one_line
+from rocket_rides.process import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE = 8  # blocks of the warehouse that a night holds against Postgres
-HAD_RIDES = "SELECT EXISTS (SELECT FROM reconciliations WHERE rides > 0)"
-SPARK_ERRORS = (PySparkException, Py4JError)
+HAD_RIDES = "SELECT rides > 0 FROM reconciliations ORDER BY id DESC LIMIT 1"
 
 
 class Step(Enum):
@@ -53,7 +51,7 @@ class Job:
     connection: psycopg.Connection  # holds the lock
     spark: "SparkSession"
     url: str  # of the same database, for the executors
-    warehouse: Warehouse
+    warehouse: Warehouse  # made ready, unless only to check
     chance: random.Random = field(default_factory=random.Random)
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
 
@@ -68,8 +66,6 @@ class Job:
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
-        if not check:
-            self.warehouse.make_ready()
         known = self._known(result, full)
         frozen = freeze(self.connection)
         result.last_ride_id = frozen.last_ride_id
@@ -121,13 +117,18 @@ class Job:
         ranges = source.plan(self.connection, base.last_ride_id, upto, parallelism)
         if not ranges:
             return []
-        rides = source.read(self.spark, self.url, ranges)
+        table = source.this_table(self.connection)
+        rides = source.read(self.spark, self.url, table, ranges)
         if not check:
             with self.shown("Extracting new rides"):
                 rides = self.warehouse.write(rides)
         crash(Step.AFTER_EXTRACT, crash_at)
         with self.shown("Adding up new rides"):
-            return cells(rides, marks)
+            found = cells(rides, marks)
+        read, wanted = sum(cell.rides for cell in found), sum(range_.rides for range_ in ranges)
+        if read != wanted:  # before anything is published, or said of a consumer
+            raise Unavailable(f"Spark has read {read} rides where Postgres has {wanted}")
+        return found
 
     def _verify(self, known: Ledger, marks: Sequence[int], result: Result) -> list[Cell]:
         """Hold a sample of the warehouse against Postgres, and all that this run goes by."""
@@ -138,7 +139,13 @@ class Job:
         blocks = sorted(set(blocks), key=lambda block: block.upto)
         with self.shown("Verifying the warehouse"):
             rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
-            old = cells(rides, [*marks, *(block.upto for block in blocks)])
+            try:
+                old = cells(rides, [*marks, *(block.upto for block in blocks)])
+            except SPARK_ERRORS as error:
+                raise Unavailable(
+                    f"the warehouse can't be read ({cause(error)});"
+                    " python -m analytics.reconcile --full rebuilds it"
+                ) from None
             result.mismatches = verify.against_postgres(self.connection, blocks, old)
         result.verified = len(blocks)
         return old
@@ -151,8 +158,9 @@ class Job:
             with self.shown("Verifying the warehouse"):
                 old = cells(self.warehouse.read(self.spark, known.blocks))
         except SPARK_ERRORS as error:
-            reason = in_one_line(error)[:200]
-            result.notes.append(f"The warehouse can't be read ({reason}): {_rebuilt(result)}.")
+            result.notes.append(
+                f"The warehouse can't be read ({cause(error)}): {_rebuilt(result)}."
+            )
             return
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)

@@ -2,17 +2,22 @@
 
 import logging
 import os
+import re
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
 
-from analytics.java import require_java
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
 from analytics.progress import starting
+from rocket_rides.process import Unavailable
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+SPARK_ERRORS = (PySparkException, Py4JError)
 
 REQUIRED = {
     "spark.app.name": "rocket-rides-reconciliation",
@@ -31,34 +36,48 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+# The line that names an error, in Python's stacks and in Java's.
+RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
+LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 # Who has set one of these has a Spark configuration, which may name a master.
 CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
 
 @contextmanager
-def session(master: str = "") -> Iterator["SparkSession"]:
+def session(master: str = "") -> Iterator[SparkSession]:
     """A session on `master`; without one, where Spark's own configuration says, or right here.
 
-    One that is there already is used, and left running. Raises Unavailable when there is no Java
-    that Spark can run on.
+    One that is there already is used, and left running. Needs what `require_java` looks for.
     """
-    require_java()
+    if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
+        os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not name every file
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # the exception says it
-    from pyspark.sql import SparkSession
-
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
+    interrupt = signal.getsignal(signal.SIGINT)
     builder = SparkSession.builder
     for name, value in (REQUIRED | _where(master)).items():
         builder = builder.config(name, value)
     with starting(), _java_kept_apart():
         spark = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)  # PySpark's own handler ends in tracebacks
     try:
         yield spark
     finally:
-        spark.stop()
+        with suppress(*SPARK_ERRORS):  # by now the work is done, or has failed for a better reason
+            spark.stop()
+
+
+def cause(error: Exception, said: str = "") -> str:
+    """What lies at the bottom of one of SPARK_ERRORS, without the stacks above it: one line."""
+    lines = [line.strip() for line in f"{error}\n{said}".splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    raised = [line for line in lines if RAISED.match(line)]
+    last = (causes or raised or lines or [type(error).__name__])[-1]
+    return last.removeprefix("Caused by: ")[:500]
 
 
 def _where(master: str) -> dict[str, str]:
@@ -74,18 +93,17 @@ def _where(master: str) -> dict[str, str]:
 def _java_kept_apart() -> Iterator[None]:
     """Give the JVM, which keeps the standard error that it starts with, one of its own.
 
-    It says a dozen lines there at every start, and repeats what exceptions say. They are shown
-    only when it does not start.
+    It says a dozen lines there at every start, and repeats what exceptions say. Raises Unavailable
+    with the one that matters when it does not start.
     """
     ours = os.dup(2)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
         os.dup2(said.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except SPARK_ERRORS as error:
             said.seek(0)
-            os.write(ours, said.read()[-4000:])
-            raise
+            raise Unavailable(f"Spark can't start: {cause(error, said.read())}") from None
         finally:
             os.dup2(ours, 2)
             os.close(ours)

@@ -7,6 +7,7 @@ runs there travels along.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,22 +30,29 @@ BATCH_BYTES = 4_000_000
 
 # The end of a range of so many rides. Balanced however many ids nobody has; an index-only scan.
 END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
-ANY_RIDE = "SELECT EXISTS (SELECT FROM rides WHERE id > %s AND id <= %s)"
+THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
+# The table that this session means; another session's search path may lead to another one.
+THIS_TABLE = """
+    SELECT format('%I.%I', nspname, relname)
+    FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
+    WHERE pg_class.oid = 'rides'::regclass
+"""
 RIDES_IN_RANGE = """
     SELECT id, created_at, (distance * 1000)::bigint AS millimetres
-    FROM rides WHERE id > {after} AND id <= {upto}
+    FROM {table} WHERE id > {after} AND id <= {upto}
 """
 # Postgres knows earlier times, and later ones, infinity among them; Python's dates end here.
 FIRST, LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31'"
 # Not a table scan for each range, whatever the planner knows of a young table.
-PLANNER = "-c enable_seqscan=off -c enable_bitmapscan=off"
+SESSION = "-c enable_seqscan=off -c enable_bitmapscan=off -c statement_timeout=0"
 
 
 class Range(NamedTuple):
-    """Rides with `after < id <= upto`."""
+    """Rides with `after < id <= upto`, and how many they are."""
 
     after: int
     upto: int
+    rides: int
 
 
 def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: int) -> list[Range]:
@@ -52,21 +60,35 @@ def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: i
     rows = min(max((upto - after) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
     ranges = []
     while row := connection.execute(END_OF_RANGE, [after, upto, rows - 1]).fetchone():
-        ranges.append(Range(after, row[0]))
+        ranges.append(Range(after, row[0], rows))
         after = row[0]
-    if connection.execute(ANY_RIDE, [after, upto]).fetchone() == (True,):
-        ranges.append(Range(after, upto))
+    rest = connection.execute(THE_REST, [after, upto]).fetchone()
+    if rest is not None and rest[0]:
+        ranges.append(Range(after, upto, rest[0]))
     return ranges
 
 
-def read(spark: "SparkSession", url: str, ranges: list[Range]) -> "DataFrame":
+def this_table(connection: "psycopg.Connection") -> str:
+    """The full name, quoted, of the table `rides` that this connection sees."""
+    row = connection.execute(THIS_TABLE).fetchone()
+    assert row is not None  # noqa: S101 (the cast has found it)
+    name: str = row[0]
+    return name
+
+
+def read(spark: "SparkSession", url: str, table: str, ranges: list[Range]) -> "DataFrame":
     """The rides in `ranges`: id, created_at, distance (metres) and day (UTC)."""
-    options = f"{conninfo_to_dict(url).get('options') or ''} {PLANNER}"
-    session: dict[str, Any] = {"application_name": "reconciler", "options": options, **KEEPALIVES}
+    given = conninfo_to_dict(url).get("options") or os.environ.get("PGOPTIONS", "")
+    session: dict[str, Any] = {
+        "application_name": "reconciler",
+        "options": f"{given} {SESSION}",
+        "connect_timeout": 10,
+        **KEEPALIVES,
+    }
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(Rides)
     found = spark.read.format(Rides.name()).options(
-        url=make_conninfo(url, **session), ranges=json.dumps(ranges)
+        url=make_conninfo(url, **session), table=table, ranges=json.dumps(ranges)
     )
     return in_metres(found.load())
 
@@ -82,7 +104,7 @@ def in_metres(rides: "DataFrame") -> "DataFrame":
 
 
 class Rides(DataSource):
-    """The table `rides`. Options: `url`, and `ranges` as JSON."""
+    """The table `rides`. Options: `url`, `table`, and `ranges` as JSON."""
 
     @classmethod
     def name(cls) -> str:
@@ -93,7 +115,7 @@ class Rides(DataSource):
 
     def reader(self, schema: "StructType") -> "RidesReader":
         ranges = [Range(*ends) for ends in json.loads(self.options["ranges"])]
-        return RidesReader(self.options["url"], ranges)
+        return RidesReader(self.options["url"], self.options["table"], ranges)
 
 
 class RangePartition(InputPartition):
@@ -106,8 +128,9 @@ class RangePartition(InputPartition):
 class RidesReader(DataSourceReader):
     """Travels to the executors; reads a range there."""
 
-    def __init__(self, url: str, ranges: list[Range]) -> None:
+    def __init__(self, url: str, table: str, ranges: list[Range]) -> None:
         self._url = url
+        self._table = table
         self._ranges = ranges
 
     def partitions(self) -> list[InputPartition]:
@@ -116,9 +139,9 @@ class RidesReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         from adbc_driver_postgresql import StatementOptions, dbapi
 
-        after, upto = partition.value
+        after, upto, _ = partition.value
         batches = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
         with dbapi.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**batches)
-            cursor.execute(RIDES_IN_RANGE.format(after=int(after), upto=int(upto)))
+            cursor.execute(RIDES_IN_RANGE.format(table=self._table, after=after, upto=upto))
             yield from cursor.fetch_record_batch()

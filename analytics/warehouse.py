@@ -11,6 +11,7 @@ The folder must be the same one, under the same path, for the driver and all exe
 at a time writes to it: the job holds a lock.
 """
 
+import fcntl
 import os
 import re
 import shutil
@@ -43,11 +44,19 @@ class Warehouse:
         self._staged = self._hidden / uuid4().hex
 
     def make_ready(self) -> None:
-        """Make the folder, and remove what a run that died has left behind."""
+        """Make the folder, and remove what a run that died has left behind.
+
+        Locks the folder for as long as this object lives: a job on another database has a lock of
+        its own in Postgres.
+        """
         try:
             self._rides.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.folder / ".lock").open("a")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(self._hidden, ignore_errors=True)
             self._hidden.mkdir(exist_ok=True)
+        except BlockingIOError:
+            raise Unavailable(f"another run writes to the warehouse {self.folder}") from None
         except OSError as error:
             raise Unavailable(
                 f"the warehouse {self.folder} can't be written to: {error.strerror}"

@@ -102,7 +102,7 @@ def _extract(stand: Stand) -> list[Figure]:
         last = _last(connection)
         ranges = source.plan(connection, 0, last, spark.sparkContext.defaultParallelism)
         for round_ in range(1 + ROUNDS):
-            through_adbc = last / _write(stand, source.read(spark, url, ranges))
+            through_adbc = last / _write(stand, source.read(spark, url, "rides", ranges))
             through_jdbc = (
                 last / _write(stand, source.in_metres(over_tcp.read(spark, ranges)))
                 if over_tcp

@@ -44,18 +44,25 @@ class Books:
     def warehouse(self) -> Warehouse:
         return Warehouse(self.world.folder / "warehouse")
 
-    def job(self, shown: Callable[[str], AbstractContextManager[object]] | None = None) -> Job:
+    def job(
+        self,
+        shown: Callable[[str], AbstractContextManager[object]] | None = None,
+        check: bool = False,
+    ) -> Job:
+        warehouse = self.warehouse
+        if not check:
+            warehouse.make_ready()
         return Job(
             self.world.connect(),
             self.spark,
             self.world.postgres_url,
-            self.warehouse,
+            warehouse,
             random.Random(1),
             shown or (lambda _stage: nullcontext()),
         )
 
     def run(self, *, check: bool = False, full: bool = False) -> Result:
-        return self.job().run_once(check=check, full=full)
+        return self.job(check=check).run_once(check=check, full=full)
 
     def add(self, *distances: str | float) -> list[int]:
         """Take rides, and have the streamer send them."""

@@ -70,7 +70,7 @@ def another_run(world: World) -> dict[str, str]:
 
 
 REFUSALS = [
-    (no_java, f"{WANTED}; JAVA_HOME is /nowhere"),
+    (no_java, f"{WANTED}; there is none in JAVA_HOME, /nowhere"),
     (an_old_java, "is Java 11"),
     (no_database, "Postgres can't be reached"),
     (an_old_schema, "the database's schema is 0001"),
@@ -95,6 +95,31 @@ def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(wor
     status, said = ended(start(world, "--json", "/nowhere/result.json"))
     assert status == 2
     assert "/nowhere/result.json can't be written" in said
+
+
+def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        parse(["--report", "a" * 300])
+    assert refusal.value.code == 2
+    assert "can't be written: File name too long" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("java")
+def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
+    status, said = ended(start(world, SPARK_MASTER="nonsense"))
+    assert status == 2
+    [line] = said.splitlines()
+    assert line.startswith("not reconciled: Spark can't start: ")
+    assert "Master must" in line
+
+
+@pytest.mark.usefixtures("java")
+def test_an_interrupt_ends_it_and_its_java_without_a_word(world: World) -> None:
+    job = start(world)
+    family = eventually(lambda: psutil.Process(job.process.pid).children(recursive=True), "Java")
+    job.process.send_signal(signal.SIGINT)
+    assert ended(job) == (128 + signal.SIGINT, "")
+    eventually(lambda: not any(map(alive, family)), "the end of Java")
 
 
 def test_drift_is_status_1_and_in_every_form_of_the_result(books: Books, tmp_path: Path) -> None:
@@ -122,6 +147,19 @@ def test_a_run_repairs_and_the_next_is_status_0(
     assert books.caught_up() == books.world.truth
     assert run(parse(["--check"]), load()) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "All totals agree."
+
+
+def test_a_result_that_cannot_be_written_is_still_the_result(
+    books: Books, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", books.world.postgres_url)
+    monkeypatch.setenv("WAREHOUSE_DIR", str(books.warehouse.folder))
+    ids = books.add(1, 2, 3)
+    books.claim("consumer0", ids[0], drift=MILLIMETRE)
+    assert run(parse(["--json", "/dev/full"]), load()) == 1
+    told = capsys.readouterr()
+    assert told.out.splitlines()[-1] == "The only consumer was wrong and will be reset."
+    assert told.err == "/dev/full could not be written: [Errno 28] No space left on device\n"
 
 
 def kill(job: Service) -> None:

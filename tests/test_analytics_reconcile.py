@@ -177,10 +177,22 @@ def test_check_reports_and_changes_nothing(books: Books) -> None:
     assert books.world.value("SELECT count(*) FROM resets") == 0
 
 
-def test_days_are_utc_whatever_the_time_zones(
-    books: Books, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PGTZ", "Asia/Tokyo")
+def test_check_leaves_a_warehouse_as_it_is(books: Books) -> None:
+    books.add(1, 2)
+    books.run()
+    leftover = books.warehouse.folder / ".staging" / "of another run"
+    leftover.mkdir(parents=True)
+    before = sorted(books.warehouse.folder.rglob("*"))
+    books.add(3)
+    assert books.run(check=True).new == tally(1, 3)
+    assert books.run(check=True, full=True).total == tally(3, 6)
+    assert sorted(books.warehouse.folder.rglob("*")) == before
+
+
+def test_days_are_utc_whatever_the_time_zone_of_the_database(books: Books) -> None:
+    books.world.connection.execute(
+        f"ALTER DATABASE {books.world.stream} SET timezone = 'Asia/Tokyo'"
+    )
     books.add_many(3, at="timestamptz '2026-03-01 23:59:59.999999+00'")
     books.add_many(2, at="timestamptz '2026-03-02 00:00:00+00'")
     days = books.run().days

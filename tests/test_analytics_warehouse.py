@@ -125,6 +125,11 @@ def parquet(books: Books) -> list[Path]:
     return sorted(books.warehouse.folder.rglob("*.parquet"))
 
 
+def spoil(file: Path) -> None:
+    file.with_name(f".{file.name}.crc").unlink()
+    file.write_bytes(b"not Parquet")
+
+
 def test_a_file_that_was_lost_is_noticed_although_the_manifest_is_right(books: Books) -> None:
     books.add(1, 2, 3)
     books.run()
@@ -136,9 +141,7 @@ def test_a_file_that_was_lost_is_noticed_although_the_manifest_is_right(books: B
 def test_full_rebuilds_a_warehouse_that_can_no_longer_be_read(books: Books) -> None:
     books.add(1, 2, 3)
     books.run()
-    file = parquet(books)[0]
-    file.with_name(f".{file.name}.crc").unlink()
-    file.write_bytes(b"not Parquet")
+    spoil(parquet(books)[0])
     result = books.run(full=True)
     assert "can't be read" in result.notes[0]
     assert books.in_warehouse() == books.in_postgres()
@@ -163,6 +166,33 @@ def test_a_database_restored_to_an_earlier_time_is_noticed(books: Books) -> None
     assert [(m.warehouse.rides, m.postgres.rides) for m in result.mismatches] == [(5, 3)]
     assert books.run(full=True).total == tally(3, 6)
     assert books.in_warehouse() == books.in_postgres()
+
+
+def test_the_rides_are_those_of_the_table_that_the_driver_sees(books: Books) -> None:
+    books.add(1, 2, 3)
+    job = books.job()
+    job.connection.execute("CREATE SCHEMA other")
+    job.connection.execute(
+        "CREATE TABLE other.rides AS SELECT id, created_at, distance + 5 AS distance FROM rides"
+    )
+    job.connection.execute("SET search_path TO other, public")
+    assert job.run_once().total == tally(3, 21)
+
+
+def test_two_jobs_on_one_warehouse_do_not_meet(books: Books) -> None:
+    books.add(1, 2, 3)
+    first = books.job()
+    with pytest.raises(Unavailable, match="another run writes to the warehouse"):
+        books.job()
+    first.run_once()
+
+
+def test_a_warehouse_that_cannot_be_read_is_refused_with_the_way_out(books: Books) -> None:
+    books.add(1, 2, 3)
+    books.run()
+    spoil(parquet(books)[0])
+    with pytest.raises(Unavailable, match=r"can't be read .* --full rebuilds it"):
+        books.run()
 
 
 def test_who_has_lost_the_lock_publishes_nothing(books: Books) -> None:
@@ -199,10 +229,10 @@ def test_ranges_hold_equal_numbers_of_rides_whatever_the_holes(books: Books) -> 
     last = books.world.value("SELECT max(id) FROM rides")
     ranges = plan(books.world.connection, 0, last, parallelism=100)
     counts = [
-        books.world.value("SELECT count(*) FROM rides WHERE id > %s AND id <= %s", *ends)
-        for ends in ranges
+        books.world.value("SELECT count(*) FROM rides WHERE id > %s AND id <= %s", after, upto)
+        for after, upto, _ in ranges
     ]
-    assert counts == [25_000] * 4 + [10]
+    assert counts == [range_.rides for range_ in ranges] == [25_000] * 4 + [10]
     assert plan(books.world.connection, last, last + 10_000_000, parallelism=2) == []
 
 

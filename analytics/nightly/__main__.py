@@ -116,7 +116,8 @@ class Reconciler:
         except (process.Unavailable, psycopg.Error) as error:
             logger.warning("idempotency keys are not pruned: %s", process.in_one_line(error))
         else:
-            logger.info("pruned %d idempotency keys older than %d days", deleted, days)
+            level = logging.INFO if deleted else logging.DEBUG
+            logger.log(level, "pruned %d idempotency keys older than %d days", deleted, days)
 
 
 def main() -> None:
@@ -127,7 +128,7 @@ def main() -> None:
     try:
         reconciler = Reconciler(config, process.Stop().on_signals())
     except ZoneInfoNotFoundError as error:
-        raise SystemExit(f"TZ is refused: {process.in_one_line(error)}") from None
+        raise SystemExit(f"TZ is refused: {error.args[0]}") from None
     reconciler.run()
 
 

@@ -7,7 +7,7 @@ from signal import Signals
 
 from analytics.java import require_java
 from analytics.nightly.child import Child
-from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED, REFUSAL
+from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.process import Stop, Unavailable, delays
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ LOOK_AT_THE_CLOCK = 30.0
 def reconcile(command: Sequence[str], until: datetime, stop: Stop, first_pause: float) -> None:
     """Run `command`, with back-off again while it ends with COULD_NOT_RUN, but not past `until`."""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if not has_java() or run_once(command, stop) != COULD_NOT_RUN:
+        if not has_java() or run_once(command, stop, until) != COULD_NOT_RUN:
             return
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
@@ -31,19 +31,17 @@ def reconcile(command: Sequence[str], until: datetime, stop: Stop, first_pause: 
                 return
 
 
-def run_once(command: Sequence[str], stop: Stop) -> int | None:
-    """Run `command` and say how it ended; None when that was because of `stop`."""
-    child = Child(command)
-    status = child.wait(stop)
+def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
+    """Run `command`, no longer than `until`, and say how it ended; None when that was `stop`."""
+    status = Child(command).wait(stop, until)
     if stop:
         return None
     if status == AGREED:
-        logger.info("reconciled: all totals agree")
+        logger.info("reconciled")
     elif status == DRIFTED:
-        logger.warning("reconciled: drift found")
+        logger.warning("reconciled: not everything agrees, see above")
     elif status == COULD_NOT_RUN:
-        reason = child.last_line.removeprefix(REFUSAL) or "no reason given"
-        logger.warning("the rides are not reconciled: %s", reason)
+        logger.warning("the reconciliation could not run")  # why, it has just said
     else:
         how = f"was killed by {Signals(-status).name}" if status < 0 else f"ended with {status}"
         logger.error("the reconciliation %s", how)

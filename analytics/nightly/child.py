@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import IO
 
 from rocket_rides.process import Stop, ending_with_parent
@@ -29,7 +30,6 @@ class Child:
     """One run of `command`, in a process group of its own."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.last_line = ""
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -47,14 +47,14 @@ class Child:
         )
         self._lines.start()
 
-    def wait(self, stop: Stop) -> int:
-        """Wait for the end of the program, or bring it about when told to stop.
+    def wait(self, stop: Stop, until: datetime) -> int:
+        """Wait for the end of the program, or bring it about, by `until` or when told to stop.
 
         Returns the exit status, or minus the signal's number. To be called by the thread that
         made the child.
         """
         child = self._process
-        while child.poll() is None and not stop.wait(POLL):
+        while child.poll() is None and not stop.wait(POLL) and datetime.now(UTC) < until:
             pass
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGTERM)
@@ -81,5 +81,5 @@ class Child:
                 if not (text := line.strip()):
                     continue
                 logged = LOGGED.fullmatch(text)
-                level, self.last_line = logged.groups() if logged else ("INFO", text)
-                logger.log(logging.getLevelNamesMapping()[level], "%s", self.last_line)
+                level, said = logged.groups() if logged else ("INFO", text)
+                logger.log(logging.getLevelNamesMapping()[level], "%s", said)

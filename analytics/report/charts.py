@@ -80,7 +80,8 @@ def dates(last: date, shown: int) -> list[date]:
     """Up to five days for the axis: the last one and some before, or firsts of months."""
     if shown <= BY_MONTH:
         step = next(step for step in (3, 7, 14, 28) if shown <= 5 * step)
-        return [last - timedelta(back) for back in range(0, shown, step)]
+        return [last - timedelta(back) for back in range(0, min(shown, last.toordinal()), step)]
+    shown = min(shown, last.toordinal())  # the calendar's own first day
     past = (last - timedelta(back) for back in range(shown))
     firsts = [day for day in past if day.day == 1]
     steps = (1, 2, 3, 6, *range(12, len(firsts) + 12, 12))
@@ -113,7 +114,9 @@ def drift(name: str, moments: Sequence[datetime], drifts: Sequence[Decimal | Non
         axes.set_ylim(low - span / 4, high + span / 4)
         axes.set_xlim(min(0, last - FEWEST + 1) - 0.6, last + 0.6)
         ends = [0, last] if last >= FEWEST / 2 else [last]
-        axes.set_xticks(ends, [f"{moments[run]:%-d %b %Y}" for run in ends])
+        one_day = moments[0].date() == moments[last].date()
+        shape = "%H:%M" if one_day else "%-d %b %Y"
+        axes.set_xticks(ends, [f"{moments[run]:{shape}}" for run in ends])
         axes.tick_params(axis="x", length=0)
         axes.spines["bottom"].set_visible(False)
         axes.get_xticklabels()[0].set_horizontalalignment("left")
@@ -143,7 +146,11 @@ def length(metres: float) -> str:
     if not metres:
         return "0"
     if abs(metres) >= 1000:
-        return f"{short(metres / 1000)} km"
+        return (
+            f"{metres / 1000:,.4g} km".replace("-", "\N{MINUS SIGN}")
+            if abs(metres) < 1e9
+            else f"{short(metres / 1e6)} Mm"
+        )
     return f"{short(metres)} m" if abs(metres) >= 1 else f"{short(metres * 1000)} mm"
 
 
