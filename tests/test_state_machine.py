@@ -1,0 +1,279 @@
+"""Every step, in any order: the real streamer and consumers, driven by Hypothesis.
+
+Writers open, commit and roll back; the streamer and the consumers do single rounds, with a crash at
+any of their numbered steps; the log is trimmed, wiped, cut and fouled. After each of these holds
+what must hold by then, and in the end every total is exact.
+
+The steps to crash at are those of the `Step` enums: one that is added later is covered by itself.
+"""
+
+from contextlib import suppress
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from consumers.consumer import Consumer
+from consumers.round import Round
+from consumers.round import Step as ConsumerStep
+from rocket_rides import database
+from rocket_rides.faults import InjectedCrash
+from rocket_rides.log import START, Invalid, decode
+from streamer import trimming
+from streamer.drain import INDEX_SCANS, Streamer
+from streamer.drain import Step as StreamerStep
+from tests.world import World, take
+
+BATCH = 3  # small, so that batches end in the middle of things
+CAP = 4
+MOST_CONSUMERS = 3
+ROUNDS = 200  # more than any consumer needs to catch up
+
+# The numbers of the rides go on from one example to the next: they may start anywhere.
+EMPTY = """
+    DELETE FROM resets; DELETE FROM reconciliations; DELETE FROM dead_letters;
+    DELETE FROM consumer_states; DELETE FROM checkpoints;
+    DELETE FROM staged_log_records; DELETE FROM rides; UPDATE streamer_state SET last_sent = 0
+"""
+LAST_SENT = "SELECT last_sent FROM streamer_state"
+RIDES = "SELECT id, distance FROM rides ORDER BY id"
+STAGED = "SELECT id FROM staged_log_records ORDER BY id"
+# A total is right or wrong at the ride where its consumer stands. Who is yet to be reset may be.
+STANDINGS = """
+    SELECT name, last_ride_id, total_distance,
+           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id),
+           EXISTS (SELECT FROM resets WHERE consumer_name = name AND status = 'pending')
+    FROM checkpoints JOIN consumer_states USING (name)
+"""
+TAMPER = "UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = %s"
+RECONCILE = """
+    WITH run AS (
+        INSERT INTO reconciliations
+            (last_ride_id, total_distance, rides, duration_seconds, compared)
+        SELECT last_sent, coalesce(sum(distance), 0), count(id), 0, '{}'
+        FROM streamer_state LEFT JOIN rides ON id <= last_sent GROUP BY last_sent
+        RETURNING id
+    )
+    INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, %s FROM run
+"""
+
+distances = st.integers(1, 10**12 - 1).map(lambda millimetres: Decimal(millimetres).scaleb(-3))
+nonsense = st.sampled_from([b"", b"\xff", b"{}", b'{"id": 1e3, "distance": 1}', b"[1]"])
+
+
+def crashes_at(steps: type[Enum]) -> st.SearchStrategy[list[Any]]:
+    """Some rounds in a row, one in four of them with a crash at one of the steps."""
+    at = st.sampled_from([*steps, *[None] * (3 * len(steps))])
+    return st.lists(at, min_size=1, max_size=4)
+
+
+class System(RuleBasedStateMachine):
+    """One database and one log, and whoever works on them."""
+
+    world: World
+    writers = Bundle("writers")
+    names = Bundle("names")
+
+    @initialize()
+    def start(self) -> None:
+        self.look = self.world.connection
+        self.look.execute(EMPTY, prepare=False)
+        self.log = self.world.log()
+        self.log.redis.delete(self.log.name)
+        self.open: list[psycopg.Connection] = []
+        self.consumers: dict[str, Consumer] = {}
+        self.seen: set[str] = set()  # the Redis ids of the entries that were checked
+        self.told: list[int] = []  # the rides that they told of, without re-sends
+        self.start_the_streamer()
+
+    def connect(self, **session: str) -> psycopg.Connection:
+        connection = database.connect(self.world.postgres_url, "machine", **session)
+        self.open.append(connection)
+        return connection
+
+    def close(self, connection: psycopg.Connection) -> None:
+        self.open.remove(connection)
+        connection.close()
+
+    # Writers.
+
+    @rule(target=writers, distance=distances)
+    def a_writer_begins(self, distance: Decimal) -> psycopg.Connection:
+        connection = self.connect()
+        connection.autocommit = False
+        take(connection, str(distance))
+        return connection
+
+    @rule(writer=writers, distance=distances)
+    def a_writer_goes_on(self, writer: psycopg.Connection, distance: Decimal) -> None:
+        take(writer, str(distance))
+
+    @rule(writer=consumes(writers), commits=st.booleans())
+    def a_writer_ends(self, writer: psycopg.Connection, commits: bool) -> None:
+        if commits:
+            writer.commit()
+        else:
+            writer.rollback()
+        self.close(writer)
+
+    @rule(taken=st.lists(distances, min_size=1, max_size=2 * BATCH))
+    def rides_are_taken(self, taken: list[Decimal]) -> None:
+        take(self.look, *map(str, taken))
+
+    # The streamer.
+
+    def start_the_streamer(self) -> None:
+        self.streaming = self.connect(**INDEX_SCANS)
+        self.streamer = Streamer(self.streaming, self.log, BATCH)
+
+    @rule(double_send=st.booleans(), crashes=crashes_at(StreamerStep))
+    def the_streamer_sends(self, double_send: bool, crashes: list[StreamerStep | None]) -> None:
+        for crash_at in crashes:
+            try:
+                self.streamer.run_once(double_send=double_send, crash_at=crash_at)
+            except InjectedCrash:
+                self.close(self.streaming)
+                self.start_the_streamer()
+
+    # Consumers.
+
+    def start_a_consumer(self, name: str) -> None:
+        self.consumers[name] = Consumer(self.connect(), self.log, name, BATCH)
+
+    @precondition(lambda self: len(self.consumers) < MOST_CONSUMERS)
+    @rule(target=names)
+    def a_consumer_is_added(self) -> str:
+        name = f"consumer{len(self.consumers)}"
+        self.start_a_consumer(name)
+        return name
+
+    @rule(name=names, crashes=crashes_at(ConsumerStep))
+    def a_consumer_works(self, name: str, crashes: list[ConsumerStep | None]) -> None:
+        for crash_at in crashes:
+            try:
+                self.consumers[name].run_once(crash_at=crash_at)
+            except InjectedCrash:
+                self.close(self.consumers[name]._database)
+                self.start_a_consumer(name)
+
+    @rule(name=names)
+    def a_total_is_changed_by_hand_and_reconciled(self, name: str) -> None:
+        with self.look.transaction():
+            self.look.execute(TAMPER, [name])
+            self.look.execute(RECONCILE, [name])
+
+    # The log.
+
+    @rule(full=st.booleans())
+    def the_log_is_trimmed(self, full: bool) -> None:
+        if full:
+            trimming.make_room(self.look, self.log)
+        else:
+            trimming.trim(self.look, self.log, CAP)
+
+    @rule(lost=st.integers(1, 2 * BATCH) | st.just(10_000))
+    def the_newest_entries_are_lost(self, lost: int) -> None:
+        """As after a crash without fsync: the stream does not know that it ever had them."""
+        kept = self.log.read(START, 10_000)[:-lost]
+        self.log.redis.delete(self.log.name)
+        for redis_id, fields in kept:
+            pairs = dict(zip(fields[::2], fields[1::2], strict=True))
+            self.log.redis.xadd(self.log.name, pairs, id=redis_id)  # type: ignore[arg-type]
+
+    @rule(data=nonsense)
+    def nonsense_is_appended(self, data: bytes) -> None:
+        self.log.redis.xadd(self.log.name, {"data": data, "prev": b"0"})
+
+    # What must hold after every step.
+
+    @invariant()
+    def what_was_sent_is_settled_and_nothing_else_is_gone(self) -> None:
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        rides = [number for number, _ in self.look.execute(RIDES)]
+        staged = [number for (number,) in self.look.execute(STAGED)]
+        assert staged == [number for number in rides if number > last_sent]
+        assert max([0, *self.told]) <= max([last_sent, *staged])
+
+    @invariant()
+    def the_log_is_a_chain_that_rises(self) -> None:
+        distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
+        for redis_id, fields in self.log.read(START, 10_000):
+            if redis_id in self.seen:
+                continue
+            self.seen.add(redis_id)
+            with suppress(Invalid):
+                record = decode(fields)
+                assert record.distance == distance_of[record.id]
+                assert record.prev == max([0, *(n for n in distance_of if n < record.id)])
+                assert record.id > max([0, *self.told]) or record.id in self.told
+                self.told.append(record.id)
+
+    @invariant()
+    def every_total_is_exact_where_its_consumer_stands(self) -> None:
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        for name, ride, total, exact, to_be_reset in self.look.execute(STANDINGS).fetchall():
+            assert ride <= last_sent, name
+            assert total == exact or to_be_reset, name
+
+    def drain(self) -> None:
+        """Send everything. A round may only find that what it waited for was rolled back."""
+        for _ in range(ROUNDS):
+            self.streamer.run_once()
+            if not self.look.execute(STAGED).fetchall():
+                return
+        raise AssertionError("records stay staged")
+
+    def teardown(self) -> None:
+        """Whoever is still writing gives up; then everybody catches up, and agrees."""
+        try:
+            for connection in self.open:
+                connection.rollback()
+            self.drain()
+            for consumer in self.consumers.values():
+                catch_up(consumer)
+                assert (consumer.at.ride_id, consumer.at.total) == self.world.truth
+        finally:
+            for connection in self.open:
+                connection.close()
+            self.log.redis.close()
+
+
+def catch_up(consumer: Consumer) -> None:
+    """Rounds until one finds nothing to do; a consumer that never gets there fails the test."""
+    for _ in range(ROUNDS):
+        if consumer.run_once() == Round():
+            return
+
+
+@pytest.fixture
+def system(world: World) -> type[System]:
+    return type("SystemOfThisTest", (System,), {"world": world})
+
+
+def test_whatever_happens_in_whatever_order_every_ride_counts_once(system: type[System]) -> None:
+    run_state_machine_as_test(
+        system,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=40,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate, Phase.shrink],
+        ),
+    )
