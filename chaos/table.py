@@ -1,0 +1,31 @@
+"""How a run went, for a person."""
+
+from chaos.checker import double, lost
+from chaos.play import Outcome
+
+
+def table(outcome: Outcome) -> str:
+    """The figures of a run, a line each, in Markdown."""
+    evidence, said = outcome.evidence, outcome.said
+    asks = evidence.asks
+    answered = sum(1 for ask in asks if ask.answers)
+    half = sum(1 for ask in asks if not ask.whole)
+    seen = len({record.id for record in evidence.records})
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
+    seconds, fault = outcome.slowest
+    rides = len(evidence.books.rides)
+    rows = {
+        "rides": f"{rides:,} ({answered:,} answered; {half:,} half sent or rolled back are none)",
+        "seconds, until all had settled": f"{outcome.seconds:.0f}",
+        "faults": f"{sum(outcome.faults.values())}: {kinds}",
+        "injected consumer crashes": f"{said.crashes:,}",
+        "re-sends skipped, by all consumers": f"{said.skipped:,}",
+        "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
+        "log entries seen by the onlooker": f"{len(evidence.records):,}, of {seen:,} rides",
+        "slowest recovery": f"{seconds:.1f} s, after {fault}",
+        "lost": f"{len(lost(evidence))}",
+        "double": f"{len(double(evidence))}",
+    }
+    width = max(map(len, rows))
+    lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
+    return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
