@@ -41,13 +41,21 @@ def plan(seed: int, seconds: float, kinds: Sequence[str]) -> Iterator[Planned]:
             yield Planned(at, kind, random.Random(f"{seed}/{round_}/{kind}"))
 
 
+class Struck(NamedTuple):
+    """A fault that was injected and undone, on the monotonic clock."""
+
+    began: float
+    ended: float
+    what: str
+
+
 class Nemesis(threading.Thread):
     """Carries out the plan, each fault in a thread of its own; writes `journal`."""
 
     def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
         super().__init__(name="nemesis", daemon=True)
         self.done: Counter[str] = Counter()
-        self.ends: list[tuple[float, str]] = []  # on the monotonic clock: when it was undone, what
+        self.struck: list[Struck] = []
         self.failures: list[str] = []
         self._scene = scene
         self._plan = faults
@@ -76,6 +84,7 @@ class Nemesis(threading.Thread):
 
     def _inject(self, fault: Planned) -> None:
         self._note(f"{fault.kind} ...")
+        began = time.monotonic()
         try:
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:
@@ -87,7 +96,7 @@ class Nemesis(threading.Thread):
         else:
             with self._guard:
                 self.done[fault.kind] += 1
-                self.ends.append((time.monotonic(), f"{fault.kind} of {hit}"))
+                self.struck.append(Struck(began, time.monotonic(), f"{fault.kind} of {hit}"))
             self._note(f"{fault.kind} of {hit}: over")
 
     def _note(self, line: str) -> None:

@@ -15,6 +15,7 @@ from chaos.fleet import CONSUMERS, STREAM, Fleet
 from chaos.ledger import Ledger
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
+from chaos.recovery import Recovery, recoveries
 from rocket_rides.process import Unavailable
 
 CLIENTS = 8
@@ -51,7 +52,7 @@ class Outcome:
     findings: list[str]
     faults: dict[str, int]
     said: logs.Said
-    slowest: tuple[float, str]  # seconds, and after which fault
+    recoveries: list[Recovery]
     seconds: float
 
 
@@ -139,19 +140,6 @@ class Play:
             checker.check(evidence),
             dict(self.nemesis.done),
             logs.said(self.fleet.services[name].log for name in CONSUMERS),
-            self._slowest_recovery(),
+            recoveries(self.nemesis.struck, self.ledger.asks, self.watch),
             seconds,
         )
-
-    def _slowest_recovery(self) -> tuple[float, str]:
-        """From the end of a fault until a ride asked for after it is in every total.
-
-        Other faults may go on meanwhile, and count in.
-        """
-        slowest = (0.0, "none")
-        for end, fault in self.nemesis.ends:
-            after = [a.answers[0].ride for a in self.ledger.asks if a.asked_at > end and a.answers]
-            counted = self.watch.counted_at(min(after)) if after else None
-            if counted is not None:
-                slowest = max(slowest, (counted - end, fault))
-        return slowest

@@ -1,7 +1,10 @@
 """How a run went, for a person."""
 
+from collections.abc import Iterable
+
 from chaos.checker import double, lost
 from chaos.play import Outcome
+from chaos.recovery import Recovery
 
 
 def table(outcome: Outcome) -> str:
@@ -12,7 +15,6 @@ def table(outcome: Outcome) -> str:
     half = sum(1 for ask in asks if not ask.whole)
     seen = len({record.id for record in evidence.records})
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
-    seconds, fault = outcome.slowest
     rides = len(evidence.books.rides)
     rows = {
         "rides": f"{rides:,} ({answered:,} answered; {half:,} half sent or rolled back are none)",
@@ -22,10 +24,19 @@ def table(outcome: Outcome) -> str:
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
         "log entries seen by the onlooker": f"{len(evidence.records):,}, of {seen:,} rides",
-        "slowest recovery": f"{seconds:.1f} s, after {fault}",
+        "slowest recovery": slowest(r for r in outcome.recoveries if not r.disturbed),
+        "the same with other faults meanwhile": slowest(
+            r for r in outcome.recoveries if r.disturbed
+        ),
         "lost": f"{len(lost(evidence))}",
         "double": f"{len(double(evidence))}",
     }
     width = max(map(len, rows))
     lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
     return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
+
+
+def slowest(recoveries: Iterable[Recovery]) -> str:
+    """The longest, in words."""
+    found = max(recoveries, default=None)
+    return f"{found.seconds:.1f} s, after {found.after}" if found else "none"
