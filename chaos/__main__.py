@@ -37,7 +37,7 @@ def main() -> int:
     # As Ctrl-C does: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     fleet = Fleet()
-    keep = False
+    keep = True
     try:
         fleet.start()
         with tqdm(
@@ -49,11 +49,11 @@ def main() -> int:
             outcome = Play(fleet, options).run(bar)
         keep = bool(outcome.findings)
     except (Failed, TimeoutError) as reason:
-        keep = True
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
+    except (KeyboardInterrupt, SystemExit) as end:
+        keep = False
+        return 130 if isinstance(end, KeyboardInterrupt) else 128 + signal.SIGTERM
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

@@ -52,7 +52,3 @@ class Ledger:
     def full(self) -> bool:
         """Whether as many rides were asked for as there were to be."""
         return self._limit is not None and len(self.asks) >= self._limit
-
-    @property
-    def answered(self) -> int:
-        return sum(1 for ask in self.asks if ask.answers)

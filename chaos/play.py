@@ -69,7 +69,7 @@ class Play:
         faults = plan(options.seed, options.seconds, options.kinds)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
         self.clients = [
-            Client(f"client{n}", fleet.api_port, options.rate / CLIENTS, self.ledger)
+            Client(f"{options.seed}/{n}", fleet.api_port, options.rate / CLIENTS, self.ledger)
             for n in range(CLIENTS)
         ]
         self.errors: list[str] = []
@@ -84,7 +84,7 @@ class Play:
                 break
             bar.update(round(elapsed - bar.n, 1))
             struck = sum(self.nemesis.done.values())
-            bar.set_postfix_str(f"{self.ledger.answered} rides, {struck} faults", refresh=False)
+            bar.set_postfix_str(f"{self.watch.counted} rides, {struck} faults", refresh=False)
             time.sleep(LOOK)
         self.settle()
         return self.judge(time.monotonic() - started)

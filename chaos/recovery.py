@@ -1,6 +1,8 @@
 """How long rides took to flow again after a fault."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from chaos.ledger import Ask
@@ -17,12 +19,15 @@ class Recovery(NamedTuple):
 
 
 def recoveries(struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch) -> list[Recovery]:
-    """One for each fault."""
-    rides = [(ask.asked_at, ask.answers[0].ride) for ask in asks if ask.answers]
+    """One for each fault that a ride was asked for after."""
+    rides = sorted((ask.asked_at, ask.answers[0].ride) for ask in asks if ask.answers)
+    moments = [asked_at for asked_at, _ in rides]
+    # The least ride of those asked for at that moment or later: the first one to be counted.
+    least = list(accumulate((ride for _, ride in reversed(rides)), min))[::-1]
     found = []
     for fault in struck:
-        first = min((ride for asked_at, ride in rides if asked_at > fault.ended), default=None)
-        counted = watch.counted_at(first) if first else None
+        after = bisect_right(moments, fault.ended)
+        counted = watch.counted_at(least[after]) if after < len(least) else None
         if counted is not None:
             disturbed = any(
                 other is not fault and other.began < counted and other.ended > fault.ended

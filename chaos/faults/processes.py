@@ -38,13 +38,19 @@ def kill(scene: Scene, dice: random.Random) -> str:
             _signal_worker(service, signal.SIGKILL, dice)
             scene.wait(WORKER_REST)
             return name
-        for _ in range(2 if again else 1):
-            ended = len(service.exits)
-            if not service.signal(signal.SIGKILL):
-                raise Moot
-            service.wait_for_exits(ended + 1)
-            scene.wait(pause)
+        _kill(service)
+        scene.wait(pause)
+        if again:
+            with suppress(Moot):  # it has not started again yet
+                _kill(service)
     return name
+
+
+def _kill(service: Service) -> None:
+    ended = len(service.exits)
+    if not service.signal(signal.SIGKILL):
+        raise Moot
+    service.wait_for_exits(ended + 1)
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
