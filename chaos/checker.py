@@ -44,6 +44,12 @@ def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
     ]
 
 
+def true_total(evidence: Evidence) -> Decimal:
+    """What the rides come to, in metres."""
+    with localcontext(EXACT):
+        return sum(evidence.books.rides.values(), Decimal(0))
+
+
 def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
     for ask in lost(evidence):
         yield f"a ride of {ask.distance} m was answered ({ask.answers}) and is lost"
@@ -71,10 +77,7 @@ def every_ride_was_asked_for(evidence: Evidence) -> Findings:
 
 
 def every_total_is_exact(evidence: Evidence) -> Findings:
-    rides = evidence.books.rides
-    with localcontext(EXACT):
-        total = sum(rides.values(), Decimal(0))
-    last = max(rides, default=0)
+    total, last = true_total(evidence), max(evidence.books.rides, default=0)
     for name in evidence.names:
         standing = evidence.books.consumers.get(name)
         if standing is None:

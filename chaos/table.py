@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from chaos.checker import double, lost
+from chaos.checker import double, lost, true_total
 from chaos.play import Outcome
 from chaos.recovery import Recovery
 
@@ -16,6 +16,8 @@ def table(outcome: Outcome) -> str:
     seen = len({record.id for record in evidence.records})
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     rides = len(evidence.books.rides)
+    totals = [standing.total for standing in evidence.books.consumers.values()]
+    exact = totals.count(true_total(evidence))
     rows = {
         "rides": f"{rides:,} ({answered:,} answered; {half:,} half sent or rolled back are none)",
         "seconds, until all had settled": f"{outcome.seconds:.0f}",
@@ -28,6 +30,7 @@ def table(outcome: Outcome) -> str:
         "the same with other faults meanwhile": slowest(
             r for r in outcome.recoveries if r.disturbed
         ),
+        "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
         "double": f"{len(double(evidence))}",
     }
