@@ -9,7 +9,6 @@ import itertools
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +45,8 @@ class Struck(NamedTuple):
 
     began: float
     ended: float
-    what: str
+    kind: str
+    hit: str
 
 
 class Nemesis(threading.Thread):
@@ -54,7 +54,6 @@ class Nemesis(threading.Thread):
 
     def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
         super().__init__(name="nemesis", daemon=True)
-        self.done: Counter[str] = Counter()
         self.struck: list[Struck] = []
         self.failures: list[str] = []
         self._scene = scene
@@ -95,8 +94,7 @@ class Nemesis(threading.Thread):
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")
         else:
             with self._guard:
-                self.done[fault.kind] += 1
-                self.struck.append(Struck(began, time.monotonic(), f"{fault.kind} of {hit}"))
+                self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
             self._note(f"{fault.kind} of {hit}: over")
 
     def _note(self, line: str) -> None:

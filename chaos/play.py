@@ -1,6 +1,7 @@
 """One run: the fleet starts, clients post, the nemesis strikes, all settles, and is judged."""
 
 import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class Outcome:
 
     evidence: Evidence
     findings: list[str]
-    faults: dict[str, int]
+    faults: Counter[str]
     said: logs.Said
     recoveries: list[Recovery]
     seconds: float
@@ -83,8 +84,8 @@ class Play:
             if self.ledger.full:
                 break
             bar.update(round(elapsed - bar.n, 1))
-            struck = sum(self.nemesis.done.values())
-            bar.set_postfix_str(f"{self.watch.counted} rides, {struck} faults", refresh=False)
+            so_far = f"{self.watch.counted} rides, {len(self.nemesis.struck)} faults"
+            bar.set_postfix_str(so_far, refresh=False)
             time.sleep(LOOK)
         self.settle()
         return self.judge(time.monotonic() - started)
@@ -138,7 +139,7 @@ class Play:
         return Outcome(
             evidence,
             checker.check(evidence),
-            dict(self.nemesis.done),
+            Counter(fault.kind for fault in self.nemesis.struck),
             logs.said(self.fleet.services[name].log for name in CONSUMERS),
             recoveries(self.nemesis.struck, self.ledger.asks, self.watch),
             seconds,

@@ -33,5 +33,5 @@ def recoveries(struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch) -> l
                 other is not fault and other.began < counted and other.ended > fault.ended
                 for other in struck
             )
-            found.append(Recovery(counted - fault.ended, fault.what, disturbed))
+            found.append(Recovery(counted - fault.ended, f"{fault.kind} of {fault.hit}", disturbed))
     return found

@@ -46,7 +46,10 @@ class KeptServer(threading.Thread):
                     self._start()
                 continue
             self._serves.clear()
-            self.server.kill()
+            try:
+                self.server.kill()
+            except Failed as reason:
+                self.failures.append(in_one_line(reason))
             crash.meanwhile()
             self._ending.wait(crash.down_for)
             self._start()

@@ -67,11 +67,8 @@ class Service(threading.Thread):
 
     def run(self) -> None:
         with self.log.open("w", buffering=1) as log:
-            while not self._ending.is_set():
+            while process := self._start():
                 born = time.monotonic()
-                with self._guard:
-                    self._sent = None
-                    self._process = process = self._spawn()
                 copier = threading.Thread(target=_copy_lines, args=[process.stdout, log])
                 copier.start()
                 status = process.wait()
@@ -83,6 +80,14 @@ class Service(threading.Thread):
                 log.write(f"{time.strftime('%H:%M:%S')} {ENDED} {status}, sent {ended.sent}\n")
                 self.exits.append(ended)
                 self._ending.wait(RESTART_PAUSE)
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        with self._guard:
+            if self._ending.is_set():
+                return None
+            self._sent = None
+            self._process = self._spawn()
+            return self._process
 
     def _spawn(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -131,7 +136,7 @@ class Service(threading.Thread):
 
     def end(self) -> bool:
         """End the process for good, by SIGTERM; False when it had to be killed."""
-        self._ending.set()
+        self._start_no_more()
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         self.join(TERM_LIMIT)
@@ -140,9 +145,13 @@ class Service(threading.Thread):
             return False
         return True
 
+    def _start_no_more(self) -> None:
+        with self._guard:  # what is being started now will be there to get the signal
+            self._ending.set()
+
     def kill(self) -> None:
         """End the process and its session at once."""
-        self._ending.set()
+        self._start_no_more()
         if pid := self.pid:
             self.signal(signal.SIGKILL)
             _kill_session(pid)

@@ -21,7 +21,7 @@ def table(outcome: Outcome) -> str:
     rows = {
         "rides": f"{rides:,} ({answered:,} answered; {half:,} half sent or rolled back are none)",
         "seconds, until all had settled": f"{outcome.seconds:.0f}",
-        "faults": f"{sum(outcome.faults.values())}: {kinds}",
+        "faults": f"{outcome.faults.total()}: {kinds}",
         "injected consumer crashes": f"{said.crashes:,}",
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",

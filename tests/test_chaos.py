@@ -259,3 +259,11 @@ def test_the_checker_finds(breakage: Callable[[Evidence], None], expected: str) 
 def test_many_findings_of_one_kind_are_not_all_spelled_out() -> None:
     evidence = replace(sound(), errors=[f"error {n}" for n in range(100)])
     assert check(evidence)[-1] == "... and 95 more of these"
+
+
+@pytest.mark.parametrize("option", ["--faults=nonsense", "--seconds=0", "--rate=-1", "--rate=nan"])
+def test_an_option_that_makes_no_sense_is_refused(option: str) -> None:
+    run = start(option)
+    said, _ = run.communicate(timeout=LIMIT)
+    assert run.returncode == 2
+    assert option.partition("=")[0] in said
