@@ -5,11 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help setup fleet test reconcile lint format bench lock clean
+.PHONY: help setup fleet test chaos reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
 	@echo "make test    set up, then run the test suite on private servers"
+	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
+	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   make the virtual environment and install the pinned packages"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements of the README"
@@ -53,6 +55,9 @@ fleet: $(VENV)/.fleet $(VENV)/.java
 
 test: $(VENV)/.dev $(VENV)/.java
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+chaos: $(VENV)/.fleet
+	$(BIN)/python -m chaos $(ARGS)
 
 reconcile: $(VENV)/.fleet $(VENV)/.java
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m analytics.reconcile $(ARGS)

@@ -176,5 +176,6 @@ def log_to_stdout(level: str) -> None:
         format="%(levelname)-7s %(message)s",
         force=True,
     )
-    for chatty in ("psycopg.pool", "alembic"):
+    # psycopg warns, in several lines, of an error that it drops because another one is on its way.
+    for chatty in ("psycopg", "alembic"):
         logging.getLogger(chatty).setLevel(logging.ERROR)

@@ -1,0 +1,109 @@
+"""`python -m chaos`: a whole fleet, a nemesis that breaks it at random, and the proof.
+
+It starts a fleet of its own on private servers: Postgres, Redis, an API, two streamers, three
+consumers, with double sends and consumers' crashes at 10 % throughout. Clients post rides, and
+retry until they are answered; some stop half-way. A nemesis breaks processes, servers,
+connections and the log meanwhile, as its seed has it. Then all of it is put right, the fleet
+settles, and every ride is accounted for.
+
+Status 0 when nothing is lost, double, out of order or otherwise amiss; 1 when something is: each
+finding is a line, and the folder with all logs is kept. Ctrl-C ends it, with status 130, and
+leaves neither processes nor files behind.
+
+The seed decides which faults come, when, and on whom. What they meet is up to the machine.
+"""
+
+import argparse
+import random
+import signal
+import sys
+
+from tqdm import tqdm
+
+from chaos.faults import FAULTS
+from chaos.fleet import Fleet
+from chaos.play import Options, Play
+from chaos.table import table
+from embedded.account import Failed
+
+SECONDS = 100.0  # two minutes with the start and the end
+RATE = 60.0
+
+
+def main() -> int:
+    """Return 0 when every ride counted once, 1 when not."""
+    options = arguments()
+    print(f"seed {options.seed}", flush=True)
+    # As Ctrl-C does: everything that was started ends first.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    fleet = Fleet()
+    keep = True
+    try:
+        fleet.start()
+        with tqdm(
+            total=options.seconds,
+            unit="s",
+            disable=None,  # only on a terminal
+            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {postfix}",
+        ) as bar:
+            outcome = Play(fleet, options).run(bar)
+        keep = bool(outcome.findings)
+    except (Failed, TimeoutError) as reason:
+        print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, SystemExit) as end:
+        keep = False
+        return 130 if isinstance(end, KeyboardInterrupt) else 128 + signal.SIGTERM
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        fleet.stop(keep=keep)
+    print(table(outcome))
+    for finding in outcome.findings:
+        print(f"BROKEN: {finding}")
+    if outcome.findings:
+        again = f"python -m chaos --seed {options.seed}"
+        print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
+    return int(keep)
+
+
+def arguments() -> Options:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m chaos",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--seed", type=int, help="repeat the plan of an earlier run (default: a new one)")
+    add("--seconds", type=positive, default=SECONDS, help="of faults (default: %(default).0f)")
+    add("--rate", type=positive, default=RATE, help="rides a second (default: %(default).0f)")
+    add("--rides", type=int, metavar="N", help="end after N rides, if that is sooner")
+    add(
+        "--faults",
+        type=fault_kinds,
+        default=tuple(FAULTS),
+        metavar="KIND,...",
+        help=f"only these: {', '.join(FAULTS)}",
+    )
+    given = parser.parse_args()
+    seed = random.randrange(2**32) if given.seed is None else given.seed
+    return Options(seed, given.seconds, given.rate, given.faults, given.rides)
+
+
+def positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def fault_kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(text.split(","))
+    if unknown := set(kinds) - set(FAULTS):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}")
+    return kinds
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,149 @@
+"""The judgement: what in the evidence contradicts the guarantee. Each finding is a sentence."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from itertools import islice
+
+from chaos.evidence import Evidence
+from chaos.ledger import Ask
+from rocket_rides.distance import EXACT
+
+MOST = 5  # findings of one kind that are spelled out
+
+Findings = Iterator[str]
+
+
+def check(evidence: Evidence) -> list[str]:
+    """All that is wrong; empty when every ride counted once, in order, and nothing else broke."""
+    found: list[str] = []
+    for claim in CLAIMS:
+        sentences = claim(evidence)
+        found += islice(sentences, MOST)
+        if more := sum(1 for _ in sentences):
+            found.append(f"... and {more} more of these")
+    return found
+
+
+def lost(evidence: Evidence) -> list[Ask]:
+    """What was answered with 201 and is not there as it was answered."""
+    rides = evidence.books.rides
+    return [
+        ask
+        for ask in evidence.asks
+        if any(a.distance != ask.distance or rides.get(a.ride) != a.distance for a in ask.answers)
+    ]
+
+
+def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
+    """What was asked for once and is there more than once, with the rides' ids."""
+    by_distance = _by_distance(evidence)
+    return [
+        (ask, ids) for ask in evidence.asks if len(ids := by_distance.get(ask.distance, [])) > 1
+    ]
+
+
+def true_total(evidence: Evidence) -> Decimal:
+    """What the rides come to, in metres."""
+    with localcontext(EXACT):
+        return sum(evidence.books.rides.values(), Decimal(0))
+
+
+def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
+    for ask in lost(evidence):
+        yield f"a ride of {ask.distance} m was answered ({ask.answers}) and is lost"
+    for ask, ids in double(evidence):
+        yield f"one ride of {ask.distance} m was asked for and there are {ids}"
+
+
+def every_request_was_answered(evidence: Evidence) -> Findings:
+    for ask in evidence.asks:
+        if ask.key and ask.whole and not ask.given_up and not ask.answers:
+            yield f"the ride of {ask.distance} m (key {ask.key}) was never answered"
+
+
+def every_ride_was_asked_for(evidence: Evidence) -> Findings:
+    asked = {ask.distance: ask for ask in evidence.asks}
+    keys = evidence.books.keys
+    for ride, distance in evidence.books.rides.items():
+        ask = asked.get(distance)
+        if ask is None:
+            yield f"ride {ride} of {distance} m was never asked for"
+        elif not ask.whole:
+            yield f"ride {ride} of {distance} m is there, and its request was never completed"
+        elif ask.key and keys.get(ask.key) != ride:
+            yield f"ride {ride} was taken under key {ask.key}, which names {keys.get(ask.key)}"
+
+
+def every_total_is_exact(evidence: Evidence) -> Findings:
+    total, last = true_total(evidence), max(evidence.books.rides, default=0)
+    for name in evidence.names:
+        standing = evidence.books.consumers.get(name)
+        if standing is None:
+            yield f"there is no {name}"
+            continue
+        if standing.total != total:
+            difference = standing.total - total
+            yield f"{name}'s total is {standing.total} m, not {total} m ({difference:+} m)"
+        if standing.last_ride != last:
+            yield f"{name}'s last ride is {standing.last_ride}, not {last}"
+
+
+def the_log_is_in_order(evidence: Evidence) -> Findings:
+    """Ids rise; one that does not is a record sent again."""
+    seen: set[int] = set()
+    greatest = 0
+    for record in evidence.records:
+        if record.id < greatest and record.id not in seen:
+            yield f"the log told of ride {record.id} after ride {greatest}, and not before"
+        greatest = max(greatest, record.id)
+        seen.add(record.id)
+
+
+def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:
+    rides = evidence.books.rides
+    ids = sorted(rides)
+    for record in dict.fromkeys(evidence.records):
+        if rides.get(record.id) != record.distance:
+            yield f"the log tells of ride {record.id} of {record.distance} m, which is not there"
+        before = bisect_left(ids, record.id)
+        prev = ids[before - 1] if before else 0
+        if record.prev != prev:
+            yield f"in the log, prev of ride {record.id} is {record.prev}, not {prev}"
+
+
+def nothing_is_left_staged(evidence: Evidence) -> Findings:
+    books = evidence.books
+    if books.staged:
+        yield f"{len(books.staged)} records are left staged: {books.staged[:MOST]}"
+    if books.last_sent != (last := max(books.rides, default=0)):
+        yield f"the last record sent is {books.last_sent}, and the last ride {last}"
+    yield from books.dead_letters
+
+
+def nothing_else_broke(evidence: Evidence) -> Findings:
+    for end in evidence.exits:
+        if not end.expected:
+            sent = f"it was sent {end.sent.name}" if end.sent else "nobody had sent it a signal"
+            yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
+    yield from evidence.errors
+
+
+CLAIMS = (
+    every_answered_ride_is_there_once,
+    every_request_was_answered,
+    every_ride_was_asked_for,
+    every_total_is_exact,
+    the_log_is_in_order,
+    the_log_is_a_chain_of_rides,
+    nothing_is_left_staged,
+    nothing_else_broke,
+)
+
+
+def _by_distance(evidence: Evidence) -> dict[Decimal, list[int]]:
+    found: defaultdict[Decimal, list[int]] = defaultdict(list)
+    for ride, distance in evidence.books.rides.items():
+        found[distance].append(ride)
+    return found

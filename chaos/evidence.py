@@ -1,0 +1,70 @@
+"""All that is known once a run is over; the checker judges by this alone."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple
+
+import psycopg
+
+from chaos.ledger import Ask
+from chaos.service import Exit
+from rocket_rides.log import Record
+
+RIDES = "SELECT id, distance FROM rides ORDER BY id"
+KEYS = "SELECT key, ride_id FROM idempotency_keys"
+STAGED = "SELECT id FROM staged_log_records ORDER BY id"
+LAST_SENT = "SELECT last_sent FROM streamer_state"
+STANDINGS = """
+    SELECT name, last_ride_id, total_distance
+    FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
+"""
+DEAD_LETTERS = (
+    "SELECT consumer_name || ' set aside ' || redis_id || ': ' || reason FROM dead_letters"
+)
+
+
+class Standing(NamedTuple):
+    """Where a consumer stands; `total` is in metres."""
+
+    last_ride: int
+    total: Decimal
+
+
+@dataclass
+class Books:
+    """What the database says in the end. Distances are in metres."""
+
+    rides: dict[int, Decimal]
+    keys: dict[str, int | None]  # to the ride that was taken under it
+    staged: list[int]
+    last_sent: int
+    consumers: dict[str, Standing]
+    dead_letters: list[str]
+
+
+@dataclass
+class Evidence:
+    """The clients' side, the database's, an onlooker's, and the processes' own."""
+
+    asks: list[Ask]
+    books: Books
+    records: list[Record]  # the log's, in order, with re-sends
+    exits: list[Exit] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)  # each a sentence
+    names: tuple[str, ...] = ()  # of the consumers that there must be
+
+
+def read_books(connection: psycopg.Connection) -> Books:
+    """Read the database, in one snapshot."""
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    with connection.transaction():
+        query = connection.execute
+        [(last_sent,)] = query(LAST_SENT)
+        return Books(
+            rides=dict(query(RIDES).fetchall()),
+            keys=dict(query(KEYS).fetchall()),
+            staged=[row[0] for row in query(STAGED)],
+            last_sent=last_sent,
+            consumers={name: Standing(*rest) for name, *rest in query(STANDINGS)},
+            dead_letters=[row[0] for row in query(DEAD_LETTERS)],
+        )

@@ -1,0 +1,21 @@
+"""What the nemesis can do, by name; a file per family."""
+
+from chaos.faults import network, processes, servers, writers
+from chaos.faults.scene import Fault
+
+FAULTS: dict[str, Fault] = {
+    "kill": processes.kill,
+    "terminate": processes.terminate,
+    "freeze": processes.freeze,
+    "postgres-crash": servers.crash_postgres,
+    "redis-crash": servers.crash_redis,
+    "redis-cut": servers.cut_redis,
+    "redis-flush": servers.flush_redis,
+    "redis-full": servers.fill_redis,
+    "proxy-cut": network.cut,
+    "proxy-deaf": network.lose_answers,
+    "backend-kill": network.terminate_backends,
+    "client-kill": network.kill_clients,
+    "slow-writer": writers.hold,
+    "lost-writer": writers.roll_back,
+}

@@ -1,0 +1,96 @@
+"""Postgres and Redis crash; Redis also loses its newest entries, or all, or has no memory left."""
+
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import redis
+
+from chaos.faults.scene import Moot, Scene
+from chaos.fleet import CONSUMERS
+
+
+@contextmanager
+def _one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
+    """In most cases stop a consumer first: what is lost then, it has not read.
+
+    Consumers read within milliseconds, and what they have counted they do not miss.
+    """
+    stop, name, seconds = dice.random() < 0.7, dice.choice(CONSUMERS), dice.uniform(0.3, 1.5)
+    consumer = scene.fleet.services[name]
+    if not stop or not consumer.busy.acquire(blocking=False):
+        yield
+        return
+    try:
+        consumer.signal(signal.SIGSTOP)
+        scene.wait(seconds)
+        yield
+    finally:
+        consumer.signal(signal.SIGCONT)
+        consumer.busy.release()
+
+
+def crash_postgres(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL to Postgres and all of its processes; crash recovery when it starts again."""
+    scene.fleet.postgres.crash(dice.uniform(0, 3))
+    return "postgres"
+
+
+def crash_redis(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL, and a start with all that Redis had acknowledged."""
+    scene.fleet.redis.crash(dice.uniform(0, 3))
+    return "redis"
+
+
+def cut_redis(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL, and a start without the newest entries: they were in the log, and are no more."""
+    down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
+    with _one_behind(scene, dice):
+        scene.fleet.redis.crash(down_for, lambda: _cut_newest(scene, entries))
+    return f"redis ({entries} entries)"
+
+
+def _cut_newest(scene: Scene, entries: int) -> None:
+    file = scene.fleet.append_only_file
+    content = file.read_bytes()
+    end = len(content)
+    for _ in range(entries):
+        found = content.rfind(b"XADD", 0, end)
+        if found < 0:
+            break
+        end = content.rfind(b"*", 0, found)  # the command's own beginning
+    file.write_bytes(content[:end])
+
+
+def flush_redis(scene: Scene, dice: random.Random) -> str:
+    """FLUSHALL: the log is gone."""
+    try:
+        with _one_behind(scene, dice), closing(_connect(scene)) as client:
+            client.flushall()
+    except redis.RedisError:
+        raise Moot from None
+    return "redis"
+
+
+def fill_redis(scene: Scene, dice: random.Random) -> str:
+    """Redis is at its memory limit for some seconds, and refuses to append."""
+    seconds = dice.uniform(0.5, 3)
+    try:
+        with closing(_connect(scene)) as client:
+            client.config_set("maxmemory", 1)
+    except redis.RedisError:
+        raise Moot from None
+    scene.wait(seconds)
+    while True:
+        try:
+            with closing(_connect(scene)) as client:
+                client.config_set("maxmemory", 0)
+            return "redis"
+        except redis.RedisError:
+            # It is down, and starts without a limit; or it is still up: that is to be seen.
+            scene.fleet.redis.wait_until_it_serves()
+
+
+def _connect(scene: Scene) -> redis.Redis:
+    return redis.Redis.from_url(scene.fleet.redis_url, retry=None, socket_timeout=5)

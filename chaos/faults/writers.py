@@ -1,0 +1,64 @@
+"""Writers of rides beside the API: one that takes its time to commit, and some that never do."""
+
+import random
+from contextlib import closing
+
+import psycopg
+
+from api.booking import TAKE
+from chaos.faults.scene import Moot, Scene
+from chaos.ledger import Answer, Ask
+from rocket_rides.process import Unavailable
+
+
+def hold(scene: Scene, dice: random.Random) -> str:
+    """A transaction draws numbers, stays open for seconds while higher ones commit, and commits."""
+    rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
+    asks = [scene.ledger.ask() for _ in range(rides)]
+    answers: list[Answer] = []
+    try:
+        with closing(_connect(scene)) as connection:
+            for ask in asks:
+                answers.append(_take(connection, ask))
+                scene.wait(seconds / rides)
+            try:
+                for ask in asks:
+                    ask.whole = True  # the server may hear this, and we not its answer
+                connection.commit()
+            except psycopg.Error:
+                for ask in asks:
+                    ask.whole = connection.broken  # else it was refused, and rolled back
+                raise
+    except (psycopg.Error, Unavailable):
+        raise Moot from None
+    for ask, answer in zip(asks, answers, strict=True):
+        ask.answers.append(answer)
+    return f"{rides} rides"
+
+
+def roll_back(scene: Scene, dice: random.Random) -> str:
+    """Transactions draw numbers and end without them: rolled back, or with their session."""
+    transactions = dice.randint(2, 6)
+    try:
+        for _ in range(transactions):
+            with closing(_connect(scene)) as connection:
+                _take(connection, scene.ledger.ask())
+                scene.wait(dice.uniform(0, 0.6))
+                if dice.random() < 0.5:
+                    connection.rollback()
+    except (psycopg.Error, Unavailable):
+        raise Moot from None
+    return f"{transactions} transactions"
+
+
+def _connect(scene: Scene) -> psycopg.Connection:
+    connection = scene.fleet.connect()
+    connection.autocommit = False
+    connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    return connection
+
+
+def _take(connection: psycopg.Connection, ask: Ask) -> Answer:
+    row = connection.execute(TAKE, {"distance": ask.distance}).fetchone()
+    assert row is not None  # noqa: S101 (the statement gives a row)
+    return Answer(*row)

@@ -1,0 +1,131 @@
+"""A complete fleet of its own: two servers, a proxy before each, an API, streamers, consumers."""
+
+import shutil
+import socket
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import psycopg
+
+import migrations
+from chaos.proxy import Proxy
+from chaos.server import KeptServer
+from chaos.service import Service
+from embedded.servers import Postgres, Redis
+from rocket_rides import database
+from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
+
+CONSUMERS = ("consumer0", "consumer1", "consumer2")
+STREAMERS = ("streamer0", "streamer1")
+STREAM = "rocket-rides-log"
+READY_LIMIT = 90.0
+
+# As the demo has it, and tighter: small batches make many of them, a short log outgrows its cap
+# while a consumer is stopped, and a leader that is stopped for seconds is replaced.
+SETTINGS = {
+    "CRASH_RATE": "0.1",
+    "DOUBLE_SEND_RATE": "0.1",
+    "LEADER_TIMEOUT": "2",
+    "BATCH_SIZE": "20",
+    "STREAM_MAX_LENGTH": "1000",
+    "STREAM_NAME": STREAM,
+}
+
+
+class Fleet:
+    """All of it in one temporary folder, with a log file per process."""
+
+    def __init__(self) -> None:
+        # Short, because the servers' sockets are in it; public, because their user is not root.
+        self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        sockets = self.folder / "run"
+        self._postgres = Postgres(data=self.folder / "data", sockets=sockets)
+        self._redis = Redis(data=self.folder / "data", sockets=sockets)
+        self.postgres = KeptServer(self._postgres)
+        self.redis = KeptServer(self._redis)
+        self.postgres_proxy = Proxy(sockets / f".s.PGSQL.{EMBEDDED_PORT}")
+        self.redis_proxy = Proxy(sockets / "redis.sock")
+        self.api_port = 0
+        self.services: dict[str, Service] = {}
+
+    @property
+    def servers(self) -> tuple[KeptServer, KeptServer]:
+        return self.postgres, self.redis
+
+    @property
+    def postgres_url(self) -> str:
+        """The database itself, past the proxy: for onlookers and writers."""
+        return self._postgres.url
+
+    @property
+    def redis_url(self) -> str:
+        return self._redis.url
+
+    @property
+    def append_only_file(self) -> Path:
+        return self._redis.append_only_file
+
+    def start(self) -> None:
+        """Start everything, and return when the API is ready."""
+        for server in self.servers:
+            server.start()
+        for server in self.servers:
+            server.wait_until_it_serves()
+        migrations.upgrade(self.postgres_url)
+        for proxy in (self.postgres_proxy, self.redis_proxy):
+            proxy.start()
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.api_port = probe.getsockname()[1]
+        self._add("api", "api")
+        for name in STREAMERS:
+            self._add(name, "streamer")
+        for name in CONSUMERS:
+            self._add(name, "consumers", name)
+        deadline = time.monotonic() + READY_LIMIT
+        while not self._is_ready():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the fleet was not ready within {READY_LIMIT:.0f} s")
+            time.sleep(0.05)
+
+    def _add(self, name: str, *command: str) -> None:
+        port = self.postgres_proxy.port
+        environment = SETTINGS | {
+            "API_PORT": str(self.api_port),
+            "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
+            "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",
+            "DATA_DIR": str(self.folder / "data"),
+        }
+        self.services[name] = Service(name, list(command), environment, self.folder)
+        self.services[name].start()
+
+    def _is_ready(self) -> bool:
+        try:
+            ready = httpx.get(f"http://127.0.0.1:{self.api_port}/readyz", trust_env=False)
+            with closing(self.connect()) as connection:
+                known = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
+        except (httpx.TransportError, psycopg.Error):
+            return False
+        return ready.is_success and known == (len(CONSUMERS),)
+
+    def connect(self) -> psycopg.Connection:
+        return database.connect(self.postgres_url, "chaos")
+
+    def end(self) -> list[str]:
+        """SIGTERM the services; what was wrong with how they ended."""
+        slow = [name for name, service in self.services.items() if not service.end()]
+        return [f"{name} did not end on SIGTERM" for name in slow]
+
+    def stop(self, *, keep: bool) -> None:
+        """Leave no process behind, whatever state things are in; `keep` the folder or not."""
+        for service in self.services.values():
+            service.kill()
+        for proxy in (self.postgres_proxy, self.redis_proxy):
+            proxy.stop()
+        for server in self.servers:
+            server.end()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,54 @@
+"""What was asked for, and what was answered: the clients' side of the truth."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple
+
+
+class Answer(NamedTuple):
+    """A 201, or a commit of our own; `distance` is in metres."""
+
+    ride: int
+    distance: Decimal
+
+
+@dataclass
+class Ask:
+    """One ride that somebody asked for. No two have the same distance (metres).
+
+    A request that was never sent whole asks for nothing: such a ride must not be there.
+    """
+
+    distance: Decimal
+    key: str | None = None
+    whole: bool = False
+    given_up: bool = False  # its client has gone away, and will never know
+    asked_at: float = field(default_factory=time.monotonic)
+    answers: list[Answer] = field(default_factory=list)
+
+
+class Ledger:
+    """All that was asked for, by all clients and writers."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.asks: list[Ask] = []
+        self.troubles: list[str] = []  # answers that no client should ever get
+        self._limit = limit
+        self._guard = threading.Lock()
+
+    def ask(self, client: str | None = None) -> Ask:
+        """A new ride to ask for; with a key of its own when it is a client's of the API."""
+        with self._guard:
+            number = len(self.asks) + 1
+            key = f"{client}-{number}" if client else None
+            # A ride without a key is known by its distance alone.
+            ask = Ask(Decimal(number * 1009).scaleb(-3), key)
+            self.asks.append(ask)
+            return ask
+
+    @property
+    def full(self) -> bool:
+        """Whether as many rides were asked for as there were to be."""
+        return self._limit is not None and len(self.asks) >= self._limit

@@ -1,0 +1,60 @@
+"""What the processes have said: errors that nobody expected, and what they had to cope with."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from chaos.service import ENDED, Service
+
+# Each process says what it does, and what it has to wait for. All else is unexpected: an ERROR,
+# a traceback, a word of the interpreter or of a library.
+USUAL = re.compile(
+    r"\d\d:\d\d:\d\d ("
+    r"(DEBUG|INFO|WARNING) "
+    r"|Listening on http"  # the API's first line
+    rf"|{ENDED}"  # our own supervisor's
+    r")"
+)
+# The API's server says so of a worker that was killed, and starts another. One line for each
+# worker that the nemesis ended, and not one more.
+WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")
+SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read")
+
+SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
+HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
+CRASHED = re.compile(r"injected crash")
+
+
+class Said(NamedTuple):
+    """From the consumers' logs. What a consumer did right before it was killed, it never said."""
+
+    skipped: int  # rides that were sent again
+    gaps: int
+    healed: int  # rides in those gaps
+    crashes: int  # injected
+
+
+def unexpected(service: Service) -> list[str]:
+    """The lines that a service should never have printed."""
+    lines = [line for line in _lines(service.log) if not USUAL.match(line)]
+    workers = [line for line in lines if WORKER_ENDED.search(line)]
+    found = [line for line in lines if not WORKER_ENDED.search(line)]
+    return found + workers[service.workers_ended :]
+
+
+def broken(logs: Iterable[Path]) -> list[str]:
+    """The lines in which a server says that its own data is not as it should be."""
+    return [line for log in logs for line in _lines(log) if SERVER_BROKEN.search(line)]
+
+
+def said(logs: Iterable[Path]) -> Said:
+    """What the consumers with these logs had to cope with."""
+    text = "\n".join(line for log in logs for line in _lines(log))
+    healed = [int(rides) for rides in HEALED.findall(text)]
+    skipped = sum(int(rides) for rides in SKIPPED.findall(text))
+    return Said(skipped, len(healed), sum(healed), len(CRASHED.findall(text)))
+
+
+def _lines(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines() if log.exists() else []

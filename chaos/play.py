@@ -1,0 +1,146 @@
+"""One run: the fleet starts, clients post, the nemesis strikes, all settles, and is judged."""
+
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from chaos import checker, logs
+from chaos.clients import Client
+from chaos.evidence import Evidence, read_books
+from chaos.faults.scene import Scene
+from chaos.fleet import CONSUMERS, STREAM, Fleet
+from chaos.ledger import Ledger
+from chaos.nemesis import Nemesis, plan
+from chaos.observer import LogReader, Watch
+from chaos.recovery import Recovery, recoveries
+from rocket_rides.process import Unavailable
+
+CLIENTS = 8
+LOOK = 0.1  # seconds
+AFTERMATH = 1.0  # rides after the last fault
+SETTLE_LIMIT = 90.0
+# Two idle rounds of a consumer: had it something to add or to read again, it would by then.
+QUIET = 1.2
+
+# All sent, and counted by every consumer.
+SETTLED = """
+    SELECT NOT EXISTS (SELECT FROM staged_log_records)
+       AND (SELECT count(*) FROM checkpoints
+            WHERE last_ride_id = (SELECT coalesce(max(id), 0) FROM rides)) = %s
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is made of; see the command line."""
+
+    seed: int
+    seconds: float
+    rate: float
+    kinds: tuple[str, ...]
+    rides: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
+
+    evidence: Evidence
+    findings: list[str]
+    faults: Counter[str]
+    said: logs.Said
+    recoveries: list[Recovery]
+    seconds: float
+
+
+class Play:
+    """A run on `fleet`, which has started."""
+
+    def __init__(self, fleet: Fleet, options: Options) -> None:
+        self.fleet = fleet
+        self.options = options
+        self.ledger = Ledger(options.rides)
+        self.scene = Scene(fleet, self.ledger)
+        self.reader = LogReader(fleet.redis_url, STREAM)
+        self.watch = Watch(fleet.postgres_url, len(CONSUMERS))
+        faults = plan(options.seed, options.seconds, options.kinds)
+        self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
+        self.clients = [
+            Client(f"{options.seed}/{n}", fleet.api_port, options.rate / CLIENTS, self.ledger)
+            for n in range(CLIENTS)
+        ]
+        self.errors: list[str] = []
+
+    def run(self, bar: Any) -> Outcome:
+        """Play it to its end; `bar` is moved on by the second."""
+        started = time.monotonic()
+        for actor in (self.reader, self.watch, *self.clients, self.nemesis):
+            actor.start()
+        while (elapsed := time.monotonic() - started) < self.options.seconds:
+            if self.ledger.full:
+                break
+            bar.update(round(elapsed - bar.n, 1))
+            so_far = f"{self.watch.counted} rides, {len(self.nemesis.struck)} faults"
+            bar.set_postfix_str(so_far, refresh=False)
+            time.sleep(LOOK)
+        self.settle()
+        return self.judge(time.monotonic() - started)
+
+    def settle(self) -> None:
+        """No more faults, no more rides; wait until the fleet has nothing left to do."""
+        self.nemesis.end()
+        time.sleep(AFTERMATH)
+        for client in self.clients:
+            client.end()
+        for client in self.clients:
+            client.join()
+        deadline = time.monotonic() + SETTLE_LIMIT
+        while not self._is_settled():
+            if time.monotonic() > deadline:
+                self.errors.append(f"the fleet had not settled after {SETTLE_LIMIT:.0f} s")
+                break
+            time.sleep(LOOK)
+        time.sleep(QUIET)
+        self.errors += self.fleet.end()
+        for onlooker in (self.watch, self.reader):
+            onlooker.end()
+
+    def _is_settled(self) -> bool:
+        try:
+            with closing(self.fleet.connect()) as connection:
+                return connection.execute(SETTLED, [len(CONSUMERS)]).fetchone() == (True,)
+        except (psycopg.Error, Unavailable):
+            return False
+
+    def judge(self, seconds: float) -> Outcome:
+        """Collect the evidence and have it checked."""
+        services = self.fleet.services.values()
+        self.errors += self.ledger.troubles
+        self.errors += [f"a fault went wrong: {failure}" for failure in self.nemesis.failures]
+        self.errors += [failure for server in self.fleet.servers for failure in server.failures]
+        self.errors += [f"in the log: {entry}" for entry in self.reader.invalid]
+        for service in services:
+            self.errors += [f"{service.name} said: {line}" for line in logs.unexpected(service)]
+        self.errors += logs.broken(server.server.log for server in self.fleet.servers)
+        with closing(self.fleet.connect()) as connection:
+            books = read_books(connection)
+        evidence = Evidence(
+            self.ledger.asks,
+            books,
+            self.reader.records,
+            [end for service in services for end in service.exits],
+            self.errors,
+            CONSUMERS,
+        )
+        return Outcome(
+            evidence,
+            checker.check(evidence),
+            Counter(fault.kind for fault in self.nemesis.struck),
+            logs.said(self.fleet.services[name].log for name in CONSUMERS),
+            recoveries(self.nemesis.struck, self.ledger.asks, self.watch),
+            seconds,
+        )

@@ -1,0 +1,114 @@
+"""A TCP proxy in front of a server's Unix socket, whose connections can be cut.
+
+It listens on loopback. A connection that its server does not take is closed at once, as that of
+a server that is down.
+"""
+
+import asyncio
+import random
+import threading
+from pathlib import Path
+from typing import cast
+
+
+class _End(asyncio.Protocol):
+    """One end of a connection: what it receives goes to the other end."""
+
+    def __init__(self, proxy: "Proxy", other: "_End | None" = None) -> None:
+        self.proxy = proxy
+        self.other = other
+        self.transport: asyncio.Transport | None = None
+        self.early = b""  # received before the server was connected
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.write(data)
+        else:
+            self.early += data
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class _ClientEnd(_End):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.proxy.clients.add(self)
+        self.connecting = asyncio.ensure_future(self._connect())
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            _, server = await loop.create_unix_connection(
+                lambda: _ServerEnd(self.proxy, self), str(self.proxy.server)
+            )
+        except OSError:
+            self.abort()
+            return
+        if self not in self.proxy.clients:  # it was cut in the meantime
+            server.abort()
+            return
+        self.other = server
+        if server.transport is not None:
+            server.transport.write(self.early)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.proxy.clients.discard(self)
+        super().connection_lost(error)
+
+
+class _ServerEnd(_End):
+    def data_received(self, data: bytes) -> None:
+        if self.proxy.deaf:
+            # The server has done what it was asked to, and nobody hears of it.
+            self.abort()
+            if self.other is not None:
+                self.other.abort()
+        else:
+            super().data_received(data)
+
+
+class Proxy:
+    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`."""
+
+    def __init__(self, server: Path) -> None:
+        self.server = server
+        self.deaf = False
+        self.port = 0
+        self.clients: set[_ClientEnd] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        listening = self._loop.create_server(lambda: _ClientEnd(self), "127.0.0.1", 0)
+        found = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
+        self.port = found.sockets[0].getsockname()[1]
+
+    def cut(self, share: float, dice: random.Random) -> None:
+        """Cut a share of the connections, each in the middle of whatever it is at."""
+
+        def cut() -> None:
+            for client in list(self.clients):
+                if dice.random() < share:
+                    self.clients.discard(client)
+                    client.abort()
+
+        self._loop.call_soon_threadsafe(cut)
+
+    def lose_answers(self, lose: bool) -> None:
+        """From now on cut each connection on which the server answers, and lose the answer."""
+        self.deaf = lose
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._thread.ident:
+            self._thread.join()

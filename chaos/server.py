@@ -1,0 +1,90 @@
+"""A server that is started again whenever it ends, and that can be crashed in between."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from embedded.account import Failed
+from embedded.server import Server
+from rocket_rides.process import in_one_line
+
+POLL = 0.02
+PATIENCE = 180.0  # seconds; a start alone may take 120
+
+
+class _Crash(NamedTuple):
+    down_for: float
+    meanwhile: Callable[[], None]
+    over: threading.Event
+
+
+class KeptServer(threading.Thread):
+    """Starts `server` and keeps it running.
+
+    All of it in this one thread: on Linux the kernel ends a server whose starter is gone.
+    """
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(name=server.name, daemon=True)
+        self.server = server
+        self.failures: list[str] = []  # what went wrong without us
+        self._serves = threading.Event()
+        self._ending = threading.Event()
+        self._crashes: queue.SimpleQueue[_Crash] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        self._start()
+        while not self._ending.wait(POLL):
+            try:
+                crash = self._crashes.get_nowait()
+            except queue.Empty:
+                if not self.server.running:
+                    status = self.server.process.poll()
+                    self.failures.append(f"{self.name} ended by itself, with status {status}")
+                    self._start()
+                continue
+            self._serves.clear()
+            try:
+                self.server.kill()
+            except Failed as reason:
+                self.failures.append(in_one_line(reason))
+            crash.meanwhile()
+            self._ending.wait(crash.down_for)
+            self._start()
+            crash.over.set()
+        self.server.stop()
+
+    def _start(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self.server.start()
+            except Failed as reason:
+                self.failures.append(in_one_line(reason))
+                self._ending.wait(1)
+            else:
+                self._serves.set()
+                return
+
+    def wait_until_it_serves(self) -> None:
+        """Raises Failed."""
+        deadline = time.monotonic() + PATIENCE
+        while not self._serves.wait(POLL):
+            if time.monotonic() > deadline or not self.is_alive():
+                raise Failed("; ".join(self.failures) or f"{self.name} does not start")
+
+    def crash(self, down_for: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """SIGKILL the server; start it again after `down_for` seconds, and return when it serves.
+
+        `meanwhile` runs while the server is down.
+        """
+        crash = _Crash(down_for, meanwhile, threading.Event())
+        self._crashes.put(crash)
+        while not crash.over.wait(POLL) and self.is_alive():
+            pass
+
+    def end(self) -> None:
+        self._ending.set()
+        if self.ident:
+            self.join()

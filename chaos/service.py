@@ -1,0 +1,171 @@
+"""One service under a supervisor that starts it again whenever it ends, and notes why it ended."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import psutil
+
+from rocket_rides.process import ending_with_parent
+from rocket_rides.settings import PROJECT, Settings
+
+RESTART_PAUSE = 0.2  # seconds; as a supervisor would
+# A batch in hand may wait for Redis and for Postgres, each for some seconds.
+TERM_LIMIT = 30.0
+# A younger process may not have come to handle SIGTERM yet: Python itself takes a while to start.
+START_UP = 5.0
+ENDED = "== ended with status"
+
+
+class Exit(NamedTuple):
+    """The end of a process: its exit status, and the signal with which we ended it, if we did."""
+
+    service: str
+    status: int
+    sent: signal.Signals | None
+    age: float  # seconds
+
+    @property
+    def expected(self) -> bool:
+        """SIGKILL kills; on SIGTERM a service ends in good order, with status 0."""
+        if self.sent is signal.SIGTERM:
+            return self.status == 0 or (self.status == -signal.SIGTERM and self.age < START_UP)
+        return self.sent is signal.SIGKILL and self.status == -signal.SIGKILL
+
+
+def clean_environment() -> dict[str, str]:
+    """This process' environment without what it sets for a fleet of its user's."""
+    return {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
+
+
+class Service(threading.Thread):
+    """`python -m MODULE...`, kept running by this thread until `end`.
+
+    The thread outlives its processes: on Linux the kernel ends them when it is gone.
+    """
+
+    def __init__(
+        self, name: str, command: list[str], environment: dict[str, str], folder: Path
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self.log = folder / f"{name}.log"
+        self.exits: list[Exit] = []
+        self.busy = threading.Lock()  # held by the one fault that is at this process
+        self.workers_ended = 0  # by the nemesis
+        self._command = command
+        self._environment = clean_environment() | environment
+        self._ending = threading.Event()
+        self._guard = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._sent: signal.Signals | None = None
+
+    def run(self) -> None:
+        with self.log.open("w", buffering=1) as log:
+            while process := self._start():
+                born = time.monotonic()
+                copier = threading.Thread(target=_copy_lines, args=[process.stdout, log])
+                copier.start()
+                status = process.wait()
+                with self._guard:
+                    ended = Exit(self.name, status, self._sent, time.monotonic() - born)
+                    self._process = None
+                _kill_session(process.pid)
+                copier.join()
+                log.write(f"{time.strftime('%H:%M:%S')} {ENDED} {status}, sent {ended.sent}\n")
+                self.exits.append(ended)
+                self._ending.wait(RESTART_PAUSE)
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        with self._guard:
+            if self._ending.is_set():
+                return None
+            self._sent = None
+            self._process = self._spawn()
+            return self._process
+
+    def _spawn(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", *self._command],
+            cwd=PROJECT,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=ending_with_parent(),
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """The process, or None while there is none."""
+        process = self._process
+        return process.pid if process else None
+
+    def children(self) -> list[int]:
+        """Its children, oldest first: the API's workers."""
+        pid = self.pid
+        try:
+            return [c.pid for c in psutil.Process(pid).children()] if pid else []
+        except psutil.NoSuchProcess:
+            return []
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal; False when there is no process."""
+        with self._guard:
+            if self._process is None or self._process.poll() is not None:
+                return False
+            if number in (signal.SIGKILL, signal.SIGTERM):
+                self._sent = number
+            self._process.send_signal(number)
+            return True
+
+    def wait_for_exits(self, count: int, limit: float = TERM_LIMIT) -> bool:
+        """Wait until so many processes have ended; False when they have not by then."""
+        deadline = time.monotonic() + limit
+        while len(self.exits) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return len(self.exits) >= count
+
+    def end(self) -> bool:
+        """End the process for good, by SIGTERM; False when it had to be killed."""
+        self._start_no_more()
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        self.join(TERM_LIMIT)
+        if self.is_alive():
+            self.kill()
+            return False
+        return True
+
+    def _start_no_more(self) -> None:
+        with self._guard:  # what is being started now will be there to get the signal
+            self._ending.set()
+
+    def kill(self) -> None:
+        """End the process and its session at once."""
+        self._start_no_more()
+        if pid := self.pid:
+            self.signal(signal.SIGKILL)
+            _kill_session(pid)
+        if self.ident:
+            self.join(TERM_LIMIT)
+
+
+def _copy_lines(output: IO[str], log: IO[str]) -> None:
+    """Copy a process' output, with the time before each line: what was going on just then?"""
+    for line in output:
+        log.write(f"{time.strftime('%H:%M:%S')} {line}")
+
+
+def _kill_session(pid: int) -> None:
+    """Whatever the process has left behind, as a supervisor ends it with its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
