@@ -5,18 +5,22 @@ record and idempotency key are one transaction: a crash at any moment leaves all
 A client that gets no answer, or a 503 that says so, does not know which; a client that sends an
 Idempotency-Key asks again, and gets the first answer.
 
-Idle and slow connections are held by the server's event loop, not by its threads; a thread is
-taken by a request whose head has come in.
+Idle connections and slow heads are held by the server's event loop, and not for long. A thread is
+taken by a request whose head has come in; there are as many threads as connections, so that no
+request waits for the clients of the others. Slow bodies: `api.slow_clients`.
 """
 
 import socket
 import sys
 
 from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server import Server
 
 from rocket_rides import process, settings
+
+LONGEST_HEAD = 64 * 1024  # bytes; the server's own 408 KiB, for each connection, would add up
 
 
 def refuse_a_taken_port(host: str, port: int) -> None:
@@ -43,7 +47,12 @@ def main() -> None:
         port=config.api_port,
         workers=config.api_workers,
         blocking_threads=config.api_threads,
+        backpressure=config.api_threads,  # that is, connections
         http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(
+            header_read_timeout=int(config.api_client_timeout * 1000),
+            max_buffer_size=LONGEST_HEAD,
+        ),
         websockets=False,
         respawn_failed_workers=True,
         workers_kill_timeout=3,

@@ -7,9 +7,11 @@ import psycopg
 from flask import Flask, Response, jsonify
 from flask.json.provider import JSONProvider
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import IntegerConverter
 
-from api import booking, parameters
+from api import booking
 from api.pool import open_pool
+from api.slow_clients import SlowClients
 from api.views import routes
 from rocket_rides import settings
 from rocket_rides.process import end_with_parent, in_one_line, log_to_stdout
@@ -37,22 +39,30 @@ class ExactJson(JSONProvider):
         return msgspec.json.decode(s)
 
 
+class AsciiInteger(IntegerConverter):
+    """A number in a path, with no digits but these."""
+
+    regex = "[0-9]+"
+
+
 def create_app() -> Flask:
     """One worker's application, with a pool of connections of its own."""
     config = settings.load()
     log_to_stdout(config.log_level)
     end_with_parent()
     app = Flask(__name__, static_folder=None)
-    # One byte more, because a chunked body is cut at this length without a word.
-    app.config.update(MAX_CONTENT_LENGTH=parameters.BODY_LIMIT + 1, PROVIDE_AUTOMATIC_OPTIONS=False)
+    app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)
     app.json = ExactJson(app)
     app.url_map.merge_slashes = False  # a redirect would answer in HTML
+    app.url_map.converters["int"] = AsciiInteger
     app.register_blueprint(routes)
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(booking.TryLater, _try_later)
     for error in UNAVAILABLE:
         app.register_error_handler(error, _unavailable)
     app.extensions["pool"] = open_pool(config)
+    app.extensions["slow_clients"] = SlowClients(config.api_port, config.api_client_timeout)
+    app.extensions["slow_clients"].watch()
     return app
 
 

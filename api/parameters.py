@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
 
-from flask import Request
+from flask import Request, current_app
 from werkzeug.exceptions import (
     BadRequest,
     LengthRequired,
@@ -15,12 +15,14 @@ from werkzeug.exceptions import (
     UnsupportedMediaType,
 )
 
+from api.slow_clients import SlowClients
 from rocket_rides import distance
 from rocket_rides.settings import KEY_LENGTH
 
 BODY_LIMIT = 16 * 1024  # bytes
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 # No comma: it is what a header that was sent twice is joined with.
 _KEY = re.compile(rf"[\x21-\x2b\x2d-\x7e]{{1,{KEY_LENGTH}}}")
@@ -41,7 +43,7 @@ def ride_distance(request: Request) -> Decimal:
     if request.mimetype == URLENCODED:
         fields = parse_qsl(body.decode(errors="replace"), keep_blank_values=True)
     elif request.mimetype == MULTIPART:
-        fields = list(request.form.items(multi=True))
+        fields = _parts(request)
     elif request.mimetype == "application/json":
         fields = _json_fields(body)
     elif not request.mimetype and not body:
@@ -54,18 +56,31 @@ def ride_distance(request: Request) -> Decimal:
 def _whole_body(request: Request) -> bytes:
     """The body, which the server hands over even when the client broke off in the middle of it.
 
-    Half of "distance=539.837" is a distance too. The announced length tells; without one (a
-    chunked body) only JSON shows by itself that it is whole.
+    Half of "distance=539.837" is a distance too; the announced length tells. A chunked body has
+    none, and the server does not say whether it ended well, so it is not taken.
     """
-    body = request.get_data()
-    if len(body) > BODY_LIMIT:
+    length = request.content_length or 0
+    if "Transfer-Encoding" in request.headers:
+        raise LengthRequired("send the body with its Content-Length")
+    if length > BODY_LIMIT:
         raise RequestEntityTooLarge(f"the body may have up to {BODY_LIMIT} bytes")
-    if request.content_length is None:
-        if body and request.mimetype in (URLENCODED, MULTIPART):
-            raise LengthRequired("send a form with its Content-Length")
-    elif len(body) < request.content_length:
+    if request.content_encoding:
+        raise UnsupportedMediaType("send the body without a Content-Encoding")
+    if request.mimetype_params.get("charset", "utf-8").lower() not in CHARSETS:
+        raise UnsupportedMediaType("send the body in UTF-8")
+    slow_clients: SlowClients = current_app.extensions["slow_clients"]
+    body = slow_clients.read(request)
+    if len(body) < length:
         raise BadRequest("the body is shorter than its Content-Length")
     return body
+
+
+def _parts(request: Request) -> list[tuple[str, Any]]:
+    """The parts of a multipart form that are no files."""
+    fields: list[tuple[str | None, str]] = list(request.form.items(multi=True))
+    if any(name is None for name, _ in fields):  # werkzeug lets it pass
+        raise BadRequest("a part of the form has no name")
+    return fields  # type: ignore[return-value]
 
 
 def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:

@@ -1,5 +1,6 @@
 """The routes: what a client may ask, and what it is told."""
 
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,6 +13,8 @@ from rocket_rides import database
 from rocket_rides.process import Unavailable
 
 routes = Blueprint("routes", __name__)
+
+DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
 FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
 # A consumer that never comes back must not make this slower with every ride: counted to 100,000.
@@ -100,6 +103,12 @@ def readyz() -> Answer | Response:
         except Unavailable as reason:
             raise ServiceUnavailable(str(reason)) from None
     return {"status": "ready"}
+
+
+@routes.get("/openapi.json")
+def describe() -> Response:
+    """What all these routes take and give, for programs."""
+    return Response(DESCRIPTION, mimetype="application/json")
 
 
 def _query(statement: str, *values: object) -> list[Answer]:

@@ -47,7 +47,8 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8000, ge=1, le=65535)
     api_workers: int = Field(default=2, ge=1, le=64)
-    api_threads: int = Field(default=64, ge=1, le=1024)
+    api_threads: int = Field(default=512, ge=1, le=1024)
+    api_client_timeout: float = Field(default=6, ge=1, le=60)
     api_connections: int = Field(default=8, ge=1, le=100)
     api_url: str = ""
     warehouse_dir: Path | None = None

@@ -6,7 +6,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.api import Api, is_clear_json, within_two_seconds
+from tests.api import Api, within_two_seconds
 from tests.world import World
 
 
@@ -20,15 +20,6 @@ def test_half_a_body_takes_no_ride(api: Api, world: World, chunked: bool) -> Non
         client.sendall(head + b"\r\n" + length + b"\r\n\r\n" + body)
     assert api.service.stop() == 0  # it has finished what it had begun
     assert world.truth == (0, 0)
-
-
-def test_a_chunked_form_is_asked_for_its_length(api: Api) -> None:
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = api.client.post("/rides", content=iter([b"distance=", b"5"]), headers=form)
-    assert is_clear_json(answer, 411)
-    as_json = {"Content-Type": "application/json"}
-    answer = api.client.post("/rides", content=iter([b'{"distance":', b"5}"]), headers=as_json)
-    assert answer.status_code == 201
 
 
 def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: World) -> None:
