@@ -34,6 +34,8 @@ def main() -> int:
     """Return 0 when every ride counted once, 1 when not."""
     options = arguments()
     print(f"seed {options.seed}", flush=True)
+    # Also where it is ignored, as a shell has it for what it starts in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # As Ctrl-C does: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     fleet = Fleet()
