@@ -55,9 +55,10 @@ class SlowClients:
     def _run(self) -> None:
         while True:
             time.sleep(ROUND)
-            for duplicate in _sockets():
-                with duplicate, suppress(OSError):  # it may have been closed by the other side
-                    self._cut_if_silent(duplicate)
+            with suppress(OSError):  # no descriptor is free for a look: the next round has one
+                for duplicate in _sockets():
+                    with duplicate, suppress(OSError):  # the other side may have closed it
+                        self._cut_if_silent(duplicate)
 
     def _cut_if_silent(self, connection: socket.socket) -> None:
         if connection.family not in (socket.AF_INET, socket.AF_INET6):

@@ -80,7 +80,7 @@ def arguments() -> Options:
     add("--seed", type=int, help="repeat the plan of an earlier run (default: a new one)")
     add("--seconds", type=positive, default=SECONDS, help="of faults (default: %(default).0f)")
     add("--rate", type=positive, default=RATE, help="rides a second (default: %(default).0f)")
-    add("--rides", type=int, metavar="N", help="end after N rides, if that is sooner")
+    add("--rides", type=whole, metavar="N", help="end after N rides, if that is sooner")
     add(
         "--faults",
         type=fault_kinds,
@@ -96,6 +96,12 @@ def arguments() -> Options:
 def positive(text: str) -> float:
     number = float(text)
     if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def whole(text: str) -> int:
+    if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return number
 

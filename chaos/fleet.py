@@ -16,6 +16,7 @@ from chaos.server import KeptServer
 from chaos.service import Service
 from embedded.servers import Postgres, Redis
 from rocket_rides import database
+from rocket_rides.process import Unavailable
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 
 CONSUMERS = ("consumer0", "consumer1", "consumer2")
@@ -107,7 +108,7 @@ class Fleet:
             ready = httpx.get(f"http://127.0.0.1:{self.api_port}/readyz", trust_env=False)
             with closing(self.connect()) as connection:
                 known = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
-        except (httpx.TransportError, psycopg.Error):
+        except (httpx.TransportError, psycopg.Error, Unavailable):
             return False
         return ready.is_success and known == (len(CONSUMERS),)
 

@@ -200,6 +200,10 @@ def turn_the_log_round(evidence: Evidence) -> None:
     evidence.records.pop(0)
 
 
+def see_nothing(evidence: Evidence) -> None:
+    evidence.records.clear()
+
+
 def break_the_chain(evidence: Evidence) -> None:
     evidence.records[1] = Record(3, 0, Decimal("2.018"))
 
@@ -242,6 +246,7 @@ def say_something_unexpected(evidence: Evidence) -> None:
         (fall_behind, "c0's last ride is 1, not 3"),
         (lose_a_consumer, "there is no c0"),
         (turn_the_log_round, "told of ride 1 after ride 3"),
+        (see_nothing, "the onlooker has seen no entry"),
         (break_the_chain, "prev of ride 3 is 0, not 1"),
         (forge_an_entry, "ride 4 of 5.000 m, which is not there"),
         (leave_one_staged, "1 records are left staged"),
