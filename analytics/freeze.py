@@ -14,7 +14,7 @@ from typing import NamedTuple
 import psycopg
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-LAST_SENT = "SELECT last_sent FROM streamer_state"
+LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 STANDINGS = """
     SELECT name, last_ride_id, total_distance
     FROM checkpoints JOIN consumer_states USING (name) ORDER BY name

@@ -8,7 +8,7 @@ INSERT = """
            now() - make_interval(secs => (%(count)s - number) * %(seconds)s)
     FROM generate_series(1, %(count)s) number
 """
-SENT = "UPDATE streamer_state SET last_sent = (SELECT last_value FROM log_position)"
+SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
 
 
 def insert(connection: psycopg.Connection, count: int, seconds_apart: float = 0.0864) -> None:

@@ -13,7 +13,7 @@ from rocket_rides.log import Record
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
-LAST_SENT = "SELECT last_sent FROM streamer_state"
+LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 STANDINGS = """
     SELECT name, last_ride_id, total_distance
     FROM checkpoints JOIN consumer_states USING (name) ORDER BY name

@@ -20,7 +20,7 @@ LOAD = """
 """
 # Asked in every round, so that looking for a reset costs no trip of its own.
 BOUNDS = f"""
-    SELECT last_sent, ({LAST_DRAWN}),
+    SELECT last_sent_id, ({LAST_DRAWN}),
            EXISTS (SELECT FROM resets WHERE consumer_name = %s AND status = 'pending')
     FROM streamer_state
 """  # noqa: S608

@@ -31,7 +31,7 @@ LOCK = "SELECT FROM checkpoints WHERE name = %s FOR NO KEY UPDATE"
 NEWEST = """
     SELECT resets.id, reconciliation_id, status = 'pending',
            reconciliations.last_ride_id, reconciliations.total_distance,
-           checkpoints.last_ride_id, consumer_states.total_distance, last_sent
+           checkpoints.last_ride_id, consumer_states.total_distance, last_sent_id
     FROM resets
     JOIN reconciliations ON reconciliations.id = reconciliation_id
     JOIN checkpoints ON checkpoints.name = consumer_name

@@ -67,11 +67,34 @@ class StreamerState(Base):
     __tablename__ = "streamer_state"
     __table_args__ = (
         CheckConstraint("only_row", name="streamer_state_only_row"),
-        CheckConstraint("last_sent >= 0", name="streamer_state_last_sent"),
+        CheckConstraint("last_sent_id >= 0", name="streamer_state_last_sent"),
     )
 
     only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
-    last_sent: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    last_sent_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+
+
+class Term(Base):
+    """One leader's time: what it sent under `term` is true for `after < id`, up to the next term.
+
+    `rocket_rides/terms.py` says what that is for.
+    """
+
+    __tablename__ = "terms"
+    __table_args__ = (
+        CheckConstraint("after >= 0", name="terms_after"),
+        CheckConstraint("term ~ '^[0-9a-f]{16}$'", name="terms_term"),
+    )
+
+    after: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    term: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
+    # The terms that this one replaced: nothing was committed under them.
+    void: Mapped[list[str]] = mapped_column(
+        ARRAY(Text), nullable=False, server_default=text("'{}'")
+    )
+    began_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )
 
 
 class Checkpoint(Base):
@@ -80,7 +103,14 @@ class Checkpoint(Base):
     __tablename__ = "checkpoints"
     __table_args__ = (
         CheckConstraint("last_ride_id >= 0", name="checkpoints_last_ride_id"),
-        CheckConstraint(r"last_redis_id ~ '^\d+-\d+$'", name="checkpoints_last_redis_id"),
+        CheckConstraint(
+            r"CASE WHEN last_redis_id ~ '^\d+-\d+$'"
+            " THEN split_part(last_redis_id, '-', 1)::numeric <= 18446744073709551615"
+            " AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615"
+            " ELSE false END",
+            name="checkpoints_last_redis_id",
+        ),
+        CheckConstraint("unbelieved_entries >= 0", name="checkpoints_unbelieved_entries"),
         CheckConstraint(f"length(name) BETWEEN 1 AND {NAME_LENGTH}", name="checkpoints_name"),
     )
 
@@ -88,6 +118,10 @@ class Checkpoint(Base):
     name: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
     last_redis_id: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'0-0'"))
     last_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    # Entries that tell of no ride of this database's: another database's, or never committed.
+    unbelieved_entries: Mapped[int] = mapped_column(
+        BigInteger, nullable=False, server_default=text("0")
+    )
 
 
 class ConsumerState(Base):

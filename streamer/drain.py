@@ -9,7 +9,7 @@ from rocket_rides.log import Log
 from rocket_rides.process import Unavailable
 from streamer.barrier import Barrier
 
-LAST_SENT = "SELECT last_sent FROM streamer_state"
+LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 
 # Starts in the index at last_sent: rows deleted before it, dead or not, are never visited.
 NEXT_BATCH = """
@@ -17,7 +17,7 @@ NEXT_BATCH = """
     WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%s)"
-MOVE_LAST_SENT = "UPDATE streamer_state SET last_sent = %s WHERE last_sent = %s"
+MOVE_LAST_SENT = "UPDATE streamer_state SET last_sent_id = %s WHERE last_sent_id = %s"
 
 
 # A young table has no statistics, and the planner would scan all of it.

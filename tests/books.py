@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MILLIMETRE = Decimal("0.001")
-SENT = "UPDATE streamer_state SET last_sent = (SELECT last_value FROM log_position)"
+SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
 
 
 def exact(world: World, upto: int) -> Decimal:
@@ -120,7 +120,7 @@ class Books:
         """The same of the rides up to the last one sent."""
         row = self.world.connection.execute(
             "SELECT count(*), count(DISTINCT id), coalesce(sum(distance), 0) FROM rides"
-            " WHERE id <= (SELECT last_sent FROM streamer_state)"
+            " WHERE id <= (SELECT last_sent_id FROM streamer_state)"
         ).fetchone()
         assert row is not None
         return row

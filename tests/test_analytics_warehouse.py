@@ -160,7 +160,7 @@ def test_a_database_restored_to_an_earlier_time_is_noticed(books: Books) -> None
     books.add(1, 2, 3, 4, 5)
     books.run()
     books.world.connection.execute("DELETE FROM rides WHERE id > 3")
-    books.world.connection.execute("UPDATE streamer_state SET last_sent = 3")
+    books.world.connection.execute("UPDATE streamer_state SET last_sent_id = 3")
     books.claim("consumer0", 5)
     result = books.run()
     assert [(m.warehouse.rides, m.postgres.rides) for m in result.mismatches] == [(5, 3)]

@@ -124,7 +124,7 @@ def test_a_database_restored_to_an_earlier_time_ends_with_exact_totals(world: Wo
     world.take(1, 2, 500)
     drain(world.streamer())
     world.connection.execute("DELETE FROM rides WHERE id > 1")
-    world.connection.execute("UPDATE streamer_state SET last_sent = 1")
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
     world.connection.execute("SELECT setval('log_position', 1)")
     world.take(100)  # draws number 2 again
     consumer = world.consumer()

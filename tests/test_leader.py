@@ -97,7 +97,7 @@ def test_a_database_restored_to_an_earlier_time_holds_the_log(world: World) -> N
     world.take(1, 2, 3)
     drain(world.streamer())
     world.connection.execute("DELETE FROM rides WHERE id > 1")
-    world.connection.execute("UPDATE streamer_state SET last_sent = 1")
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
     with pytest.raises(Unavailable, match=f"redis-cli DEL {world.stream}"):
         checks.require_same_history(world.connection, world.log(), 1)
 

@@ -36,7 +36,7 @@ WAITING = """
 def ask(world: World, upto: int | None = None, name: str = "consumer0") -> int:
     """Reconcile the rides up to an id, or up to last_sent, and ask for a reset: its number."""
     if upto is None:
-        upto = world.value("SELECT last_sent FROM streamer_state")
+        upto = world.value("SELECT last_sent_id FROM streamer_state")
     reconciliation = world.value(RECONCILE, upto, upto)
     world.connection.execute(ASK, [reconciliation, name])
     return reconciliation

@@ -75,7 +75,7 @@ REFUSED = {
     "a record without data": "INSERT INTO staged_log_records VALUES (1, 'create', 'ride', NULL)",
     "a second streamer state": "INSERT INTO streamer_state (only_row) VALUES (false)",
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
-    "a negative last_sent": "UPDATE streamer_state SET last_sent = -1",
+    "a negative last_sent": "UPDATE streamer_state SET last_sent_id = -1",
     "a nameless consumer": "INSERT INTO checkpoints (name) VALUES ('')",
     "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
     "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",

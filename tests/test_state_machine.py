@@ -47,9 +47,9 @@ ROUNDS = 200  # more than any consumer needs to catch up
 EMPTY = """
     DELETE FROM resets; DELETE FROM reconciliations; DELETE FROM dead_letters;
     DELETE FROM consumer_states; DELETE FROM checkpoints;
-    DELETE FROM staged_log_records; DELETE FROM rides; UPDATE streamer_state SET last_sent = 0
+    DELETE FROM staged_log_records; DELETE FROM rides; UPDATE streamer_state SET last_sent_id = 0
 """
-LAST_SENT = "SELECT last_sent FROM streamer_state"
+LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
 # A total is right or wrong at the ride where its consumer stands. Who is yet to be reset may be.
@@ -64,8 +64,8 @@ RECONCILE = """
     WITH run AS (
         INSERT INTO reconciliations
             (last_ride_id, total_distance, rides, duration_seconds, compared)
-        SELECT last_sent, coalesce(sum(distance), 0), count(id), 0, '{}'
-        FROM streamer_state LEFT JOIN rides ON id <= last_sent GROUP BY last_sent
+        SELECT last_sent_id, coalesce(sum(distance), 0), count(id), 0, '{}'
+        FROM streamer_state LEFT JOIN rides ON id <= last_sent_id GROUP BY last_sent_id
         RETURNING id
     )
     INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, %s FROM run

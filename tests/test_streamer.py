@@ -17,7 +17,7 @@ def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
     assert [record.id for record in world.records()] == ids
     assert chained(world)
     assert world.staged() == 0
-    assert world.value("SELECT last_sent FROM streamer_state") == ids[-1]
+    assert world.value("SELECT last_sent_id FROM streamer_state") == ids[-1]
     assert catch_up(world.consumer()).total == sum(range(1, 5001))
 
 
