@@ -67,7 +67,7 @@ def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Stre
     log.redis.delete(log.name)
     outbox.stage(connection, RECORDS)
     file = stand.folder / "commands"
-    file.write_bytes(outbox.as_commands(connection, log.name))
+    file.write_bytes(outbox.as_commands(connection, log.name, streamer.term.name))
     seconds = _run_redis_cli(stand, file)
     log.redis.delete(log.name)
     outbox.drain(streamer, RECORDS)

@@ -20,10 +20,12 @@ from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand
 from rocket_rides import database
 from rocket_rides.log import Log
+from rocket_rides.terms import Term
 
 ROUNDS = 3
 IDLE_RIDES = 100
 PAUSE = (0.02, 0.1)  # seconds between idle rides: no multiple of anybody's poll
+NOBODYS = Term("0" * 16, 0)
 BUSY_RIDES = 1000
 BUSY_RATE = 100.0  # rides per second, at random moments
 POLL = 0.0005  # seconds
@@ -121,7 +123,7 @@ def by_hand(connection: psycopg.Connection, log: Log) -> Milliseconds:
     for position in range(IDLE_RIDES):
         time.sleep(random.uniform(*PAUSE) / 4)
         started = time.perf_counter()
-        log.append([(position + 1, '{"id": 1, "distance": 539.837}')], prev=position)
+        log.append([(position + 1, '{"id": 1, "distance": 539.837}')], position, NOBODYS)
         connection.execute(COMMIT)
         took.append((time.perf_counter() - started) * 1000)
     return took

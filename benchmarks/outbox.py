@@ -35,12 +35,12 @@ def drain(streamer: Streamer, records: int) -> float:
     return time.perf_counter() - started
 
 
-def as_commands(database: psycopg.Connection, stream: str) -> bytes:
+def as_commands(database: psycopg.Connection, stream: str, term: str) -> bytes:
     """What is staged, as XADD commands in Redis' own protocol, for redis-cli --pipe."""
     commands = []
     prev = 0
     for position, data in database.execute(STAGED):
-        words = ("XADD", stream, "*", "data", data, "prev", str(prev))
+        words = ("XADD", stream, "*", "data", data, "prev", str(prev), "term", term)
         lines = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
         commands.append("\r\n".join(lines))
         prev = position

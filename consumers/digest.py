@@ -1,9 +1,14 @@
-"""What a batch of log entries comes to, for a consumer that stands at a given ride."""
+"""What a batch of log entries comes to, for a reader that stands at a given ride."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rocket_rides.log import Entry, Invalid, Record, decode
+from rocket_rides.terms import NO_TERM, Range
+
+NOTHING = Range(0, 0)
 
 
 class Gap(NamedTuple):
@@ -14,7 +19,7 @@ class Gap(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """An entry that is not a true record, and why."""
+    """An entry that is not a record, and why."""
 
     entry: Entry
     reason: str
@@ -24,7 +29,22 @@ class Bounds(NamedTuple):
     """How far the log can be believed, by ride id."""
 
     last_sent: int  # the streamer has committed everything up to here
-    last_drawn: int  # nobody has an id past this one
+    terms: Mapping[bytes, Range]  # what is true under each term; for the newest, what was drawn
+
+
+@dataclass
+class Unbelieved:
+    """How many entries told of no ride of this database's, by the term that they carry."""
+
+    foreign: Counter[bytes] = field(default_factory=Counter)  # a term that this database has not
+    uncommitted: Counter[bytes] = field(default_factory=Counter)  # past the end of one that it has
+
+    def add(self, term: bytes, known: bool) -> None:
+        (self.uncommitted if known else self.foreign)[term] += 1
+
+    @property
+    def total(self) -> int:
+        return self.foreign.total() + self.uncommitted.total()
 
 
 @dataclass
@@ -36,29 +56,39 @@ class Digest:
     found: list[Record | Gap] = field(default_factory=list)
     skipped: int = 0
     dead: list[DeadLetter] = field(default_factory=list)
+    unbelieved: Unbelieved = field(default_factory=Unbelieved)
+
+    def close_gap(self, upto: int) -> None:
+        """The log has told all that it will of the rides up to there: the rest is missing."""
+        if self.last_ride_id < upto:
+            self.found.append(Gap(self.last_ride_id, upto))
+            self.last_ride_id = upto
 
 
 def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: Bounds) -> Digest:
-    """Sort out `entries` for a consumer that stands at the given ids.
+    """Sort out `entries` for a reader that stands at the given ids; `bounds` must be younger.
 
-    A record at or below `last_ride_id` is a re-send and is skipped. A record whose `prev` is
-    above it shows a gap. A record past `last_sent` ends the batch: the streamer is about to
-    commit it, or will send it again, or it tells of another history than this database's; it is
-    not to be counted before the streamer has committed. An id that was never drawn is nobody's:
-    `bounds` must be younger than `entries`.
+    A record is believed when its id lies in its term's range. One that is not tells nothing, and is
+    counted. Of the others, one at or below `last_ride_id` is a re-send and is skipped; one whose
+    `prev` is above it shows a gap; and one past `last_sent` ends the batch, since the streamer is
+    about to commit it or will send it again: nothing counts before it is committed.
     """
     result = Digest(last_ride_id, last_redis_id)
     for entry in entries:
         try:
             record = decode(entry.fields)
-            if record.id > bounds.last_sent:
-                if record.id > bounds.last_drawn:
-                    raise Invalid(f"id {record.id} has never been drawn")
-                break
         except Invalid as reason:
             result.dead.append(DeadLetter(entry, str(reason)))
             result.last_redis_id = entry.redis_id
             continue
+        after, upto = bounds.terms.get(record.term, NOTHING)
+        if not after < record.id <= upto:
+            known = record.term in bounds.terms and record.term != NO_TERM
+            result.unbelieved.add(record.term, known)
+            result.last_redis_id = entry.redis_id
+            continue
+        if record.id > bounds.last_sent:
+            break
         result.last_redis_id = entry.redis_id
         if record.id <= result.last_ride_id:
             result.skipped += 1

@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import NamedTuple
 
-from consumers.digest import DeadLetter, Gap
+from consumers.digest import DeadLetter, Gap, Unbelieved
 from consumers.reset import Reset
 from rocket_rides.log import Record
 from rocket_rides.process import Unavailable
@@ -46,6 +46,7 @@ class Round:
     found: list[Record | Healed] = field(default_factory=list)
     skipped: int = 0
     dead: list[DeadLetter] = field(default_factory=list)
+    unbelieved: Unbelieved = field(default_factory=Unbelieved)
     rewound: bool = False
     held: bool = False  # the streamer has not committed the next entry yet
     reset: Reset | None = None

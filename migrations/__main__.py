@@ -27,7 +27,7 @@ def main() -> None:
     stop = process.Stop().on_signals()
     done = False
 
-    def session(_progress: object) -> None:
+    def session(_progress: process.Progress) -> None:
         nonlocal done
         database.connect(config.postgres_url, "migrations").close()
         if arguments.down:

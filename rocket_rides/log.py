@@ -1,37 +1,43 @@
 """The log: a Redis stream whose entries form a chain. All that is said to Redis is said here.
 
-An entry is `XADD rocket-rides-log * data {"id": 521, "distance": 539.837} prev 520`: `data` is
-the record's public JSON, `prev` the id of the record before it, so that a reader that stands at
-520 knows it has missed nothing, and one that stands lower knows that it has.
+An entry is `XADD rocket-rides-log * data {"id": 521, "distance": 539.837} prev 520 term 5f3a…`:
+`data` is the record's public JSON, `prev` the id of the record before it, so that a reader that
+stands at 520 knows it has missed nothing, and one that stands lower knows that it has; `term` is
+its leader's, by which a reader knows whether the entry is its database's: `rocket_rides.terms`.
 """
 
-import re
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import redis
 
 from rocket_rides.distance import is_exact
+from rocket_rides.terms import NO_TERM, Term
 
 # One script call is one atomic step: the whole batch is in the log, or nothing of it.
 APPEND = """
-local prev = ARGV[1]
-for i = 2, #ARGV, 2 do
-  redis.call('XADD', KEYS[1], '*', 'data', ARGV[i + 1], 'prev', prev)
+local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
+for i = 3, #ARGV, 2 do
+  call('XADD', key, '*', 'data', ARGV[i + 1], 'prev', prev, 'term', term)
   prev = ARGV[i]
 end
 """
 
 START = "0-0"
+LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
+LONGEST_ID = len(str(LARGEST_ID))
 SOCKET_TIMEOUT = 5.0
-
-_DIGITS = re.compile(rb"0|[1-9][0-9]{0,18}")
 
 
 class LogFull(Exception):
     """Redis refuses to append for want of memory."""
+
+
+class LogExhausted(Exception):
+    """The stream's last entry has the greatest id there is, so that none can follow."""
 
 
 class Entry(NamedTuple):
@@ -42,11 +48,15 @@ class Entry(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A true entry. `distance` is in metres, `prev` the id of the record before it."""
+    """A well-formed entry. `distance` is in metres, `prev` the id of the record before it.
+
+    Whether it is true depends on the `term`, as it stands in the entry; empty where there is none.
+    """
 
     id: int
     prev: int
     distance: Decimal
+    term: bytes = NO_TERM
 
 
 class _Data(msgspec.Struct):
@@ -62,28 +72,33 @@ class Invalid(ValueError):
 
 
 def decode(fields: list[bytes]) -> Record:
-    """Read an entry, or raise Invalid. Whether its id has been drawn yet is for the caller."""
-    values = dict(zip(fields[::2], fields[1::2], strict=False))
-    try:
-        data, prev_digits = values[b"data"], values[b"prev"]
-    except KeyError as missing:
-        raise Invalid(f"no field {missing.args[0].decode()!r}") from None
-    if not _DIGITS.fullmatch(prev_digits):
+    """Read an entry, or raise Invalid. Whether it is to be believed is for the caller."""
+    match fields:
+        case [b"data", data, b"prev", prev_digits, b"term", term]:  # as `append` writes them
+            pass
+        case _:
+            values = dict(zip(fields[::2], fields[1::2], strict=False))
+            try:
+                data, prev_digits = values[b"data"], values[b"prev"]
+            except KeyError as missing:
+                raise Invalid(f"no field {missing.args[0].decode()!r}") from None
+            term = values.get(b"term", NO_TERM)
+    if not (prev_digits.isdigit() and len(prev_digits) <= LONGEST_ID):
         raise Invalid("prev is not a record's id")
     try:
         ride = _decode_data(data.decode())
         # JSON's grammar has no NaN and no Infinity; a string or null is refused by Decimal.
-        distance = Decimal(bytes(ride.distance).decode())
+        distance = Decimal(str(ride.distance, "ascii"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"data is not a record: {error}") from None
     except ArithmeticError:
         raise Invalid("distance is not a decimal number") from None
     prev = int(prev_digits)
-    if not prev < ride.id:
-        raise Invalid(f"prev {prev} is not below id {ride.id}")
+    if not prev < ride.id <= LARGEST_ID:
+        raise Invalid(f"id {ride.id} is not above prev {prev}, or is out of range")
     if not is_exact(distance):
         raise Invalid(f"distance {distance:.6g} is out of range")
-    return Record(ride.id, prev, distance)
+    return Record(ride.id, prev, distance, term)
 
 
 class Log:
@@ -110,21 +125,26 @@ class Log:
     def __exit__(self, *_: object) -> None:
         self.redis.close()
 
-    def append(self, records: Iterable[tuple[int, str]], prev: int) -> None:
+    def append(self, records: Iterable[tuple[int, str]], prev: int, term: Term) -> None:
         """Append (id, JSON) pairs in one atomic step, the first one chained to `prev`.
 
-        Raises LogFull when Redis has no memory left for it; then nothing was appended.
+        Raises LogFull when Redis has no memory left for it, LogExhausted when the stream has no
+        id left; then nothing was appended.
         """
-        arguments: list[int | str] = [prev]
-        for record in records:
-            arguments += record
+        pairs: Iterable[int | str] = chain.from_iterable(records)
         try:
-            self._append(keys=[self.name], args=arguments)
+            self._append(keys=[self.name], args=[term.name, prev, *pairs])
         except redis.ResponseError as error:
             # Redis 6.2 wraps the refusal in an error about the script; 7 says it plainly.
             if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM" in str(error):
                 raise LogFull("Redis is out of memory and refuses to append") from None
+            if "exhausted" in str(error):
+                raise LogExhausted("the log ends with the greatest id there is") from None
             raise
+
+    def start_anew(self) -> None:
+        """Delete the stream. Readers notice, and heal what they had not read."""
+        self._command("UNLINK", self.name)
 
     def read(self, after: str, count: int, wait: float = 0) -> list[Entry]:
         """Up to `count` entries after the id `after`; waits up to `wait` seconds for the first."""

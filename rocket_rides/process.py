@@ -69,22 +69,47 @@ def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterat
         delay = min(delay * 2, longest)
 
 
+class Progress:
+    """What a process says of how it is doing, over all of its sessions: once per real change."""
+
+    def __init__(self) -> None:
+        self.waits = delays()  # between attempts, since the last progress
+        self._complaint = Complaint()
+        self._announced = self._held_back = ""
+        self._in_trouble = False
+
+    def announce(self, line: str) -> None:
+        """Log `line`, unless it was the last one; after a failure, once there is progress."""
+        if self._in_trouble:
+            self._held_back = line
+        elif line != self._announced:
+            logger.info(line)
+            self._announced = line
+
+    def made(self) -> None:
+        """Something worked: a failure is over."""
+        if self._in_trouble:
+            self.waits, self._complaint = delays(), Complaint()
+            self._in_trouble, self._announced = False, ""
+            self.announce(self._held_back)
+
+    def failed(self, reason: str) -> None:
+        """Nothing works, and why."""
+        self._in_trouble, self._held_back = True, ""
+        self._complaint(reason)
+
+
 def keep_running(
-    session: Callable[[Callable[[], None]], None], stop: Stop, *failures: type[Exception]
+    session: Callable[[Progress], None], stop: Stop, *failures: type[Exception]
 ) -> None:
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
     A server that is lost or refuses (`failures`, and Unavailable) is waited for with back-off; an
     injected crash starts over at once, as a supervisor would. Neither ends the process. `session`
-    is handed a function to call whenever it has made progress, which resets the back-off.
+    is handed the process' Progress, and tells it whenever something worked.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
-    waits, complaint = delays(), Complaint()
-
-    def progress() -> None:
-        nonlocal waits, complaint
-        waits, complaint = delays(), Complaint()
-
+    progress = Progress()
     while not stop:
         try:
             session(progress)
@@ -92,8 +117,8 @@ def keep_running(
             logger.warning("%s: starting again from the checkpoint", crash)
             stop.wait(FIRST_DELAY)
         except expected as error:
-            complaint(in_one_line(error))
-            stop.wait(next(waits))
+            progress.failed(in_one_line(error))
+            stop.wait(next(progress.waits))
 
 
 class Complaint:

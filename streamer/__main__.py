@@ -1,13 +1,15 @@
 """`python -m streamer`: moves settled staged records into the log, in order, in batches.
 
 It guarantees that the log tells of every committed ride, in the order of their ids, each entry
-naming the one before it. One streamer drains at a time; any further one is a hot standby.
+naming the one before it and the term of the leader that sent it (`rocket_rides.terms`). One
+streamer drains at a time; any further one is a hot standby.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the batch is sent: nothing. The batch is still staged, and is sent by the next leader.
+* before the batch is sent: nothing, or a term under which nothing was sent, which the next leader's
+  replaces. The batch is still staged, and is sent by the next leader.
 * after it is sent, before the commit: a batch that is in the log and still staged. It is sent
-  again, and consumers skip what they have seen.
+  again, under the next leader's term; nobody believes the first one any more.
 * after the commit: nothing. The batch is in the log and no longer staged.
 
 The leader lock is an advisory lock of the very connection that drains: whoever loses the
@@ -20,14 +22,13 @@ SIGTERM finishes the batch in hand.
 
 import logging
 import time
-from collections.abc import Callable
 
 import psycopg
 import redis
 
 from rocket_rides import database, process, settings
 from rocket_rides.faults import strikes
-from rocket_rides.log import Log, LogFull
+from rocket_rides.log import Log, LogExhausted, LogFull
 from streamer import checks, trimming
 from streamer.drain import INDEX_SCANS, Streamer
 
@@ -38,14 +39,15 @@ TRY_TO_LEAD = "SELECT pg_try_advisory_lock(7268001)"
 STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
 WAIT_POLL = 0.001  # the same while writers are about to commit
-TRIM_EVERY = 1.0
+UPKEEP_EVERY = 1.0
 LOOK_EVERY = 30.0  # this look alone visits rows from the start of the table
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
     """Lead or stand by until `stop`."""
+    warned: set[str] = set()
 
-    def session(progress: Callable[[], None]) -> None:
+    def session(progress: process.Progress) -> None:
         timeout = f"{config.leader_timeout}s"
         with (
             database.connect(
@@ -60,23 +62,34 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
-            if wait_for_the_lead(connection, stop):
+            if wait_for_the_lead(connection, stop, progress):
+                warn(connection, log, warned)
                 lead(connection, log, config, stop, progress)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 
 
-def wait_for_the_lead(connection: psycopg.Connection, stop: process.Stop) -> bool:
+def wait_for_the_lead(
+    connection: psycopg.Connection, stop: process.Stop, progress: process.Progress
+) -> bool:
     """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
-    standing_by = False
     while not stop:
         if connection.execute(TRY_TO_LEAD).fetchone() == (True,):
             return True
-        if not standing_by:
-            logger.info("another streamer leads; standing by")
-            standing_by = True
+        progress.made()
+        progress.announce("another streamer leads; standing by")
         stop.wait(STANDBY_POLL)
     return False
+
+
+def warn(connection: psycopg.Connection, log: Log, warned: set[str]) -> None:
+    """Warn of settings that may lose data: of each once, until it has been right in between."""
+    warnings = checks.durability_warnings(connection, log)
+    for warning in warnings:
+        if warning not in warned:
+            logger.warning(warning)
+    warned.clear()
+    warned.update(warnings)
 
 
 def lead(
@@ -84,14 +97,12 @@ def lead(
     log: Log,
     config: settings.Settings,
     stop: process.Stop,
-    progress: Callable[[], None],
+    progress: process.Progress,
 ) -> None:
     """Drain the outbox, batch after batch, and trim the log once a second."""
+    checks.require_rising_sequence(connection)
     streamer = Streamer(connection, log, config.batch_size)
-    for warning in checks.durability_warnings(connection, log):
-        logger.warning(warning)
-    checks.require_same_history(connection, log, streamer.last_sent)
-    logger.info("leading; the log has everything up to ride %d", streamer.last_sent)
+    progress.announce(f"leading; the log has everything up to ride {streamer.last_sent}")
     upkeep = Upkeep(connection, log, config.stream_max_length)
     complaint = process.Complaint()
     while not stop:
@@ -104,33 +115,46 @@ def lead(
             complaint(f"{refusal}; trimming old entries")
             stop.wait(STANDBY_POLL)
             continue
+        except LogExhausted as reason:
+            logger.warning("%s: starting it anew; consumers heal what they had not read", reason)
+            log.start_anew()
+            continue
         if sent:
-            progress()
+            progress.made()
             again = ", twice (injected)" if double_send else ""
             logger.debug("sent %d records up to ride %d%s", sent, streamer.last_sent, again)
         else:
+            if upkeep.rounds > 1:  # a second without a refusal
+                progress.made()
             stop.wait(WAIT_POLL if streamer.barrier.waiting else IDLE_POLL)
 
 
 class Upkeep:
-    """What the leader does beside draining: trim the log, and watch for overtaken records."""
+    """What the leader does beside draining: trim the log, and watch over what it rests on."""
 
     def __init__(self, connection: psycopg.Connection, log: Log, cap: int) -> None:
+        self.rounds = 0
         self._connection = connection
         self._log = log
         self._cap = cap
-        self._trim_at = self._look_at = 0.0
+        self._due = self._look_at = 0.0
 
     def when_due(self, last_sent: int) -> None:
-        """Trim once in TRIM_EVERY seconds, look once in LOOK_EVERY."""
+        """Trim, and check the sequence, once in UPKEEP_EVERY seconds; look once in LOOK_EVERY."""
         now = time.monotonic()
-        if now >= self._trim_at:
-            self._trim_at = now + TRIM_EVERY
+        if now >= self._due:
+            self._due = now + UPKEEP_EVERY
+            self.rounds += 1
             trimming.trim(self._connection, self._log, self._cap)
+            checks.require_rising_sequence(self._connection)
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
             if late := checks.overtaken_records(self._connection, last_sent):
-                logger.error("staged behind the log's back, and never sent: records %s", late)
+                logger.error(
+                    "staged behind the log's back, and never sent: records %s;"
+                    " python -m streamer.mend has them counted",
+                    late,
+                )
 
 
 def main() -> None:

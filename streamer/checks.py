@@ -2,18 +2,25 @@
 
 import psycopg
 
-from rocket_rides.log import Invalid, Log, Record, decode
+from rocket_rides.database import LAST_DRAWN
+from rocket_rides.log import Log
 from rocket_rides.process import Unavailable
+from rocket_rides.terms import StateLost
 
 DURABILITY = """
     SELECT name, setting FROM pg_settings
     WHERE (name = 'fsync' AND setting = 'off')
        OR (name = 'synchronous_commit' AND setting IN ('off', 'local'))
 """
+# `taken` is what must lie below the next number drawn.
+SEQUENCE = f"""
+    SELECT seqcache, seqincrement, seqcycle, ({LAST_DRAWN}) AS last_drawn,
+           greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken
+    FROM pg_sequence CROSS JOIN streamer_state WHERE seqrelid = 'log_position'::regclass
+"""  # noqa: S608 (no value is put in)
 OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 10"
-IS_A_RIDE = "SELECT EXISTS (SELECT FROM rides WHERE id = %s AND distance = %s)"
 
-NEWEST_LOOKED_AT = 100
+SETTINGS = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 
 
 def durability_warnings(database: psycopg.Connection, log: Log) -> list[str]:
@@ -24,43 +31,34 @@ def durability_warnings(database: psycopg.Connection, log: Log) -> list[str]:
     ]
 
 
+def require_rising_sequence(database: psycopg.Connection) -> None:
+    """Raise Unavailable unless rides draw numbers one by one, each above all before it.
+
+    The barrier rests on that. Numbers that a session has cached are drawn before its transaction
+    has its lock; a sequence that runs backwards, or was set back, draws below what was sent.
+    Raises StateLost, too.
+    """
+    row = database.execute(SEQUENCE).fetchone()
+    if row is None:
+        raise StateLost
+    cache, increment, cycles, last_drawn, taken = row
+    held = "nothing is sent, so that no ride is overtaken, until it's mended with"
+    if cache != 1 or increment != 1 or cycles:
+        found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
+        raise Unavailable(
+            f"the sequence log_position was changed: it has {found}; {held}: {SETTINGS};"
+            " then restart the API, whose sessions may hold numbers that they have drawn ahead"
+        )
+    if last_drawn < taken:
+        raise Unavailable(
+            f"the sequence log_position was set back to {last_drawn}, and ride {taken} is there;"
+            f" {held}: SELECT setval('log_position', {taken})"
+        )
+
+
 def overtaken_records(database: psycopg.Connection, last_sent: int) -> list[int]:
     """The first staged records up to `last_sent`: there are none while the barrier holds.
 
     A record there was staged behind the log's back; the log can't take it any more.
     """
     return [row[0] for row in database.execute(OVERTAKEN, [last_sent])]
-
-
-def require_same_history(database: psycopg.Connection, log: Log, last_sent: int) -> None:
-    """Raise Unavailable when the log tells of rides that this database has never had.
-
-    That is what a Postgres restored to an earlier time, or failed over with loss, looks like: it
-    will draw numbers again that the log already carries. After a mere crash between sending and
-    committing, the log's last entry is past last_sent too, but it is a ride.
-    """
-    last = _last_record(log)
-    if last is None or last.id <= last_sent:
-        return
-    row = database.execute(IS_A_RIDE, [last.id, last.distance]).fetchone()
-    if row != (True,):
-        raise Unavailable(
-            f"the log ends with ride {last.id}, which this database does not have (last sent: "
-            f"{last_sent}): was Postgres restored to an earlier time? Nothing is sent until the "
-            f"stream is deleted: redis-cli DEL {log.name} (consumers heal from the rides)"
-        )
-
-
-def _last_record(log: Log) -> Record | None:
-    """The newest entry that the streamer wrote: it is chained to the record before it.
-
-    What others may have put into the stream is no sign of anything.
-    """
-    records: list[Record] = []
-    for entry in log.newest(NEWEST_LOOKED_AT):
-        try:
-            records.append(decode(entry.fields))
-        except Invalid:
-            continue
-    ids = {record.id for record in records}
-    return next((r for r in records if r.prev in ids), records[-1] if records else None)

@@ -4,12 +4,11 @@ from enum import Enum
 
 import psycopg
 
+from rocket_rides import terms
 from rocket_rides.faults import crash
 from rocket_rides.log import Log
 from rocket_rides.process import Unavailable
 from streamer.barrier import Barrier
-
-LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 
 # Starts in the index at last_sent: rows deleted before it, dead or not, are never visited.
 NEXT_BATCH = """
@@ -17,7 +16,10 @@ NEXT_BATCH = """
     WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%s)"
-MOVE_LAST_SENT = "UPDATE streamer_state SET last_sent_id = %s WHERE last_sent_id = %s"
+# Compare-and-set, by the leader of the newest term alone.
+MOVE_LAST_SENT = f"""
+    UPDATE streamer_state SET last_sent_id = %s WHERE last_sent_id = %s AND ({terms.NEWEST}) = %s
+"""  # noqa: S608 (no value is put in)
 
 
 # A young table has no statistics, and the planner would scan all of it.
@@ -38,7 +40,10 @@ class Overtaken(Unavailable):
 
 
 class Streamer:
-    """Drains the outbox of `database` into `log`; the caller holds the leader lock."""
+    """Drains the outbox of `database` into `log`; the caller holds the leader lock.
+
+    Begins a term. Raises psycopg.Error or terms.StateLost.
+    """
 
     def __init__(self, database: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
         database.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -46,9 +51,8 @@ class Streamer:
         self._log = log
         self._batch_size = batch_size
         self.barrier = Barrier(database)
-        row = database.execute(LAST_SENT).fetchone()
-        assert row is not None  # noqa: S101 (the migration put the row there)
-        self.last_sent: int = row[0]
+        self.term = terms.begin(database)
+        self.last_sent = self.term.after
         # Up to _settled records may be sent; up to _drained there are none left to send. Above
         # last_sent both may be numbers that rolled-back transactions drew.
         self._settled = 0
@@ -58,8 +62,8 @@ class Streamer:
         """Send one batch of settled records and return how many they were.
 
         A backlog is drained on one reading of the barrier, batch after batch. With `double_send`
-        the batch is sent twice. Raises LogFull, redis.RedisError, psycopg.Error or Overtaken:
-        then nothing was committed, and the batch is still staged.
+        the batch is sent twice. Raises LogFull, LogExhausted, redis.RedisError, psycopg.Error or
+        Overtaken: then nothing was committed, and the batch is still staged.
         """
         if self._drained == self._settled:
             self._settled = self.barrier.settled()
@@ -81,11 +85,12 @@ class Streamer:
     def _move(self, batch: list[tuple[int, str]], double_send: bool, crash_at: Step | None) -> None:
         crash(Step.BEFORE_SEND, crash_at)
         for _ in range(2 if double_send else 1):
-            self._log.append(batch, prev=self.last_sent)
+            self._log.append(batch, self.last_sent, self.term)
         crash(Step.AFTER_SEND, crash_at)
         sent = [position for position, _ in batch]
         deleted = self._database.execute(DELETE_SENT, [sent]).rowcount
-        moved = self._database.execute(MOVE_LAST_SENT, [sent[-1], self.last_sent]).rowcount
+        values = [sent[-1], self.last_sent, self.term.name]
+        moved = self._database.execute(MOVE_LAST_SENT, values).rowcount
         if deleted != len(sent) or moved != 1:
             raise Overtaken("another streamer is at work on this outbox")
         crash(Step.BEFORE_COMMIT, crash_at)

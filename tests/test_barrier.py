@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -48,6 +49,37 @@ def test_transactions_that_begin_later_are_not_waited_for(world: World) -> None:
             assert drain(streamer) == 1
             newcomer.commit()
     assert drain(streamer) == 1
+
+
+def test_a_writer_that_draws_between_the_two_looks_is_not_overtaken(world: World) -> None:
+    """The sequence is read first, and the writers are noted after: the other way round loses it."""
+    world.take(1)
+    connection = InterruptedConnection.connect(world.postgres_url, autocommit=True)
+    barrier = Barrier(connection)
+    with transaction(world) as writer:
+        drawn: list[int] = []
+        connection.between = lambda: drawn.extend(take(writer, 2))
+        assert barrier.settled() < 2
+        assert drawn == [2]
+        world.take(3)
+        assert barrier.settled() < 2
+        writer.commit()
+    connection.close()
+    assert drain(world.streamer()) == 3
+    assert [record.id for record in world.records()] == [1, 2, 3]
+
+
+class InterruptedConnection(psycopg.Connection):
+    """Does something else once, right before the second statement."""
+
+    between: Callable[[], None] | None = None
+    statements = 0
+
+    def execute(self, *arguments: Any, **options: Any) -> Any:
+        self.statements += 1
+        if self.statements == 2 and self.between:
+            self.between()
+        return super().execute(*arguments, **options)
 
 
 def test_an_unrelated_long_transaction_does_not_hold_the_log_back(world: World) -> None:

@@ -6,10 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rocket_rides.faults import InjectedCrash
-from rocket_rides.process import Unavailable
 from streamer import checks
-from streamer.drain import Step
 from tests.world import World, catch_up, chained, drain, eventually, transaction
 
 
@@ -91,35 +88,6 @@ def test_records_overtaken_by_the_log_are_reported(world: World) -> None:
     world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
     assert checks.overtaken_records(world.connection, 2) == [1]
     world.service("streamer").says("never sent: records [1]")
-
-
-def test_a_database_restored_to_an_earlier_time_holds_the_log(world: World) -> None:
-    world.take(1, 2, 3)
-    drain(world.streamer())
-    world.connection.execute("DELETE FROM rides WHERE id > 1")
-    world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
-    with pytest.raises(Unavailable, match=f"redis-cli DEL {world.stream}"):
-        checks.require_same_history(world.connection, world.log(), 1)
-
-    streamer = world.service("streamer").says("redis-cli DEL")
-    world.log().redis.delete(world.stream)
-    streamer.says("leading")
-
-
-def test_a_crash_between_sending_and_committing_is_no_change_of_history(world: World) -> None:
-    world.take(1, 2)
-    with pytest.raises(InjectedCrash):
-        world.streamer().run_once(crash_at=Step.AFTER_SEND)
-    checks.require_same_history(world.connection, world.log(), 0)
-
-
-def test_a_forged_last_entry_does_not_hold_the_log(world: World) -> None:
-    world.take(1, 2)
-    drain(world.streamer())
-    world.log().redis.xadd(
-        world.stream, {"data": '{"id": 999999, "distance": 5}', "prev": "999998"}
-    )
-    checks.require_same_history(world.connection, world.log(), 2)
 
 
 def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:

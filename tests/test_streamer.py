@@ -1,6 +1,7 @@
 """The outbox's way into the log: nothing lost, nothing out of order, whatever fails."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -26,11 +27,11 @@ def test_a_row_staged_during_the_batch_is_not_deleted_with_it(world: World) -> N
     world.take(1, 2)
     append = streamer._log.append
 
-    def append_while_another_ride_commits(records: Iterable[tuple[int, str]], prev: int) -> None:
+    def append_while_another_ride_commits(records: Iterable[tuple[int, str]], *rest: Any) -> None:
         world.take(3)
-        append(records, prev)
+        append(records, *rest)
 
-    streamer._log.append = append_while_another_ride_commits  # type: ignore[method-assign]
+    streamer._log.append = append_while_another_ride_commits  # type: ignore[method-assign,assignment]
     assert streamer.run_once() == 2
     assert world.staged() == 1
 

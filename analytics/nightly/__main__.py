@@ -21,7 +21,7 @@ SIGTERM ends a run under way, and with it this process, in little more than two 
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, time
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -76,7 +76,7 @@ class Reconciler:
         )
         java = attempts.has_java()
 
-        def session(_progress: Callable[[], None]) -> None:
+        def session(_progress: process.Progress) -> None:
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)

@@ -1,0 +1,116 @@
+"""Terms: which entries of the log are this database's own.
+
+Anybody may write to a Redis stream: a second fleet with the same STREAM_NAME, a copy of this
+database, or this one's own past, if Postgres was restored to an earlier time or failed over with
+loss and now draws numbers again that the log already carries.
+
+So each leader draws a random term, commits it to `terms` with `after`, the `last_sent` of that
+moment, before it sends anything, and puts it into every entry. A term under which nothing was
+committed has the same `after` as the next one, which replaces it; so `after` orders the terms
+strictly, and what is true under a term are the rides with `after < id <= upto`, where `upto` is the
+next term's `after`. For the newest term it is the last number drawn.
+
+A database that was restored does not know the terms, or the ends of the terms, of the history that
+it lost. An entry without a term was written before there were any, up to the first one's `after`.
+
+Limits: a reader that ignores terms is not protected; entries without a term are believed from
+anyone, up to the first `after`; and whoever may read `terms` and write the stream can forge.
+"""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import psycopg
+
+from rocket_rides.process import Unavailable
+
+NO_TERM = b""  # of entries that were written before there were terms
+VOID_KEPT = 100
+
+NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
+# For a reader that knows `known` to be the newest: all terms, or NULL when it still is.
+UNLESS_KNOWN = f"""
+    CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN (
+        SELECT coalesce(json_agg(json_build_array(after, term, void) ORDER BY after), '[]')
+        FROM terms
+    ) END
+"""  # noqa: S608 (no value is put in)
+
+# Never below a term that is there: that one's entries would be believed no longer.
+BEGIN = f"""
+    INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
+    WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
+    ON CONFLICT (after) DO UPDATE
+    SET term = excluded.term, began_at = excluded.began_at,
+        void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]
+    RETURNING after
+"""  # noqa: S608
+LAST_SENT = "SELECT last_sent_id FROM streamer_state"
+# Rides and their records commit together, and a record is deleted with its sending.
+RESTORE_STATE = (
+    "DELETE FROM streamer_state; INSERT INTO streamer_state (last_sent_id)"
+    " SELECT coalesce(max(id), 0) FROM rides WHERE id NOT IN (SELECT id FROM staged_log_records)"
+)
+
+
+class StateLost(Unavailable):
+    """The row of streamer_state is gone, or tells of less than was sent."""
+
+    def __init__(self, what: str = "is empty") -> None:
+        super().__init__(
+            f"streamer_state {what}. What is no longer staged was sent, so this puts it right:"
+            f" {RESTORE_STATE}"
+        )
+
+
+class Term(NamedTuple):
+    """A leader's time: what it sends under `name` is true if its ids are above `after`."""
+
+    name: str
+    after: int
+
+
+class Range(NamedTuple):
+    """The rides of a term: `after < id <= upto`."""
+
+    after: int
+    upto: int
+
+
+def begin(connection: psycopg.Connection) -> Term:
+    """Begin a term, committed when this returns: for the leader, before it sends anything.
+
+    Raises StateLost when `last_sent` is gone, or lies before the newest term.
+    """
+    name = secrets.token_hex(8)
+    if row := connection.execute(BEGIN, {"term": name}).fetchone():
+        return Term(name, row[0])
+    if row := connection.execute(LAST_SENT).fetchone():
+        raise StateLost(f"says that nothing after ride {row[0]} was sent, but a later term began")
+    raise StateLost
+
+
+class Terms:
+    """All terms of this database, as one reader knows them."""
+
+    def __init__(self) -> None:
+        self.newest: str | None = ""  # no term has this name: ask for all
+        self._after = 0
+        self._ranges: dict[bytes, Range] = {}
+
+    def update(self, rows: list[Any] | None, last_drawn: int) -> Mapping[bytes, Range]:
+        """What is to be believed of each term, by what UNLESS_KNOWN gave and the last id drawn."""
+        if rows is not None:
+            self._learn(rows)
+        newest = (self.newest or "").encode()
+        self._ranges[newest] = Range(self._after, last_drawn)
+        return self._ranges
+
+    def _learn(self, rows: list[Any]) -> None:
+        self._ranges = {}
+        self.newest, self._after, name = None, 0, NO_TERM
+        for after, term, void in rows:
+            self._ranges[name] = Range(self._after, after)
+            self._ranges |= {other.encode(): Range(after, after) for other in void}
+            self.newest, self._after, name = term, after, term.encode()
