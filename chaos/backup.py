@@ -1,0 +1,57 @@
+"""A base backup of an embedded Postgres, and a return to it: what a person does after a disaster.
+
+Started with `recovery.signal`, Postgres recovers what the backup holds and begins a new timeline.
+Started without it, which happens when somebody copies the folder back, it takes the backup for a
+crash, and goes on in the old timeline as if nothing had happened.
+"""
+
+import shutil
+import signal
+from pathlib import Path
+
+from embedded.account import Failed
+from embedded.child import spawn
+from embedded.servers import Postgres
+from rocket_rides.settings import EMBEDDED_PORT
+
+# There is no archive: the recovery ends with what came along in the backup.
+NO_ARCHIVE = "restore_command = 'false'\n"
+
+
+class Backup:
+    """What `postgres` held when this was made; kept beside its data folder."""
+
+    def __init__(self, postgres: Postgres, name: str) -> None:
+        self._postgres = postgres
+        self._folder = postgres.home / f"backup-{name}"
+        postgres.account.make_private(self._folder)
+        self._run(
+            f"{postgres.programs}/pg_basebackup",
+            f"--pgdata={self._folder}",
+            f"--host={postgres.sockets}",
+            f"--port={EMBEDDED_PORT}",
+            "--username=postgres",
+            "--checkpoint=fast",
+            "--no-sync",
+        )
+
+    def restore(self, *, recovery_signal: bool, into: Postgres | None = None) -> None:
+        """Put the backup in the place of the data folder, or into another server's.
+
+        That server must not run.
+        """
+        folder = (into or self._postgres).folder
+        shutil.rmtree(folder, ignore_errors=True)
+        self._postgres.account.make_private(folder)
+        self._run("cp", "-a", f"{self._folder}/.", str(folder))
+        if recovery_signal:
+            with (folder / "postgresql.auto.conf").open("a") as settings:
+                settings.write(NO_ARCHIVE)
+            self._run("touch", str(folder / "recovery.signal"))
+
+    def _run(self, *command: str) -> None:
+        """As the server's user. Raises Failed."""
+        server = self._postgres
+        child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
+        if status := child.wait():
+            raise Failed(f"{Path(command[0]).name} ended with status {status}: see {server.log}")
