@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE = 8  # blocks of the warehouse that a night holds against Postgres
-HAD_RIDES = "SELECT rides > 0 FROM reconciliations ORDER BY id DESC LIMIT 1"
+HAD_RIDES = """
+    SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 1
+"""
 
 
 class Step(Enum):

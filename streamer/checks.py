@@ -20,6 +20,7 @@ SEQUENCE = f"""
 """  # noqa: S608 (no value is put in)
 OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 10"
 
+# Sessions drop the numbers that they had drawn ahead.
 SETTINGS = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 
 
@@ -46,8 +47,7 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
     if cache != 1 or increment != 1 or cycles:
         found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
-            f"the sequence log_position was changed: it has {found}; {held}: {SETTINGS};"
-            " then restart the API, whose sessions may hold numbers that they have drawn ahead"
+            f"the sequence log_position was changed: it has {found}; {held}: {SETTINGS}"
         )
     if last_drawn < taken:
         raise Unavailable(

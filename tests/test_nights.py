@@ -92,3 +92,11 @@ def test_a_night_was_missed_when_older_rides_were_not_reconciled_since(world: Wo
     assert nights.missed(world.connection, due)
     world.connection.execute(RECONCILED, [due])
     assert not nights.missed(world.connection, due)
+
+
+def test_a_mend_is_no_nights_run(world: World) -> None:
+    due = datetime(2026, 1, 2, 3, tzinfo=UTC)
+    world.take(5)
+    world.connection.execute("UPDATE rides SET created_at = %s", [due - timedelta(1)])
+    world.connection.execute(RECONCILED.replace("'[]'", "'{\"mended\": [1]}'"), [due])
+    assert nights.missed(world.connection, due)

@@ -1,8 +1,9 @@
 """Every step, in any order: the real streamer and consumers, driven by Hypothesis.
 
 Writers open, commit and roll back; the streamer and the consumers do single rounds, with a crash at
-any of their numbered steps; the log is trimmed, wiped, cut and fouled. After each of these holds
-what must hold by then, and in the end every total is exact.
+any of their numbered steps; the log is trimmed, wiped, cut and fouled; strangers write to it; the
+database is restored to an earlier time. After each of these holds what must hold by then, and in
+the end every total is exact.
 
 The steps to crash at are those of the `Step` enums: one that is added later is covered by itself.
 """
@@ -47,8 +48,23 @@ ROUNDS = 200  # more than any consumer needs to catch up
 EMPTY = """
     DELETE FROM resets; DELETE FROM reconciliations; DELETE FROM dead_letters;
     DELETE FROM consumer_states; DELETE FROM checkpoints;
-    DELETE FROM staged_log_records; DELETE FROM rides; UPDATE streamer_state SET last_sent_id = 0
+    DELETE FROM staged_log_records; DELETE FROM rides; DELETE FROM terms;
+    UPDATE streamer_state SET last_sent_id = 0
 """
+# In the order of their foreign keys.
+TABLES = (
+    "rides",
+    "staged_log_records",
+    "streamer_state",
+    "terms",
+    "checkpoints",
+    "consumer_states",
+    "reconciliations",
+    "resets",
+    "dead_letters",
+)
+POSITION = "SELECT last_value, is_called FROM log_position"
+TERMS = "SELECT after, term FROM terms ORDER BY after"
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
@@ -102,6 +118,14 @@ turns = st.lists(
 )
 
 
+class Backup(NamedTuple):
+    """All that the database held, as rows of text, and where its sequence stood."""
+
+    tables: dict[str, list[str]]
+    position: tuple[int, bool]
+    names: list[str]  # the consumers that there were
+
+
 class System(RuleBasedStateMachine):
     """One database and one log, and whoever works on them."""
 
@@ -119,6 +143,7 @@ class System(RuleBasedStateMachine):
         self.consumers: dict[str, Consumer] = {}
         self.seen: set[str] = set()  # the Redis ids of the entries that were checked
         self.told: list[int] = []  # the rides that they told of, without re-sends
+        self.backup: Backup | None = None
         self.start_the_streamer()
         return self.a_consumer()
 
@@ -142,10 +167,13 @@ class System(RuleBasedStateMachine):
 
     @rule(writer=writers, distance=distances)
     def a_writer_goes_on(self, writer: psycopg.Connection, distance: Decimal) -> None:
-        take(writer, str(distance))
+        if not writer.closed:  # by a restore
+            take(writer, str(distance))
 
     @rule(writer=consumes(writers), commits=st.booleans())
     def a_writer_ends(self, writer: psycopg.Connection, commits: bool) -> None:
+        if writer.closed:
+            return
         if commits:
             writer.commit()
         else:
@@ -200,6 +228,8 @@ class System(RuleBasedStateMachine):
 
     @rule(name=names)
     def a_total_is_changed_by_hand_and_reconciled(self, name: str) -> None:
+        if name not in self.consumers:  # a restore took it back
+            return
         with self.look.transaction():
             self.look.execute(TAMPER, [name])
             self.look.execute(RECONCILE, [name])
@@ -226,6 +256,78 @@ class System(RuleBasedStateMachine):
     def nonsense_is_appended(self, data: bytes) -> None:
         self.log.redis.xadd(self.log.name, {"data": data, "prev": b"0"})
 
+    @rule(
+        behind=st.integers(-BATCH, 2 * BATCH),
+        count=st.integers(1, 2 * BATCH),
+        term=st.sampled_from(["0123456789abcdef", "fedcba9876543210", "one of ours"]),
+        distance=distances,
+    )
+    def a_stranger_writes(self, behind: int, count: int, term: str, distance: Decimal) -> None:
+        """Another database's rides, with ids like ours; or a leader that does not know it was one.
+
+        In a term of ours that leader is past its end: before, it had committed what it sent.
+        """
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        first = max(1, last_sent - behind)
+        if term == "one of ours":
+            older = self.look.execute(TERMS).fetchall()
+            if len(older) < 2:
+                return
+            (_, term), (end, _) = older[-2:]
+            first = max(first, end + 1)
+        for number in range(first, first + count):
+            data = f'{{"id": {number}, "distance": {distance}}}'
+            fields = {"data": data, "prev": str(number - 1), "term": term}
+            self.log.redis.xadd(self.log.name, fields)  # type: ignore[arg-type]
+
+    # The database goes back.
+
+    @rule()
+    def a_backup_is_taken(self) -> None:
+        copy = "SELECT {0}::text FROM {0}"
+        with self.look.transaction():
+            self.look.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            tables = {
+                table: [row for (row,) in self.look.execute(copy.format(table))] for table in TABLES
+            }
+            [position] = self.look.execute(POSITION).fetchall()
+        self.backup = Backup(tables, position, list(self.consumers))
+
+    @precondition(lambda self: self.backup is not None)
+    @rule()
+    def the_database_is_restored(self) -> None:
+        """Everybody loses the connection; the log stays as it is."""
+        assert self.backup is not None
+        for connection in list(self.open):
+            connection.rollback()
+            self.close(connection)
+        with self.look.transaction():
+            self.look.execute(f"TRUNCATE {', '.join(TABLES)}")
+            for table, rows in self.backup.tables.items():
+                for row in rows:
+                    self.look.execute(
+                        f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT (%s::text::{table}).*",
+                        [row],
+                    )
+            self.look.execute("SELECT setval('log_position', %s, %s)", self.backup.position)
+        # Numbers beyond may be drawn again; what is in the log already told of others.
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        self.told = [number for number in self.told if number <= last_sent]
+        self.seen |= {redis_id for redis_id, _ in self.log.read(START, 10_000)}
+        self.consumers = {}
+        self.start_the_streamer()
+        for name in self.backup.names:
+            self.start_a_consumer(name)
+
+    def believed(self, number: int, term: bytes) -> bool:
+        """Whether an entry is this database's: said again here, in other words."""
+        terms = self.look.execute(TERMS).fetchall()
+        ends = [after for after, _ in terms[1:]] + [2**62]
+        return any(
+            name.encode() == term and after < number <= end
+            for (after, name), end in zip(terms, ends, strict=True)
+        )
+
     # What must hold after every step.
 
     @invariant()
@@ -245,6 +347,8 @@ class System(RuleBasedStateMachine):
             self.seen.add(redis_id)
             with suppress(Invalid):
                 record = decode(fields)
+                if not self.believed(record.id, record.term):
+                    continue
                 assert record.distance == distance_of[record.id]
                 assert record.prev == max([0, *(n for n in distance_of if n < record.id)])
                 assert record.id > max([0, *self.told]) or record.id in self.told

@@ -13,7 +13,9 @@ from apscheduler.triggers.base import BaseTrigger
 # Rides are asked for their oldest by the primary key; there is no index by time.
 MISSED = """
     SELECT coalesce((SELECT created_at FROM rides ORDER BY id LIMIT 1) < %(due)s, false)
-        AND NOT EXISTS (SELECT FROM reconciliations WHERE created_at >= %(due)s)
+        AND NOT EXISTS (
+            SELECT FROM reconciliations WHERE created_at >= %(due)s AND NOT compared ? 'mended'
+        )
 """
 
 

@@ -1,0 +1,100 @@
+"""`python -m streamer.mend`: has those rides counted that were staged behind the log's back.
+
+The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
+be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
+were changed: `streamer.checks`) or rows were staged by hand. The leader reports what it finds.
+
+This takes them out of the outbox, adds up all rides up to `last_sent`, and asks every consumer for
+a reset to that sum, as a reconciliation does: the consumer itself applies it, exactly, wherever it
+stands by then (`consumers.reset`). So every total ends exact. The log never tells of these rides:
+readers outside of this project have to be told, and a warehouse that is past them has to be rebuilt
+(`python -m analytics.reconcile --full`).
+
+All of it is one transaction: a crash leaves all or nothing of it. The fleet may go on meanwhile.
+"""
+
+import logging
+
+import psycopg
+
+from rocket_rides import database, process, settings
+from rocket_rides.process import Unavailable
+from rocket_rides.terms import StateLost
+from streamer import checks
+from streamer.barrier import Barrier
+
+logger = logging.getLogger("streamer")
+
+POLL = 0.05  # seconds
+
+# The streamer moves on only after this transaction.
+LOCK = "SELECT last_sent_id FROM streamer_state FOR UPDATE"
+TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
+ASK_FOR_RESETS = """
+    WITH mended AS (
+        INSERT INTO reconciliations
+            (last_ride_id, total_distance, rides, duration_seconds, compared)
+        SELECT %(last_sent)s, coalesce(sum(distance), 0), count(*), 0,
+               jsonb_build_object('mended', %(rides)s::bigint[])
+        FROM rides WHERE id <= %(last_sent)s
+        RETURNING id
+    )
+    INSERT INTO resets (reconciliation_id, consumer_name)
+    SELECT mended.id, name FROM mended CROSS JOIN consumer_states ORDER BY name
+    RETURNING consumer_name
+"""
+
+
+def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
+    """Mend what there is; returns the rides, and the consumers that were asked to reset.
+
+    Raises Unavailable while the sequence would only make more of them, and psycopg.Error.
+    """
+    checks.require_rising_sequence(connection)
+    with connection.transaction():
+        row = connection.execute(LOCK).fetchone()
+        if row is None:
+            raise StateLost
+        rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, row))
+        if not rides:
+            return [], []
+        asked = connection.execute(ASK_FOR_RESETS, {"last_sent": row[0], "rides": rides})
+        return rides, [name for (name,) in asked]
+
+
+def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None:
+    """Until whoever may be about to commit such a ride has done so; says who that is."""
+    barrier = Barrier(connection)
+    barrier.settled()
+    while barrier.waiting and not stop.wait(POLL):
+        barrier.settled()
+
+
+def main() -> None:
+    """Mend once, and say what was done."""
+    process.take_no_arguments("streamer.mend", __doc__)
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    stop = process.Stop().on_signals()
+    try:
+        with database.connect(config.postgres_url, "mend") as connection:
+            database.require_current_schema(connection)
+            wait_for_writers(connection, stop)
+            if stop:
+                raise SystemExit("not mended: stopped")
+            rides, consumers = mend(connection)
+    except (Unavailable, psycopg.Error) as reason:
+        raise SystemExit(f"not mended: {process.in_one_line(reason)}") from None
+    if not rides:
+        logger.info("nothing to mend: no record was staged behind the log's back")
+        return
+    logger.info("mended: rides %s will never be in the log", ", ".join(map(str, rides)))
+    logger.info("these consumers reset their totals: %s", ", ".join(consumers) or "there are none")
+    logger.info(
+        "tell readers outside of this project; rebuild a warehouse that is past these rides:"
+        " python -m analytics.reconcile --full"
+    )
+
+
+if __name__ == "__main__":
+    main()
