@@ -140,7 +140,7 @@ class Log:
                 raise LogFull("Redis is out of memory and refuses to append") from None
             if "exhausted" in str(error):
                 raise LogExhausted("the log ends with the greatest id there is") from None
-            raise
+            raise redis.ResponseError(f"Redis refuses to append to the log: {error}") from None
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""

@@ -56,6 +56,23 @@ def test_down_to_base_leaves_nothing_and_up_again_works(world: World) -> None:
     database.require_current_schema(world.connection)
 
 
+def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(world: World) -> None:
+    downgrade(world.postgres_url, "0002")
+    world.connection.execute("UPDATE streamer_state SET last_sent = 5", prepare=False)
+    world.connection.execute(
+        "INSERT INTO checkpoints (name, last_redis_id, last_ride_id)"
+        " VALUES ('good', '17-3', 4), ('bad', '99999999999999999999-1', 4)",
+        prepare=False,
+    )
+    upgrade(world.postgres_url)
+    assert world.value("SELECT last_sent_id FROM streamer_state") == 5
+    found = world.connection.execute("SELECT name, last_redis_id FROM checkpoints ORDER BY name")
+    assert found.fetchall() == [("bad", "0-0"), ("good", "17-3")]
+    downgrade(world.postgres_url, "0002")
+    assert world.value("SELECT last_sent FROM streamer_state") == 5
+    upgrade(world.postgres_url)
+
+
 RECONCILE = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
     VALUES (%s)
@@ -76,6 +93,11 @@ REFUSED = {
     "a second streamer state": "INSERT INTO streamer_state (only_row) VALUES (false)",
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
     "a negative last_sent": "UPDATE streamer_state SET last_sent_id = -1",
+    "a term before all rides": "INSERT INTO terms VALUES (-1, '0123456789abcdef')",
+    "a term without a name": "INSERT INTO terms VALUES (1, '')",
+    "a term twice": "INSERT INTO terms VALUES (1, '0123456789abcdef'), (2, '0123456789abcdef')",
+    "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",
+    "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
     "a nameless consumer": "INSERT INTO checkpoints (name) VALUES ('')",
     "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
     "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",

@@ -1,0 +1,132 @@
+"""While nothing works, a process says why, and nothing that sounds as if it did."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+
+from rocket_rides.process import Progress
+from tests.world import World, eventually
+
+ATTEMPTS = 4
+
+
+def limited(world: World, command: str) -> str:
+    """The URL of a Redis user who may do everything but this command."""
+    world.log().redis.acl_setuser(
+        "limited",
+        enabled=True,
+        passwords=["+secret"],
+        keys=["*"],
+        categories=["+@all"],
+        commands=[f"-{command}"],
+    )
+    return world.redis.url.replace("unix://", "unix://limited:secret@")
+
+
+def rejected(world: World, command: str) -> int:
+    """How often the server has refused the command."""
+    with redis.Redis.from_url(world.redis.url) as client:
+        stats = client.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {}).get("rejected_calls", 0))
+
+
+def terms_begun(world: World) -> int:
+    """How often a streamer has taken the lead without committing anything."""
+    return world.value("SELECT coalesce(max(cardinality(void)), 0) FROM terms")
+
+
+@contextmanager
+def read_only(world: World) -> Iterator[None]:
+    control = world.log().redis
+    control.execute_command("REPLICAOF", "127.0.0.1", "1")  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        control.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+
+
+def test_a_streamer_says_once_that_it_leads_however_often_it_tries(world: World) -> None:
+    """The warnings about durability, too; and again when it really leads once more."""
+    control = world.log().redis
+    control.config_set("appendfsync", "everysec")
+    streamer = world.service("streamer").says("leading")
+    try:
+        with read_only(world):
+            world.take(1)
+            before = terms_begun(world)
+            eventually(lambda: terms_begun(world) >= before + ATTEMPTS, "more attempts")
+            said = streamer.output.read_text()
+            assert said.count("leading;") == 1
+            assert said.count("appendfsync everysec") == 1
+            assert "trying again until it works" in said
+    finally:
+        control.config_set("appendfsync", "always")
+    eventually(lambda: world.staged() == 0)
+    eventually(lambda: streamer.output.read_text().count("leading;") == 2)
+
+
+@pytest.mark.parametrize("command", ["xadd", "xtrim", "evalsha"])
+def test_a_streamer_that_may_not_send_says_why(world: World, command: str) -> None:
+    world.take(1)
+    url = limited(world, command)
+    try:
+        before = terms_begun(world)
+        streamer = world.service("streamer", REDIS_URL=url).says("trying again until it works")
+        eventually(lambda: terms_begun(world) >= before + ATTEMPTS, "more attempts")
+        said = streamer.output.read_text()
+        assert said.count("leading;") == 1
+        assert "Redis refuses to append" in said or f"the '{command}' command" in said
+    finally:
+        world.log().redis.acl_deluser("limited")
+
+
+def test_a_consumer_that_may_not_read_says_why(world: World) -> None:
+    url = limited(world, "xread")
+    try:
+        before = rejected(world, "xread")
+        consumer = world.service("consumers", "consumer0", REDIS_URL=url).says("trying again")
+        eventually(lambda: rejected(world, "xread") >= before + ATTEMPTS, "more attempts")
+        assert consumer.output.read_text().count("stands at") == 1
+    finally:
+        world.log().redis.acl_deluser("limited")
+
+
+def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:
+    caplog.set_level("INFO")
+    caplog.clear()
+    tell(Progress())
+    return caplog.messages
+
+
+def test_a_line_is_said_again_only_when_it_has_changed(caplog: pytest.LogCaptureFixture) -> None:
+    def tell(progress: Progress) -> None:
+        for line in ("at 1", "at 1", "at 2"):
+            progress.announce(line)
+
+    assert lines(caplog, tell) == ["at 1", "at 2"]
+
+
+def test_after_a_failure_a_line_waits_for_progress(caplog: pytest.LogCaptureFixture) -> None:
+    def tell(progress: Progress) -> None:
+        progress.announce("at 1")
+        for _ in range(3):
+            progress.failed("the server is away")
+            progress.announce("at 1")
+        progress.made()
+        progress.made()
+        progress.announce("at 1")
+
+    why = "the server is away; trying again until it works"
+    assert lines(caplog, tell) == ["at 1", why, "at 1"]
+
+
+def test_what_failed_again_is_not_said(caplog: pytest.LogCaptureFixture) -> None:
+    def tell(progress: Progress) -> None:
+        progress.failed("the server is away")
+        progress.announce("at 1")
+        progress.failed("the table is gone")
+        progress.made()
+
+    assert "at 1" not in lines(caplog, tell)
