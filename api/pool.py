@@ -43,7 +43,7 @@ def open_pool(config: Settings) -> Pool:
             "application_name": "api",
             "connect_timeout": 2,
             "prepare_threshold": 0,
-            **database.KEEPALIVES,
+            **database.CONNECTION,
         },
         configure=configure,
         open=True,
