@@ -85,6 +85,11 @@ def is_newer(revision: str) -> bool:
     return revision > REVISION
 
 
+def refusal(error: psycopg.Error) -> str:
+    """What the server said, or else psycopg: one line, without hint and context."""
+    return " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
+
+
 def is_alive(connection: psycopg.Connection) -> bool:
     """Whether the server still holds an idle connection. Costs no trip.
 
