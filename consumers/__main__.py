@@ -27,7 +27,7 @@ import redis
 from consumers.consumer import Consumer
 from consumers.reset import Reset
 from consumers.round import Healed, Round, Step
-from rocket_rides import database, process, settings
+from rocket_rides import database, process, sessions, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log
 
@@ -45,7 +45,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
         with (
             database.connect(
                 config.postgres_url,
-                name,
+                sessions.starting(sessions.consumer(name)),
                 lock_timeout=TIMEOUT,
                 idle_in_transaction_session_timeout=TIMEOUT,
             ) as connection,
@@ -67,6 +67,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
                     continue
                 pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
                 progress()
+                sessions.at_work(connection)
                 report(name, done, before, consumer, config.print_rides)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 import psycopg
 import redis
 
-from rocket_rides import database, process, settings
+from rocket_rides import database, process, sessions, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log, LogFull
 from streamer import checks, trimming
@@ -50,7 +50,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
         with (
             database.connect(
                 config.postgres_url,
-                "streamer",
+                sessions.starting(sessions.STREAMER),
                 statement_timeout=timeout,
                 lock_timeout=timeout,
                 idle_in_transaction_session_timeout=timeout,
@@ -74,6 +74,7 @@ def wait_for_the_lead(connection: psycopg.Connection, stop: process.Stop) -> boo
             return True
         if not standing_by:
             logger.info("another streamer leads; standing by")
+            sessions.at_work(connection)
             standing_by = True
         stop.wait(STANDBY_POLL)
     return False
@@ -104,6 +105,7 @@ def lead(
             complaint(f"{refusal}; trimming old entries")
             stop.wait(STANDBY_POLL)
             continue
+        sessions.at_work(connection)
         if sent:
             progress()
             again = ", twice (injected)" if double_send else ""
