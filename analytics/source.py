@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from rocket_rides.database import KEEPALIVES
+from rocket_rides.database import CONNECTION
 
 if TYPE_CHECKING:
     import psycopg
@@ -83,7 +83,7 @@ def read(spark: "SparkSession", url: str, table: str, ranges: list[Range]) -> "D
         "application_name": "reconciler",
         "options": f"{given} {SESSION}",
         "connect_timeout": 10,
-        **KEEPALIVES,
+        **CONNECTION,
     }
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(Rides)

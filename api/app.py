@@ -6,25 +6,20 @@ import msgspec
 import psycopg
 from flask import Flask, Response, jsonify
 from flask.json.provider import JSONProvider
+from psycopg_pool import PoolTimeout
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import IntegerConverter
 
 from api import booking
-from api.pool import open_pool
+from api.outages import Outages
+from api.pool import UNREACHABLE, open_pool
 from api.slow_clients import SlowClients
 from api.views import routes
 from rocket_rides import settings
-from rocket_rides.process import end_with_parent, in_one_line, log_to_stdout
+from rocket_rides.database import refusal
+from rocket_rides.process import end_with_parent, log_to_stdout
 
 RETRY_AFTER = {"Retry-After": "1"}
-
-# The server says no, for now: it is away, shutting down, read-only, not migrated, or too slow.
-UNAVAILABLE = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.errors.UndefinedTable,
-    psycopg.errors.ReadOnlySqlTransaction,
-)
 
 
 class ExactJson(JSONProvider):
@@ -58,8 +53,8 @@ def create_app() -> Flask:
     app.register_blueprint(routes)
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(booking.TryLater, _try_later)
-    for error in UNAVAILABLE:
-        app.register_error_handler(error, _unavailable)
+    app.register_error_handler(psycopg.Error, _unavailable)
+    app.after_request(Outages().note)
     app.extensions["pool"] = open_pool(config)
     app.extensions["slow_clients"] = SlowClients(config.api_port, config.api_client_timeout)
     app.extensions["slow_clients"].watch()
@@ -82,5 +77,7 @@ def _try_later(reason: booking.TryLater) -> tuple[dict[str, str], int, dict[str,
 
 
 def _unavailable(error: psycopg.Error) -> tuple[dict[str, str], int, dict[str, str]]:
-    reason = error.diag.message_primary or in_one_line(error)
-    return {"message": f"the database is not available: {reason}"}, 503, RETRY_AFTER
+    """For routes that only read; of a ride it is to be said whether it was taken (`booking`)."""
+    reason = f"the database is not available: {refusal(error)}"
+    message = UNREACHABLE if isinstance(error, PoolTimeout) else reason
+    return {"message": message}, 503, RETRY_AFTER

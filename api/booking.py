@@ -9,9 +9,9 @@ from itertools import islice
 from typing import NamedTuple
 
 import psycopg
-from psycopg_pool import PoolTimeout
 
-from api.pool import PATIENCE, Pool, get_connection
+from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
+from rocket_rides.database import refusal
 from rocket_rides.process import delays
 
 # One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
@@ -77,16 +77,15 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
         try:
             connection = get_connection(pool, deadline)
-        except PoolTimeout:
-            raise TryLater(f"the database can't be had; {outcome}") from None
+        except psycopg.OperationalError:
+            raise TryLater(f"{UNREACHABLE}; {outcome}") from None
         try:
             return _take_once(connection, distance, key)
         except CONFLICTS:
             pass
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if not connection.closed:  # the server refused, and rolled back
-                refusal = error.diag.message_primary or "the database refused"
-                raise TryLater(f"{refusal}; {outcome}") from None
+        except psycopg.Error as error:
+            if not connection.closed:  # the server refused, for whatever reason, and rolled back
+                raise TryLater(f"{refusal(error)}; {outcome}") from None
             problem, outcome = "the connection to the database was lost", MAYBE_TAKEN
             if key is None:
                 break

@@ -54,10 +54,11 @@ def ride_distance(request: Request) -> Decimal:
 
 
 def _whole_body(request: Request) -> bytes:
-    """The body, which the server hands over even when the client broke off in the middle of it.
+    """The body, all of it. Half of "distance=539.837" is a distance too.
 
-    Half of "distance=539.837" is a distance too; the announced length tells. A chunked body has
-    none, and the server does not say whether it ended well, so it is not taken.
+    granian hands over nothing of a body that the client broke off. The announced length tells that
+    from a client that sent nothing, and from half a body, should a server hand that over. A chunked
+    body has none, and the server does not say whether it ended well, so it is not taken.
     """
     length = request.content_length or 0
     if "Transfer-Encoding" in request.headers:

@@ -3,8 +3,11 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import psycopg
+from psycopg.abc import Buffer
+from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool
 
 from rocket_rides import database
@@ -15,6 +18,7 @@ Pool = ConnectionPool[psycopg.Connection]
 # Seconds, one after the other at the worst, and together less than two: a connection is waited
 # for, then a lock, twice.
 PATIENCE = 0.9
+UNREACHABLE = "the database can't be reached"
 # Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
 SESSION = {
     "default_transaction_isolation": "serializable",
@@ -23,14 +27,27 @@ SESSION = {
     "idle_in_transaction_session_timeout": "2s",
     # Young tables have no statistics, and a sequential scan would predicate-lock all of one.
     "enable_seqscan": "off",
+    # Times as RFC 3339 has them: some zones have known offsets with seconds.
+    "timezone": "UTC",
+    "datestyle": "ISO, MDY",
 }
+
+
+class Moment(TimestamptzLoader):
+    """A time, or Postgres' own text for one that Python's dates don't reach, such as infinity."""
+
+    def load(self, data: Buffer) -> datetime | str:  # type: ignore[override]
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return bytes(data).decode()
 
 
 def open_pool(config: Settings) -> Pool:
     """A pool that opens its connections when they are needed."""
 
     def configure(connection: psycopg.Connection) -> None:
-        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        connection.adapters.register_loader("timestamptz", Moment)
         database.configure(connection, **SESSION)
 
     return ConnectionPool(
@@ -43,7 +60,7 @@ def open_pool(config: Settings) -> Pool:
             "application_name": "api",
             "connect_timeout": 2,
             "prepare_threshold": 0,
-            **database.KEEPALIVES,
+            **database.CONNECTION,
         },
         configure=configure,
         open=True,

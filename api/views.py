@@ -9,7 +9,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable, UnprocessableEntit
 
 from api import booking, parameters
 from api.pool import Pool, borrowed
-from rocket_rides import database
+from api.readiness import require_readiness
 from rocket_rides.process import Unavailable
 
 routes = Blueprint("routes", __name__)
@@ -19,7 +19,7 @@ DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
 # A consumer that never comes back must not make this slower with every ride: counted to 100,000.
 CONSUMERS = """
-    SELECT name, total_distance, last_ride_id, last_redis_id,
+    SELECT name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
            (SELECT count(*) FROM (
                SELECT FROM rides WHERE rides.id > last_ride_id LIMIT 100000
            ) unread) AS rides_behind,
@@ -96,10 +96,10 @@ def healthz() -> Answer:
 
 @routes.get("/readyz")
 def readyz() -> Answer | Response:
-    """The database answers and its schema is current."""
+    """Rides can be taken: the database answers, its schema is current, and it may be written."""
     with borrowed(pool()) as connection:
         try:
-            database.require_current_schema(connection)
+            require_readiness(connection)
         except Unavailable as reason:
             raise ServiceUnavailable(str(reason)) from None
     return {"status": "ready"}

@@ -25,7 +25,7 @@ import redis
 from consumers.consumer import Consumer
 from consumers.report import Report
 from consumers.round import Step
-from rocket_rides import database, process, settings
+from rocket_rides import database, process, sessions, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log
 
@@ -42,7 +42,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
         with (
             database.connect(
                 config.postgres_url,
-                name,
+                sessions.starting(sessions.consumer(name)),
                 lock_timeout=TIMEOUT,
                 idle_in_transaction_session_timeout=TIMEOUT,
             ) as connection,
@@ -63,6 +63,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
                     continue
                 pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
                 progress.made()
+                sessions.at_work(connection)
                 report.round(done, before, consumer.at)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)

@@ -45,7 +45,7 @@ def main() -> None:
     except (psycopg.Error, SQLAlchemyError, CommandError) as error:
         raise SystemExit(f"not migrated: {process.in_one_line(error)}") from None
     if not done:
-        raise SystemExit("not migrated: stopped before the server could be had")
+        raise SystemExit("not migrated: stopped before the server could be reached")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 import psycopg
 from alembic import context
+from alembic.util import CommandError
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from rocket_rides import database
 from rocket_rides.models import Base
 
 MIGRATION_LOCK = 7_268_003
@@ -12,7 +14,9 @@ MIGRATION_LOCK = 7_268_003
 # psycopg connects by itself: it reads every kind of URL that libpq knows.
 engine = create_engine(
     "postgresql+psycopg://",
-    creator=lambda: psycopg.connect(context.config.attributes["url"], connect_timeout=5),
+    creator=lambda: psycopg.connect(
+        context.config.attributes["url"], connect_timeout=5, **database.CONNECTION
+    ),
     poolclass=NullPool,
 )
 
@@ -20,4 +24,7 @@ with engine.connect() as connection:
     context.configure(connection=connection, target_metadata=Base.metadata)
     with context.begin_transaction():
         connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        for found in context.get_context().get_current_heads():
+            if database.is_newer(found):
+                raise CommandError(database.NEWER.format(found))
         context.run_migrations()

@@ -13,13 +13,21 @@ from rocket_rides.settings import PROJECT
 NEWEST_REVISION = max(path.name for path in Path(PROJECT, "migrations/versions").glob("[0-9]*.py"))
 REVISION = NEWEST_REVISION.split("_")[0]
 
+NEWER = (
+    f"the database's schema is {{}}, newer than this code, which was written for {REVISION};"
+    " install the newer code"
+)
+
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
 # The sequence's last value; 0 before the first draw, when last_value is 1 and not yet called.
 LAST_DRAWN = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM log_position"
 
-# A server that is gone without a word is noticed after about ten seconds.
-KEEPALIVES = {
+# What every connection asks for, whatever its URL or the environment say. Text is in UTF-8: from a
+# database in SQL_ASCII it would come as bytes. A server that is gone without a word is noticed
+# after about ten seconds.
+CONNECTION = {
+    "client_encoding": "utf8",
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -33,7 +41,7 @@ def connect(url: str, name: str, **session: str) -> psycopg.Connection:
     Transactions are opened where they are needed, with `connection.transaction()`. `name` is
     what pg_stat_activity shows. Raises Unavailable when the server can't be reached.
     """
-    options: dict[str, Any] = {"application_name": name, "connect_timeout": 5, **KEEPALIVES}
+    options: dict[str, Any] = {"application_name": name, "connect_timeout": 5, **CONNECTION}
     try:
         connection = psycopg.connect(url, autocommit=True, prepare_threshold=0, **options)
     except psycopg.OperationalError as error:
@@ -64,10 +72,22 @@ def require_current_schema(connection: psycopg.Connection) -> None:
     except psycopg.errors.UndefinedTable:
         row = None
     found = row[0] if row else "empty"
+    if row and is_newer(found):
+        raise Unavailable(NEWER.format(found))
     if found != REVISION:
         raise Unavailable(
             f"the database's schema is {found}, not {REVISION}; python -m migrations brings it up"
         )
+
+
+def is_newer(revision: str) -> bool:
+    """Whether this is a schema that this code has yet to hear of."""
+    return revision > REVISION
+
+
+def refusal(error: psycopg.Error) -> str:
+    """What the server said, or else psycopg: one line, without hint and context."""
+    return " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
 
 
 def is_alive(connection: psycopg.Connection) -> bool:

@@ -1,25 +1,50 @@
 """`python -m rocket_rides.health NAME`: is the process NAME at work? For health checks.
 
-A streamer or a consumer is at work while it has a session with Postgres, which it names after
-itself; it gives the session up whenever one of its servers is away. Status 0 when there is one.
+A streamer, leading or standing by, or a consumer is at work while it has a session with Postgres
+that has done its work once (`rocket_rides.sessions`), and that has been heard of since: an idle one
+asks something several times a second. Status 0 when there is such a session, else 1.
 """
 
 import argparse
 
-from rocket_rides import database, settings
+import psycopg
+
+from rocket_rides import database, sessions, settings
 from rocket_rides.process import Unavailable
 
-SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+# Seconds. An idle process asks something several times in one, and a busy one has time-outs.
+SILENCE = 30
+
+# Where the server does not tell when it last heard of a session, its being there is enough.
+AT_WORK = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE application_name = %s AND datname = current_database()
+      AND (state = 'idle' AND state_change < now() - make_interval(secs => %s)) IS NOT TRUE
+"""
+
+
+def is_at_work(connection: psycopg.Connection, session: str, silence: float = SILENCE) -> bool:
+    """Whether there is a session of that name that has been heard of in the last `silence` seconds.
+
+    `session` is one of the names in `rocket_rides.sessions`.
+    """
+    return connection.execute(AT_WORK, [session, silence]).fetchone() != (0,)
 
 
 def main() -> int:
-    """Return 0 when a process of that name has a session, else 1."""
+    """Return 0 when the process has a session that is at work, else 1."""
     parser = argparse.ArgumentParser(prog="python -m rocket_rides.health", description=__doc__)
     parser.add_argument("name", help="streamer, or a consumer's name")
-    name = parser.parse_args().name
+    parser.add_argument(
+        "--consumer", action="store_true", help="a consumer, even if named streamer"
+    )
+    arguments = parser.parse_args()
+    session = sessions.consumer(arguments.name)
+    if arguments.name == sessions.STREAMER and not arguments.consumer:
+        session = sessions.STREAMER
     try:
         with database.connect(settings.load().postgres_url, "health") as connection:
-            return int(connection.execute(SESSIONS, [name]).fetchone() == (0,))
+            return 0 if is_at_work(connection, session) else 1
     except Unavailable as reason:
         raise SystemExit(str(reason)) from None
 

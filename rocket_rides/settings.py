@@ -18,6 +18,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from rocket_rides.urls import require_postgres, require_redis
+
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
 EMBEDDED_PORT = 5432
@@ -57,35 +59,19 @@ class Settings(BaseSettings):
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
-    # The parsers that will read the URLs also check them. Imported here: not every process has
-    # a use for both.
-
     @field_validator("database_url")
     @classmethod
     def _is_postgres(cls, url: str) -> str:
-        from psycopg import ProgrammingError
-        from psycopg.conninfo import conninfo_to_dict
-
         url = url.replace("postgresql+psycopg://", "postgresql://")
-        if url and not url.startswith(("postgresql://", "postgres://")):
-            raise ValueError("a postgresql:// URL is expected")
-        try:
-            conninfo_to_dict(url)
-        except ProgrammingError as error:
-            raise ValueError(str(error).strip()) from None
+        if url:
+            require_postgres(url)
         return url
 
     @field_validator("redis_url")
     @classmethod
     def _is_redis(cls, url: str) -> str:
         if url:
-            from redis.connection import parse_url
-
-            given = parse_url(url)  # type: ignore[no-untyped-call]
-            if not (given.get("host") or given.get("path")):
-                raise ValueError("it names no host and no socket")
-            if {"protocol", "decode_responses"} & set(given):
-                raise ValueError("protocol and decode_responses are for the services to choose")
+            require_redis(url)
         return url
 
     @field_validator("api_host")

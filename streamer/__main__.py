@@ -26,7 +26,7 @@ import time
 import psycopg
 import redis
 
-from rocket_rides import database, process, settings
+from rocket_rides import database, process, sessions, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log, LogExhausted, LogFull
 from streamer import checks, trimming
@@ -52,7 +52,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
         with (
             database.connect(
                 config.postgres_url,
-                "streamer",
+                sessions.starting(sessions.STREAMER),
                 statement_timeout=timeout,
                 lock_timeout=timeout,
                 idle_in_transaction_session_timeout=timeout,
@@ -77,6 +77,7 @@ def wait_for_the_lead(
         if connection.execute(TRY_TO_LEAD).fetchone() == (True,):
             return True
         progress.made()
+        sessions.at_work(connection)
         progress.announce("another streamer leads; standing by")
         stop.wait(STANDBY_POLL)
     return False
@@ -119,6 +120,7 @@ def lead(
             logger.warning("%s: starting it anew; consumers heal what they had not read", reason)
             log.start_anew()
             continue
+        sessions.at_work(connection)
         if sent:
             progress.made()
             again = ", twice (injected)" if double_send else ""

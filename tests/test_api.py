@@ -52,6 +52,13 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
     assert ahead["last_redis_id"] != behind["last_redis_id"] == "0-0"
 
 
+def test_entries_that_a_consumer_did_not_believe_are_shown(api: Api, world: World) -> None:
+    world.consumer("consumer0")
+    world.connection.execute("UPDATE checkpoints SET unbelieved_entries = 3000000000")
+    [shown] = api.client.get("/consumers").json()["consumers"]
+    assert shown["unbelieved_entries"] == 3_000_000_000
+
+
 def test_distances_are_rounded_half_even_to_the_millimetre(api: Api, world: World) -> None:
     for given, kept in ROUNDED.items():
         as_form, as_json = (

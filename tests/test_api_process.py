@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from tests.api import Api, within_two_seconds
+from tests.hostile import FORM, JSON, MULTIPART, ask, statuses
 from tests.world import World
 
 
@@ -20,6 +21,15 @@ def test_half_a_body_takes_no_ride(api: Api, world: World, chunked: bool) -> Non
         client.sendall(head + b"\r\n" + length + b"\r\n\r\n" + body)
     assert api.service.stop() == 0  # it has finished what it had begun
     assert world.truth == (0, 0)
+
+
+def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api) -> None:
+    """And not that its distance is missing: the server hands over nothing of half a body."""
+    for head, body in ((FORM, b"distance=53"), (JSON, b'{"distance": 53}'), (MULTIPART, b"--b")):
+        half = head + b"Content-Length: 99\r\n\r\n" + body
+        answer = ask(api.port, half, half_close=True)
+        assert statuses(answer) == [400]
+        assert b"the body is shorter than its Content-Length" in answer
 
 
 def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: World) -> None:

@@ -103,6 +103,13 @@ def test_every_lasting_service_but_the_one_that_sleeps_by_day_has_a_health_check
     assert checked == LASTING - {"reconciler"}
 
 
+def test_the_streamer_and_each_consumer_ask_about_themselves() -> None:
+    for name in ("streamer", "consumer0", "consumer1"):
+        python, m, module, asked = SERVICES[name]["healthcheck"]["test"][1:]
+        assert (python, m, module) == ("python", "-m", "rocket_rides.health")
+        assert asked == SERVICES[name]["command"][-1] == name
+
+
 def test_each_dependency_can_be_met() -> None:
     for service in OURS.values():
         for name, dependency in service["depends_on"].items():

@@ -27,3 +27,13 @@ def test_what_waiting_would_not_mend_is_one_line(world: World) -> None:
     [line] = strange.output.read_text().splitlines()
     assert line.startswith("not migrated: ")
     assert "already exists" in line
+
+
+def test_a_schema_newer_than_the_code_is_one_line_that_says_so(world: World) -> None:
+    world.connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    for arguments in ([], ["--down"], ["0001"]):
+        migration = world.service("migrations", *arguments)
+        assert migration.process.wait(30) == 1
+        [line] = migration.output.read_text().splitlines()
+        assert line.startswith("not migrated: the database's schema is 9999, newer than ")
+    assert world.value("SELECT version_num FROM alembic_version") == 9999

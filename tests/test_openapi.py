@@ -171,3 +171,29 @@ def is_as_described(path: str, method: str, answer: httpx.Response, **parameters
             checks.response_schema_conformance,
         ],
     )
+
+
+MOMENTS = {
+    "infinity": "infinity",
+    "-infinity": "-infinity",
+    "20000-02-29 12:00:00+00": "20000-02-29 12:00:00+00",
+    "0044-03-15 12:00:00+00 BC": "0044-03-15 12:00:00+00 BC",
+    "10000-01-01 00:00:00.5+00": "10000-01-01 00:00:00.5+00",
+    "9999-12-31 23:59:59.999999+00": "9999-12-31T23:59:59.999999Z",
+    "0001-01-01 00:00:00+00": "0001-01-01T00:00:00Z",
+    "2026-03-29 01:30:00+05:30": "2026-03-28T20:00:00Z",
+}
+
+
+def test_a_ride_of_any_time_is_shown_as_described(world: World) -> None:
+    """Also in a zone whose offset had seconds once, and in a style that is not ISO's."""
+    for setting in ("timezone = 'Europe/Berlin'", "datestyle = 'German'"):
+        world.connection.execute(f"ALTER DATABASE {world.stream} SET {setting}")
+    api = Api(world)
+    for ride, (moment, shown) in enumerate(MOMENTS.items(), start=1):
+        world.take(5)
+        world.connection.execute("UPDATE rides SET created_at = %s WHERE id = %s", [moment, ride])
+        answer = api.client.get(f"/rides/{ride}")
+        assert answer.json() == {"ride": {"id": ride, "distance": 5, "created_at": shown}}
+        is_as_described("/rides/{ride_id}", "GET", answer, ride_id=ride)
+    api.client.close()

@@ -73,6 +73,21 @@ def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(wo
     upgrade(world.postgres_url)
 
 
+@pytest.mark.parametrize(
+    ("found", "advice"),
+    [
+        ("0000", "python -m migrations brings it up"),
+        ("9999", "newer than this code, .* install the newer code"),
+    ],
+)
+def test_a_schema_of_another_time_is_told_with_what_to_do(
+    world: World, found: str, advice: str
+) -> None:
+    world.connection.execute("UPDATE alembic_version SET version_num = %s", [found])
+    with pytest.raises(Unavailable, match=f"schema is {found}.*{advice}"):
+        database.require_current_schema(world.connection)
+
+
 RECONCILE = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
     VALUES (%s)

@@ -1,0 +1,46 @@
+"""What the API can't do for the time being, said in its log: once, and not with every request."""
+
+import logging
+import time
+from threading import Lock
+
+from flask import Response, request
+
+logger = logging.getLogger("api")
+
+PAUSE = 1.0  # seconds, at least, between complaints of a route that fails with every other request
+
+
+class Outages:
+    """Of each route, the reason for its 503s that was said last, until it works again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._said: dict[str, str] = {}
+        self._quiet_until: dict[str, float] = {}
+
+    def note(self, response: Response) -> Response:
+        """Look at an answer before it goes out: for Flask's `after_request`."""
+        if response.status_code == 503:
+            self._complain(_route(), response.get_json()["message"])
+        elif self._said and response.status_code < 300:  # other refusals don't ask the database
+            self._end(_route())
+        return response
+
+    def _complain(self, route: str, reason: str) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if reason == self._said.get(route) or now < self._quiet_until.get(route, 0):
+                return
+            self._said[route], self._quiet_until[route] = reason, now + PAUSE
+        logger.warning("%s answers 503: %s", route, reason)
+
+    def _end(self, route: str) -> None:
+        with self._lock:
+            if self._said.pop(route, None) is None:
+                return
+        logger.info("%s works again", route)
+
+
+def _route() -> str:
+    return f"{request.method} {request.url_rule}"

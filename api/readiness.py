@@ -1,0 +1,43 @@
+"""Whether rides can be taken, as far as can be told without taking one."""
+
+import psycopg
+
+from rocket_rides import database
+from rocket_rides.process import Unavailable
+
+# In one look: may this session write, which right does its role lack, and is the sequence's next
+# number free?
+# * A right on some of the columns counts. SELECT on rides is needed for this look itself.
+# * The number of an identity column is drawn without a right on its sequence. To see where the
+#   sequence stands takes one: without it, and before the first number, that is left out.
+# * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
+LOOK = """
+    SELECT current_setting('transaction_read_only')::boolean,
+           (SELECT string_agg(privilege || ' on ' || name, ', ')
+            FROM (VALUES ('rides', 'INSERT'), ('staged_log_records', 'INSERT'),
+                         ('idempotency_keys', 'INSERT'), ('idempotency_keys', 'UPDATE'),
+                         ('idempotency_keys', 'SELECT')) needed (name, privilege)
+            WHERE NOT has_any_column_privilege(name, privilege)),
+           drawn >= seqmax,
+           drawn < (SELECT max(id) FROM rides)
+    FROM pg_sequence, LATERAL (
+        SELECT CASE WHEN has_sequence_privilege(seqrelid, 'SELECT, USAGE')
+               THEN pg_sequence_last_value(seqrelid) END AS drawn
+    ) sequence
+    WHERE seqrelid = 'log_position'::regclass
+"""
+
+
+def require_readiness(connection: psycopg.Connection) -> None:
+    """Raise Unavailable, or psycopg.Error, when a POST of a ride would be refused now."""
+    database.require_current_schema(connection)
+    row = connection.execute(LOOK).fetchone()
+    read_only, missing_rights, at_its_end, behind = row or (False, None, False, False)
+    if read_only:
+        raise Unavailable("rides can't be taken: the database is read-only")
+    if missing_rights:
+        raise Unavailable(f"rides can't be taken: there is no right to {missing_rights}")
+    if at_its_end:
+        raise Unavailable("rides can't be taken: the sequence log_position has reached its end")
+    if behind:
+        raise Unavailable("rides can't be taken: the sequence log_position is behind the rides")

@@ -1,0 +1,167 @@
+"""Whether the URL of a server can ever work: all that can be said without asking a server.
+
+The parsers that will read the URLs check them. What those let pass, and would refuse at each
+attempt to connect, is checked here. A refusal is a ValueError, and shows nothing that may be a
+password.
+
+psycopg and redis are imported where they are needed: not every process has a use for both.
+"""
+
+import re
+import socket
+import ssl
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+# libpq reads these when it has an address to connect to, some of them only over TCP.
+WHOLE_NUMBERS = (
+    "connect_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "tcp_user_timeout",
+)
+
+# What of redis-py's options a URL may set. The others are Python objects, or for the services to
+# choose: how often a command is tried again, and what an answer looks like.
+REDIS_OPTIONS = {
+    "client_name",
+    "db",
+    "health_check_interval",
+    "password",
+    "socket_connect_timeout",
+    "socket_timeout",
+    "username",
+}
+REDIS_TCP_OPTIONS = {"socket_keepalive"}
+REDIS_TLS_OPTIONS = {
+    "ssl_ca_certs",
+    "ssl_ca_path",
+    "ssl_cert_reqs",
+    "ssl_certfile",
+    "ssl_check_hostname",
+    "ssl_keyfile",
+    "ssl_min_version",
+    "ssl_password",
+}
+# Seconds. A consumer waits in Redis for half a second at a time, which is no time-out.
+SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 1, 3600
+
+UNQUOTED = "a /, ?, # or % in a user's name or a password must be percent-encoded"
+
+
+def require_postgres(url: str) -> None:
+    """Raise ValueError when libpq could never connect with this URL, and its environment."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ValueError("a postgresql:// URL is expected")
+    try:
+        given = conninfo_to_dict(url)
+    except ProgrammingError as error:
+        reason, _, quoted = str(error).strip().partition(': "')
+        if "query parameter" in reason and "@" not in urlsplit(url).query:
+            reason = f'{reason}: "{quoted}'
+        raise ValueError(reason) from None
+    _require_options_of_libpq(given)
+    options = _with_defaults(given)
+    for port in options.get("port", "").split(","):
+        if port and not (port.isdecimal() and 1 <= int(port) <= 65535):
+            raise ValueError(f"a port is a number from 1 to 65535; {UNQUOTED}")
+    for name in WHOLE_NUMBERS:
+        if not re.fullmatch(r"[+-]?[0-9]{1,9}|", options.get(name, "")):
+            raise ValueError(f"{name} must be a whole number")
+    for address in options.get("hostaddr", "").split(","):
+        _require_address(address)
+
+
+def _with_defaults(given: dict[str, Any]) -> dict[str, str]:
+    """The options of a URL, and those that libpq takes from its environment."""
+    from psycopg.pq import Conninfo
+
+    defaults = {
+        option.keyword.decode(): option.val.decode()
+        for option in Conninfo.get_defaults()
+        if option.val
+    }
+    return defaults | {name: str(value) for name, value in given.items()}
+
+
+def _require_options_of_libpq(given: dict[str, Any]) -> None:
+    """Have libpq itself check the options, up to the moment at which it would look up a host.
+
+    It looks at the ports last, and goes no further when none is one: so none is.
+    """
+    from psycopg.conninfo import make_conninfo
+    from psycopg.pq import PGconn
+
+    ports = ",".join("0" for _ in str(given.get("port", "")).split(","))
+    attempt = PGconn.connect_start(make_conninfo("", **{**given, "port": ports}).encode())
+    refusal = attempt.get_error_message().strip()
+    attempt.finish()
+    if 'invalid port number: "0"' not in refusal:
+        raise ValueError(" ".join(refusal.split()))
+
+
+def _require_address(address: str) -> None:
+    try:
+        if address:
+            socket.getaddrinfo(address, None, flags=socket.AI_NUMERICHOST)
+    except OSError:
+        raise ValueError("hostaddr must be an IP address") from None
+
+
+def require_redis(url: str) -> None:
+    """Raise ValueError when redis-py could never connect with this URL."""
+    from redis import ConnectionPool, RedisError
+    from redis.connection import parse_url
+
+    parts = urlsplit(url)
+    try:
+        _ = parts.port
+    except ValueError:
+        raise ValueError(f"its port is no number up to 65535; {UNQUOTED}") from None
+    given = parse_url(url)  # type: ignore[no-untyped-call]
+    if not (given.get("host") or given.get("path")):
+        raise ValueError("it names no host and no socket")
+    _require_options_of_redis(parts.scheme, parts.query)
+    if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?/?", parts.path):
+        raise ValueError("its path must be the number of a database, such as /0")
+    _require_values_of_redis(given)
+    try:
+        ConnectionPool.from_url(url).make_connection()
+    except RedisError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+def _require_options_of_redis(scheme: str, query: str) -> None:
+    taken = REDIS_OPTIONS
+    if scheme != "unix":
+        taken = taken | REDIS_TCP_OPTIONS
+    if scheme == "rediss":
+        taken = taken | REDIS_TLS_OPTIONS
+    names = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
+    unknown = sorted(names - taken)
+    if unknown and "@" in query:
+        raise ValueError(UNQUOTED)
+    if unknown:
+        raise ValueError(
+            f"{', '.join(unknown)} can't be set in a {scheme}:// URL;"
+            f" these can: {', '.join(sorted(taken))}"
+        )
+
+
+def _require_values_of_redis(given: dict[str, Any]) -> None:
+    for name in ("socket_timeout", "socket_connect_timeout"):
+        if not SHORTEST_TIMEOUT <= given.get(name, SHORTEST_TIMEOUT) <= LONGEST_TIMEOUT:
+            raise ValueError(f"{name} must be from {SHORTEST_TIMEOUT} to {LONGEST_TIMEOUT} seconds")
+    if given.get("db", 0) < 0:
+        raise ValueError("db must be the number of a database, such as 0")
+    try:
+        given.get("host", "").encode("idna")
+    except UnicodeError:
+        raise ValueError("its host is no name of a host") from None
+    if "ssl_min_version" in given:
+        ssl.TLSVersion(given["ssl_min_version"])
