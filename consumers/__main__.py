@@ -57,13 +57,13 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
                 crash_at = Step.BEFORE_COMMIT if strikes(config.crash_rate) else None
                 before = consumer.at.total
                 done = consumer.run_once(wait=IDLE_ROUND, crash_at=crash_at)
+                progress.made()
+                sessions.at_work(connection)
                 if done.held:
                     complaint("the log is ahead of what the streamer has committed")
                     stop.wait(next(pauses))
                     continue
                 pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
-                progress.made()
-                sessions.at_work(connection)
                 report.round(done, before, consumer.at)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)

@@ -3,6 +3,7 @@
 from decimal import Decimal, localcontext
 
 import psycopg
+from psycopg import sql
 
 from consumers.digest import Bounds, DeadLetter, Digest, Gap, digest
 from consumers.reset import settle
@@ -25,7 +26,7 @@ LOAD = """
     SELECT last_redis_id, last_ride_id, total_distance
     FROM checkpoints LEFT JOIN consumer_states USING (name) WHERE name = %s
 """
-FORGET = "DELETE FROM checkpoints WHERE name = '{}'"
+FORGET = sql.SQL("DELETE FROM checkpoints WHERE name = {}")
 # One statement, so one snapshot. Asked in every round: a look for a reset costs no trip of its own.
 BOUNDS = f"""
     SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN},
@@ -166,7 +167,7 @@ class Consumer:
         if row[2] is None:
             raise Unavailable(
                 f"{self._name} has a checkpoint, at ride {row[1]}, and no total; this has it start"
-                f" from the first ride: {FORGET.format(self._name)}"
+                f" from the first ride: {FORGET.format(self._name).as_string(self._database)}"
             )
         return Position(*row)
 
@@ -177,4 +178,6 @@ class Consumer:
         if row is None:
             raise StateLost
         last_sent, last_drawn, terms, has_reset = row
-        return Bounds(last_sent, self._terms.update(terms, last_drawn)), has_reset
+        # Should the sequence have been set back: what was sent was drawn.
+        believed = self._terms.update(terms, max(last_drawn, last_sent))
+        return Bounds(last_sent, believed), has_reset

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rocket_rides.log import Entry, Invalid, Record, decode
-from rocket_rides.terms import NO_TERM, Range
+from rocket_rides.terms import Range
 
 NOTHING = Range(0, 0)
 
@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
 class Unbelieved:
     """How many entries told of no ride of this database's, by the term that they carry."""
 
-    foreign: Counter[bytes] = field(default_factory=Counter)  # a term that this database has not
+    foreign: Counter[bytes] = field(default_factory=Counter)  # one that this database doesn't have
     uncommitted: Counter[bytes] = field(default_factory=Counter)  # past the end of one that it has
 
     def add(self, term: bytes, known: bool) -> None:
@@ -83,8 +83,7 @@ def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: 
             continue
         after, upto = bounds.terms.get(record.term, NOTHING)
         if not after < record.id <= upto:
-            known = record.term in bounds.terms and record.term != NO_TERM
-            result.unbelieved.add(record.term, known)
+            result.unbelieved.add(record.term, record.term in bounds.terms)
             result.last_redis_id = entry.redis_id
             continue
         if record.id > bounds.last_sent:

@@ -7,10 +7,26 @@ from decimal import Decimal
 from consumers.digest import Unbelieved
 from consumers.reset import Reset
 from consumers.round import Healed, Position, Round
+from rocket_rides.terms import NO_TERM
 
 logger = logging.getLogger("consumer")
 
-TERMS_NAMED = 10  # a stranger may make up a new term for each entry
+TERMS_NAMED = 100
+OWN_NAME = "give it a STREAM_NAME of its own"
+
+
+class Named:
+    """The terms that were spoken of, up to a number: a stranger may make one up for each entry."""
+
+    def __init__(self) -> None:
+        self._terms: set[bytes] = set()
+
+    def unnamed(self, found: Counter[bytes]) -> int:
+        """How many entries have a term that was not named before; it is from now on."""
+        new = [term for term in found if term not in self._terms]
+        new = new[: TERMS_NAMED - len(self._terms)]
+        self._terms.update(new)
+        return sum(found[term] for term in new)
 
 
 class Report:
@@ -19,7 +35,8 @@ class Report:
     def __init__(self, name: str, *, each_ride: bool) -> None:
         self._name = name
         self._each_ride = each_ride
-        self._terms_named: set[bytes] = set()
+        self._foreign = Named()
+        self._uncommitted = Named()
 
     def round(self, done: Round, before: Decimal, at: Position) -> None:
         """Say what a round did, from the total `before` to where the consumer stands now."""
@@ -58,27 +75,31 @@ class Report:
 
     def _unbelieved(self, unbelieved: Unbelieved) -> None:
         """Once for each term: what goes on being written under it is only counted."""
-        if foreign := self._unnamed(unbelieved.foreign):
+        uncommitted = unbelieved.uncommitted.copy()
+        without_term = uncommitted.pop(NO_TERM, 0)
+        if foreign := self._foreign.unnamed(unbelieved.foreign):
             logger.warning(
                 "%s skipped %s of another database's, or of a past that this one has lost."
-                " If more come, another database writes to this stream: give it a STREAM_NAME"
-                " of its own",
+                " If more come, another database writes to this stream: %s",
                 self._name,
                 entries(foreign),
+                OWN_NAME,
             )
-        if uncommitted := self._unnamed(unbelieved.uncommitted):
-            logger.info(
-                "%s skipped %s that their leader never committed, or that this database has lost",
+        if without_term and self._foreign.unnamed(Counter({NO_TERM: without_term})):
+            logger.warning(
+                "%s skipped %s without a term, as the version before wrote them."
+                " If more come after the upgrade, another fleet writes to this stream: %s",
                 self._name,
-                entries(uncommitted),
+                entries(without_term),
+                OWN_NAME,
             )
-
-    def _unnamed(self, found: Counter[bytes]) -> int:
-        """How many entries have a term that was not named before; it is from now on."""
-        new = [term for term in found if term not in self._terms_named]
-        room = TERMS_NAMED - len(self._terms_named)
-        self._terms_named.update(new[:room])
-        return sum(found[term] for term in new[:room])
+        if skipped := self._uncommitted.unnamed(uncommitted):
+            logger.info(
+                "%s skipped %s that their streamer never committed, or not in this database."
+                " If more come, an old primary still writes",
+                self._name,
+                entries(skipped),
+            )
 
     def _reset(self, reset: Reset) -> None:
         """Say what a reset changed: somebody will want to know why the total was wrong."""

@@ -20,8 +20,8 @@ NEWER = (
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
-# The sequence's last value; 0 before the first draw, when last_value is 1 and not yet called.
-LAST_DRAWN = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM log_position"
+# Until the first draw, last_value is the number that it will give.
+LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
 
 # What every connection asks for, whatever its URL or the environment say. Text is in UTF-8: from a
 # database in SQL_ASCII it would come as bytes. A server that is gone without a word is noticed

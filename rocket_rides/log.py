@@ -152,10 +152,6 @@ class Log:
         reply = self._command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
         return _entries(reply[0][1]) if reply else []
 
-    def newest(self, count: int) -> list[Entry]:
-        """The last `count` entries, newest first."""
-        return _entries(self._command("XREVRANGE", self.name, "+", "-", "COUNT", count))
-
     def last_id(self) -> str:
         """The greatest id the stream has given out; 0-0 when there is no stream."""
         try:

@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import TextIO
 
@@ -97,6 +97,22 @@ class Progress:
         """Nothing works, and why."""
         self._in_trouble, self._held_back = True, ""
         self._complaint(reason)
+
+
+class Once:
+    """Lines that are logged when they become true, and again only after they were not."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._said: set[str] = set()
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Log those of the lines, all that are true now, that were not among the last ones."""
+        true = list(lines)
+        for line in true:
+            if line not in self._said:
+                logger.log(self._level, line)
+        self._said = set(true)
 
 
 def keep_running(

@@ -22,7 +22,7 @@ RENAME = "SELECT set_config('application_name', %s, false)"
 
 def consumer(name: str) -> str:
     """What the session of the consumer `name` is called, and no other session."""
-    if _LASTING.fullmatch(name):
+    if _LASTING.fullmatch(name) and not name.endswith(STARTING):
         return f"consumer {name}"
     readable = re.sub(r"[^ -\"$-~]", "?", name)[:26]
     return f"consumer {readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"

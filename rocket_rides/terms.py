@@ -14,7 +14,9 @@ A database that was restored does not know the terms, or the ends of the terms, 
 it lost. An entry without a term was written before there were any, up to the first one's `after`.
 
 Limits: a reader that ignores terms is not protected; entries without a term are believed from
-anyone, up to the first `after`; and whoever may read `terms` and write the stream can forge.
+anyone, up to the first `after`; and whoever may read and write the stream can forge. The table
+grows by a row for each leader that commits something, and a reader loads all of it when there is a
+new one: ten thousand rows in some 0.03 s.
 """
 
 import secrets
@@ -37,21 +39,36 @@ UNLESS_KNOWN = f"""
     ) END
 """  # noqa: S608 (no value is put in)
 
-# Never below a term that is there: that one's entries would be believed no longer.
+# Not when more was sent than last_sent says: a later term began, or the next ride is not staged any
+# more. (Rides and their records commit together, and records go when they are sent, lowest first.)
 BEGIN = f"""
     INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
     WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
+      AND coalesce((
+          SELECT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = rides.id)
+          FROM rides WHERE id > last_sent_id ORDER BY id LIMIT 1
+      ), true)
     ON CONFLICT (after) DO UPDATE
     SET term = excluded.term, began_at = excluded.began_at,
         void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]
     RETURNING after
 """  # noqa: S608
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
-# Rides and their records commit together, and a record is deleted with its sending.
 RESTORE_STATE = (
-    "DELETE FROM streamer_state; INSERT INTO streamer_state (last_sent_id)"
-    " SELECT coalesce(max(id), 0) FROM rides WHERE id NOT IN (SELECT id FROM staged_log_records)"
+    "INSERT INTO streamer_state (last_sent_id) SELECT greatest("
+    "(SELECT id FROM rides WHERE NOT EXISTS (SELECT FROM staged_log_records staged"
+    " WHERE staged.id = rides.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms), 0)"
+    " ON CONFLICT (only_row) DO UPDATE SET last_sent_id = excluded.last_sent_id"
 )
+# What was sent up to a ride is believed no longer: readers heal it from the rides.
+DISOWN = f"""
+    WITH gone AS (DELETE FROM terms RETURNING after, term, void), old AS (
+        SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}') AS names
+        FROM gone CROSS JOIN unnest(term || void) name
+    )
+    SELECT names FROM old
+"""  # noqa: S608
+OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
 
 
 class StateLost(Unavailable):
@@ -81,14 +98,36 @@ class Range(NamedTuple):
 def begin(connection: psycopg.Connection) -> Term:
     """Begin a term, committed when this returns: for the leader, before it sends anything.
 
-    Raises StateLost when `last_sent` is gone, or lies before the newest term.
+    Raises StateLost when `last_sent` is gone, or lower than what was sent.
     """
-    name = secrets.token_hex(8)
+    name = _draw()
     if row := connection.execute(BEGIN, {"term": name}).fetchone():
         return Term(name, row[0])
-    if row := connection.execute(LAST_SENT).fetchone():
-        raise StateLost(f"says that nothing after ride {row[0]} was sent, but a later term began")
-    raise StateLost
+    raise StateLost(f"says that nothing after ride {last_sent(connection)} was sent, but more was")
+
+
+def last_sent(connection: psycopg.Connection) -> int:
+    """The id of the last record that was sent and committed. Raises StateLost."""
+    row = connection.execute(LAST_SENT).fetchone()
+    if row is None:
+        raise StateLost
+    return int(row[0])
+
+
+def disown(connection: psycopg.Connection, upto: int) -> None:
+    """Have nothing believed any more that the log tells of the rides up to there.
+
+    `upto` is at most `last_sent`. The leader loses its term, and begins another.
+    """
+    with connection.transaction():
+        row = connection.execute(DISOWN).fetchone()
+        connection.execute(OWN, [0, _draw(), row[0] if row else []])
+        if upto:
+            connection.execute(OWN, [upto, _draw(), []])
+
+
+def _draw() -> str:
+    return secrets.token_hex(8)
 
 
 class Terms:
@@ -99,12 +138,15 @@ class Terms:
         self._after = 0
         self._ranges: dict[bytes, Range] = {}
 
-    def update(self, rows: list[Any] | None, last_drawn: int) -> Mapping[bytes, Range]:
-        """What is to be believed of each term, by what UNLESS_KNOWN gave and the last id drawn."""
+    def update(self, rows: list[Any] | None, last: int) -> Mapping[bytes, Range]:
+        """What is to be believed of each term; `rows` is what UNLESS_KNOWN gave.
+
+        Under the newest term that is up to `last`, the last number drawn.
+        """
         if rows is not None:
             self._learn(rows)
         newest = (self.newest or "").encode()
-        self._ranges[newest] = Range(self._after, last_drawn)
+        self._ranges[newest] = Range(self._after, last)
         return self._ranges
 
     def _learn(self, rows: list[Any]) -> None:

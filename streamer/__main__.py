@@ -22,6 +22,7 @@ SIGTERM finishes the batch in hand.
 
 import logging
 import time
+from itertools import count
 
 import psycopg
 import redis
@@ -40,12 +41,13 @@ STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
 WAIT_POLL = 0.001  # the same while writers are about to commit
 UPKEEP_EVERY = 1.0
+STEADY = 1.0  # whoever leads for so long does it well
 LOOK_EVERY = 30.0  # this look alone visits rows from the start of the table
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
     """Lead or stand by until `stop`."""
-    warned: set[str] = set()
+    warnings, alarms = process.Once(logging.WARNING), process.Once(logging.ERROR)
 
     def session(progress: process.Progress) -> None:
         timeout = f"{config.leader_timeout}s"
@@ -63,8 +65,8 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
         ):
             database.require_current_schema(connection)
             if wait_for_the_lead(connection, stop, progress):
-                warn(connection, log, warned)
-                lead(connection, log, config, stop, progress)
+                warnings.say(checks.durability_warnings(connection, log))
+                lead(connection, log, config, stop, progress, alarms)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 
@@ -73,24 +75,15 @@ def wait_for_the_lead(
     connection: psycopg.Connection, stop: process.Stop, progress: process.Progress
 ) -> bool:
     """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
-    while not stop:
-        if connection.execute(TRY_TO_LEAD).fetchone() == (True,):
-            return True
-        progress.made()
-        sessions.at_work(connection)
+    for looks in count():
+        if stop or connection.execute(TRY_TO_LEAD).fetchone() == (True,):
+            break
         progress.announce("another streamer leads; standing by")
+        if looks * STANDBY_POLL > STEADY:  # the other may be trying in vain, as this one did
+            progress.made()
+            sessions.at_work(connection)
         stop.wait(STANDBY_POLL)
-    return False
-
-
-def warn(connection: psycopg.Connection, log: Log, warned: set[str]) -> None:
-    """Warn of settings that may lose data: of each once, until it has been right in between."""
-    warnings = checks.durability_warnings(connection, log)
-    for warning in warnings:
-        if warning not in warned:
-            logger.warning(warning)
-    warned.clear()
-    warned.update(warnings)
+    return not stop
 
 
 def lead(
@@ -99,12 +92,13 @@ def lead(
     config: settings.Settings,
     stop: process.Stop,
     progress: process.Progress,
+    alarms: process.Once,
 ) -> None:
     """Drain the outbox, batch after batch, and trim the log once a second."""
     checks.require_rising_sequence(connection)
     streamer = Streamer(connection, log, config.batch_size)
     progress.announce(f"leading; the log has everything up to ride {streamer.last_sent}")
-    upkeep = Upkeep(connection, log, config.stream_max_length)
+    upkeep = Upkeep(connection, log, config.stream_max_length, alarms)
     complaint = process.Complaint()
     while not stop:
         upkeep.when_due(streamer.last_sent)
@@ -117,8 +111,8 @@ def lead(
             stop.wait(STANDBY_POLL)
             continue
         except LogExhausted as reason:
-            logger.warning("%s: starting it anew; consumers heal what they had not read", reason)
             log.start_anew()
+            logger.warning("%s: it was begun anew; consumers heal what they had not read", reason)
             continue
         sessions.at_work(connection)
         if sent:
@@ -134,8 +128,11 @@ def lead(
 class Upkeep:
     """What the leader does beside draining: trim the log, and watch over what it rests on."""
 
-    def __init__(self, connection: psycopg.Connection, log: Log, cap: int) -> None:
+    def __init__(
+        self, connection: psycopg.Connection, log: Log, cap: int, alarms: process.Once
+    ) -> None:
         self.rounds = 0
+        self._alarms = alarms
         self._connection = connection
         self._log = log
         self._cap = cap
@@ -151,12 +148,7 @@ class Upkeep:
             checks.require_rising_sequence(self._connection)
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
-            if late := checks.overtaken_records(self._connection, last_sent):
-                logger.error(
-                    "staged behind the log's back, and never sent: records %s;"
-                    " python -m streamer.mend has them counted",
-                    late,
-                )
+            self._alarms.say(checks.overtaken_records(self._connection, last_sent))
 
 
 def main() -> None:

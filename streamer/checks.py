@@ -18,7 +18,11 @@ SEQUENCE = f"""
            greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken
     FROM pg_sequence CROSS JOIN streamer_state WHERE seqrelid = 'log_position'::regclass
 """  # noqa: S608 (no value is put in)
-OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 10"
+PUT_FORWARD = (
+    "SELECT setval('log_position', greatest((SELECT last_value FROM log_position),"
+    " (SELECT max(id) FROM rides), (SELECT last_sent_id FROM streamer_state)))"
+)
+OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
 
 # Sessions drop the numbers that they had drawn ahead.
 SETTINGS = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
@@ -43,7 +47,7 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
     if row is None:
         raise StateLost
     cache, increment, cycles, last_drawn, taken = row
-    held = "nothing is sent, so that no ride is overtaken, until it's mended with"
+    held = "nothing is sent, so that no ride is overtaken, until this puts it right"
     if cache != 1 or increment != 1 or cycles:
         found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
@@ -52,13 +56,20 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
     if last_drawn < taken:
         raise Unavailable(
             f"the sequence log_position was set back to {last_drawn}, and ride {taken} is there;"
-            f" {held}: SELECT setval('log_position', {taken})"
+            f" {held}: {PUT_FORWARD}"
         )
 
 
-def overtaken_records(database: psycopg.Connection, last_sent: int) -> list[int]:
-    """The first staged records up to `last_sent`: there are none while the barrier holds.
+def overtaken_records(database: psycopg.Connection, last_sent: int) -> list[str]:
+    """A sentence about staged records up to `last_sent`: there are none while the barrier holds.
 
     A record there was staged behind the log's back; the log can't take it any more.
     """
-    return [row[0] for row in database.execute(OVERTAKEN, [last_sent])]
+    late = [str(row[0]) for row in database.execute(OVERTAKEN, [last_sent])]
+    if not late:
+        return []
+    named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")
+    return [
+        f"staged behind the log's back, and never sent: records {named};"
+        " python -m streamer.mend has them counted"
+    ]

@@ -4,22 +4,28 @@ The log can't take a record at or below `last_sent` any more: it is in order, an
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
 were changed: `streamer.checks`) or rows were staged by hand. The leader reports what it finds.
 
-This takes them out of the outbox, adds up all rides up to `last_sent`, and asks every consumer for
-a reset to that sum, as a reconciliation does: the consumer itself applies it, exactly, wherever it
-stands by then (`consumers.reset`). So every total ends exact. The log never tells of these rides:
-readers outside of this project have to be told, and a warehouse that is past them has to be rebuilt
-(`python -m analytics.reconcile --full`).
+First it disowns all that the log tells up to `last_sent`, so that whoever reads there later, also a
+consumer that is yet to begin, finds a gap and heals it from the rides; and a warehouse that is past
+these rides is rebuilt by the next night. Then it takes the records out of the outbox, adds up all
+rides up to there, and asks every consumer for a reset to that sum, as a reconciliation does: the
+consumer itself applies it, exactly, wherever it stands by then (`consumers.reset`). So every total
+ends exact. Only readers outside of this project have to be told: the log never tells of them.
 
-All of it is one transaction: a crash leaves all or nothing of it. The fleet may go on meanwhile.
+A crash leaves behind, by the step at which it comes:
+
+* before the log is disowned: nothing.
+* after that: a log that will be healed from the rides, and records that are still to be mended.
+* after the second transaction: nothing.
+
+The fleet may go on meanwhile.
 """
 
 import logging
 
 import psycopg
 
-from rocket_rides import database, process, settings
+from rocket_rides import database, process, settings, terms
 from rocket_rides.process import Unavailable
-from rocket_rides.terms import StateLost
 from streamer import checks
 from streamer.barrier import Barrier
 
@@ -27,8 +33,6 @@ logger = logging.getLogger("streamer")
 
 POLL = 0.05  # seconds
 
-# The streamer moves on only after this transaction.
-LOCK = "SELECT last_sent_id FROM streamer_state FOR UPDATE"
 TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
 ASK_FOR_RESETS = """
     WITH mended AS (
@@ -50,15 +54,15 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
 
     Raises Unavailable while the sequence would only make more of them, and psycopg.Error.
     """
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     checks.require_rising_sequence(connection)
+    last_sent = terms.last_sent(connection)
+    if not checks.overtaken_records(connection, last_sent):
+        return [], []
+    terms.disown(connection, last_sent)  # first: who begins after this needs no reset
     with connection.transaction():
-        row = connection.execute(LOCK).fetchone()
-        if row is None:
-            raise StateLost
-        rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, row))
-        if not rides:
-            return [], []
-        asked = connection.execute(ASK_FOR_RESETS, {"last_sent": row[0], "rides": rides})
+        rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
+        asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
         return rides, [name for (name,) in asked]
 
 
@@ -88,12 +92,9 @@ def main() -> None:
     if not rides:
         logger.info("nothing to mend: no record was staged behind the log's back")
         return
-    logger.info("mended: rides %s will never be in the log", ", ".join(map(str, rides)))
-    logger.info("these consumers reset their totals: %s", ", ".join(consumers) or "there are none")
-    logger.info(
-        "tell readers outside of this project; rebuild a warehouse that is past these rides:"
-        " python -m analytics.reconcile --full"
-    )
+    named = ", ".join(map(str, rides[:10])) + (" and more" if len(rides) > 10 else "")
+    logger.info("mended %d rides that the log can't tell of any more: %s", len(rides), named)
+    logger.info("asked to reset their totals: %s", ", ".join(consumers) or "no consumer")
 
 
 if __name__ == "__main__":

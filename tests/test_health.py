@@ -7,9 +7,19 @@ import pytest
 from rocket_rides import sessions
 from rocket_rides.health import is_at_work
 from rocket_rides.settings import NAME_LENGTH
-from tests.world import World, eventually
+from tests.world import World, eventually, limited_redis
 
-NAMES = ["streamer", "consumer0", "x" * NAME_LENGTH, "käufer", "kåufer", "a#b", "ü" * NAME_LENGTH]
+NAMES = [
+    "streamer",
+    "consumer0",
+    "x",
+    "x (starting)",
+    "x" * NAME_LENGTH,
+    "käufer",
+    "kåufer",
+    "a#b",
+    "ü" * NAME_LENGTH,
+]
 SESSIONS = """
     SELECT pid, application_name FROM pg_stat_activity
     WHERE datname = current_database() AND application_name ~ '^(streamer|consumer)'
@@ -93,16 +103,10 @@ def test_a_process_that_tries_in_vain_is_not_well(world: World, command: list[st
 
 def test_a_leader_that_can_send_nothing_is_not_well(world: World) -> None:
     """It gets both its sessions and the lead, and fails with the first batch."""
-    redis = world.log().redis
-    redis.execute_command(  # type: ignore[no-untyped-call]
-        "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-xadd"
-    )
     world.take(5)
-    try:
-        world.service("streamer", REDIS_URL=f"{world.redis.url}?username=reader&password=x")
+    with limited_redis(world, "xadd") as url:
+        world.service("streamer", REDIS_URL=url)
         assert never_at_work(world)
-    finally:
-        redis.execute_command("ACL", "DELUSER", "reader")  # type: ignore[no-untyped-call]
 
 
 def test_a_process_that_hangs_is_not_well(world: World) -> None:

@@ -86,8 +86,28 @@ def test_records_overtaken_by_the_log_are_reported(world: World) -> None:
     world.take(1, 2)
     drain(world.streamer())
     world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
-    assert checks.overtaken_records(world.connection, 2) == [1]
-    world.service("streamer").says("never sent: records [1]")
+    [alarm] = checks.overtaken_records(world.connection, 2)
+    assert "never sent: records 1; python -m streamer.mend" in alarm
+    world.service("streamer").says(alarm)
+
+
+def test_two_streamers_that_try_in_vain_say_why_and_nothing_else(world: World) -> None:
+    """Each sees the other hold the lock for a moment: that is no leader to stand by for."""
+    world.connection.execute("ALTER SEQUENCE log_position CACHE 10")
+    streamers = [world.service("streamer") for _ in range(2)]
+    seen: set[int] = set()
+
+    def attempts() -> int:
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'streamer%'"
+        seen.update(pid for (pid,) in world.connection.execute(query))
+        return len(seen)
+
+    eventually(lambda: attempts() >= 8, "more attempts")
+    for streamer in streamers:
+        streamer.says("CACHE 10")
+        assert streamer.output.read_text().count("standing by") <= 1
+    names = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamer'"
+    assert world.value(names) == 0
 
 
 def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:

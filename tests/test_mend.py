@@ -5,8 +5,10 @@ import re
 import psycopg
 import pytest
 
+from rocket_rides import terms
 from rocket_rides.process import Unavailable
 from streamer import checks
+from streamer.drain import Overtaken
 from streamer.mend import mend
 from tests.world import World, catch_up, drain, eventually, take, transaction
 
@@ -15,7 +17,7 @@ CHANGES = {
     "ALTER SEQUENCE log_position INCREMENT BY 7": "INCREMENT BY 7",
     "ALTER SEQUENCE log_position INCREMENT BY -1": "INCREMENT BY -1",
     "ALTER SEQUENCE log_position CYCLE": "CYCLE",
-    "ALTER SEQUENCE log_position RESTART WITH 2": "set back to 0, and ride 5 is there",
+    "ALTER SEQUENCE log_position RESTART WITH 2": "set back to 1, and ride 5 is there",
 }
 
 
@@ -67,10 +69,12 @@ def test_overtaken_rides_are_mended_and_all_totals_end_exact(world: World) -> No
     world.consumer("behind")
     overtaken(world)
     assert catch_up(past).total == 70
-    streamer = world.service("streamer").says("never sent: records [2]; python -m streamer.mend")
+    streamer = world.service("streamer").says("never sent: records 2; python -m streamer.mend")
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
-    mender = world.service("streamer.mend").says("mended: rides 2 will never be in the log")
+    mender = world.service("streamer.mend").says(
+        "mended 1 rides that the log can't tell of any more: 2"
+    )
     assert mender.process.wait(30) == 0
     assert "behind, past, reading" in mender.output.read_text()
     assert world.staged() == 0
@@ -90,6 +94,54 @@ def catch_up_to(world: World, name: str) -> bool:
     if name != "reading":
         catch_up(world.consumer(name))
     return world.standing(name) == world.truth
+
+
+def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: World) -> None:
+    """The chain does not tell of them. So nothing of it is believed, and all of it is healed."""
+    world.consumer()
+    overtaken(world)
+    mend(world.connect())
+    for taken in ([], [1000]):
+        world.take(*taken)
+        drain(world.streamer())
+        for name in ("consumer0", f"late{len(taken)}"):
+            at = catch_up(world.consumer(name))
+            assert (at.ride_id, at.total) == world.truth
+    assert world.truth[1] == 1100
+
+
+def test_a_leader_goes_on_beside_a_mend(world: World) -> None:
+    """It may send, and commit, between what the mend sees and what it commits."""
+    consumer = world.consumer()
+    overtaken(world)
+    leader = world.streamer()
+    world.take(50)
+    terms.disown(world.connection, leader.last_sent)
+    with pytest.raises(Overtaken):
+        leader.run_once()
+    assert drain(world.streamer()) == 1
+    assert mend(world.connect())[0] == [2]
+    for name in ("consumer0", "late"):
+        at = catch_up(world.consumer(name))
+        assert (at.ride_id, at.total) == world.truth
+    assert consumer.at.ride_id == 0
+
+
+def test_a_sequence_that_was_set_forward_is_no_fault(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1000")
+    checks.require_rising_sequence(world.connection)
+    assert world.consumer().run_once().unbelieved.total == 0
+    assert world.take(4) == [1000]
+
+
+def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
+    done = world.consumer().run_once()
+    assert (len(done.found), done.unbelieved.total) == (3, 0)
 
 
 def test_nothing_is_mended_twice(world: World) -> None:

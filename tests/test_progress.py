@@ -7,22 +7,9 @@ import pytest
 import redis
 
 from rocket_rides.process import Progress
-from tests.world import World, eventually
+from tests.world import World, eventually, limited_redis
 
 ATTEMPTS = 4
-
-
-def limited(world: World, command: str) -> str:
-    """The URL of a Redis user who may do everything but this command."""
-    world.log().redis.acl_setuser(
-        "limited",
-        enabled=True,
-        passwords=["+secret"],
-        keys=["*"],
-        categories=["+@all"],
-        commands=[f"-{command}"],
-    )
-    return world.redis.url.replace("unix://", "unix://limited:secret@")
 
 
 def rejected(world: World, command: str) -> int:
@@ -70,27 +57,21 @@ def test_a_streamer_says_once_that_it_leads_however_often_it_tries(world: World)
 @pytest.mark.parametrize("command", ["xadd", "xtrim", "evalsha"])
 def test_a_streamer_that_may_not_send_says_why(world: World, command: str) -> None:
     world.take(1)
-    url = limited(world, command)
-    try:
+    with limited_redis(world, command) as url:
         before = terms_begun(world)
         streamer = world.service("streamer", REDIS_URL=url).says("trying again until it works")
         eventually(lambda: terms_begun(world) >= before + ATTEMPTS, "more attempts")
         said = streamer.output.read_text()
         assert said.count("leading;") == 1
         assert "Redis refuses to append" in said or f"the '{command}' command" in said
-    finally:
-        world.log().redis.acl_deluser("limited")
 
 
 def test_a_consumer_that_may_not_read_says_why(world: World) -> None:
-    url = limited(world, "xread")
-    try:
+    with limited_redis(world, "xread") as url:
         before = rejected(world, "xread")
         consumer = world.service("consumers", "consumer0", REDIS_URL=url).says("trying again")
         eventually(lambda: rejected(world, "xread") >= before + ATTEMPTS, "more attempts")
         assert consumer.output.read_text().count("stands at") == 1
-    finally:
-        world.log().redis.acl_deluser("limited")
 
 
 def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:

@@ -37,6 +37,7 @@ from rocket_rides.log import START, Invalid, decode
 from streamer import trimming
 from streamer.drain import INDEX_SCANS, Streamer
 from streamer.drain import Step as StreamerStep
+from streamer.mend import mend
 from tests.world import World, take
 
 BATCH = 3  # small, so that batches end in the middle of things
@@ -64,6 +65,12 @@ TABLES = (
     "dead_letters",
 )
 POSITION = "SELECT last_value, is_called FROM log_position"
+OVERTAKE = """
+    WITH ride AS (
+        INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(distance)s)
+    )
+    INSERT INTO staged_log_records VALUES (%(id)s, 'create', 'ride', '{}')
+"""
 TERMS = "SELECT after, term FROM terms ORDER BY after"
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
@@ -279,6 +286,19 @@ class System(RuleBasedStateMachine):
             data = f'{{"id": {number}, "distance": {distance}}}'
             fields = {"data": data, "prev": str(number - 1), "term": term}
             self.log.redis.xadd(self.log.name, fields)  # type: ignore[arg-type]
+
+    @rule(distance=distances, hole=st.integers(0, 10))
+    def a_ride_is_overtaken_and_mended(self, distance: Decimal, hole: int) -> None:
+        """A number that was drawn and rolled back is used after all, and too late."""
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        taken = {number for number, _ in self.look.execute(RIDES)}
+        free = [number for number in range(1, last_sent) if number not in taken]
+        if not free:
+            return
+        self.look.execute(OVERTAKE, {"id": free[hole % len(free)], "distance": distance})
+        mend(self.look)
+        self.close(self.streaming)  # its term is over
+        self.start_the_streamer()
 
     # The database goes back.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import psycopg
+import redis
 
 from consumers.consumer import Consumer
 from consumers.round import Position
@@ -237,6 +238,22 @@ def transaction(world: World) -> Iterator[psycopg.Connection]:
         if not connection.closed:
             connection.rollback()  # and wait for it: after a mere close the server may take a while
         connection.close()
+
+
+@contextmanager
+def limited_redis(world: World, command: str) -> Iterator[str]:
+    """The URL of a Redis user who may do everything but this command."""
+    with redis.Redis.from_url(world.redis.url) as control:
+        control.acl_setuser(
+            "limited",
+            enabled=True,
+            passwords=["+secret"],
+            keys=["*"],
+            categories=["+@all"],
+            commands=[f"-{command}"],
+        )
+        yield world.redis.url.replace("unix://", "unix://limited:secret@")
+        control.acl_deluser("limited")
 
 
 def chained(world: World) -> bool:

@@ -6,8 +6,6 @@ revision = "0003"
 down_revision = "0002"
 
 UP = [
-    # A standby of the version before must not take the lead without a term: its statements fail.
-    "ALTER TABLE streamer_state RENAME COLUMN last_sent TO last_sent_id",
     """
     CREATE TABLE terms (
         after bigint PRIMARY KEY CONSTRAINT terms_after CHECK (after >= 0),
@@ -36,6 +34,8 @@ UP = [
         ELSE false END
     )
     """,
+    # A standby of the version before must not take the lead without a term: its statements fail.
+    "ALTER TABLE streamer_state RENAME COLUMN last_sent TO last_sent_id",
 ]
 
 DOWN = [
