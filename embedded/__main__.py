@@ -34,7 +34,7 @@ from embedded.server import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from migrations import upgrade
-from rocket_rides import process, settings
+from rocket_rides import fleet, process, settings
 
 logger = logging.getLogger("embedded")
 
@@ -63,14 +63,12 @@ def main() -> None:
 def lock(data: Path) -> None:
     """Lock the data folder until this process ends; raise Unusable when another one has it."""
     try:
-        descriptor = os.open(make_public(data) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(make_public(data) / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(descriptor, 20).decode()
-            raise Unusable(
-                f"another fleet (process {owner}) uses {data}: stop it, or set another DATA_DIR"
-            ) from None
+            owner = int(os.read(descriptor, 20) or 0)
+            raise Unusable(fleet.in_the_way(data, owner)) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
     except OSError as error:

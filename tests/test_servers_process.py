@@ -29,7 +29,7 @@ class Servers:
         self.output = data.parent / "output.log"
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, stdout: int | None = None, **environment: str) -> subprocess.Popen[bytes]:
         self.output.write_text("")
         given = {**os.environ, "DATA_DIR": str(self.settings.data_dir), **environment}
         for name in {"DATABASE_URL", "REDIS_URL"} - set(environment):
@@ -39,8 +39,8 @@ class Servers:
                 [sys.executable, "-m", "embedded"],
                 cwd=PROJECT,
                 env=given,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=stdout or output,
+                stderr=output,
             )
         self.started.append(process)
         return process
@@ -134,6 +134,16 @@ def test_it_stops_after_its_clients_and_tidies_up(servers: Servers, number: sign
         "database system is shut down"
         in servers.settings.data_dir.joinpath("postgres.log").read_text()
     )
+
+
+def test_it_ends_in_good_order_when_nobody_reads_its_output(servers: Servers) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = servers.start(stdout=writer)
+    os.close(writer)
+    assert process.wait(PATIENCE) == 0
+    assert not servers.settings.socket_dir.exists()
+    assert servers.output.read_text() == ""
 
 
 @on_linux
