@@ -1,10 +1,11 @@
 """`python -m embedded`: the servers that the settings do not name, and the newest schema.
 
 An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set;
-a server that dies is started again, for ever. The database is migrated once it can be had. The
+a server that dies is started again, for ever. The database is migrated once it can be reached. The
 process ends when it is told to, after the other processes: they get their signal at the same
 moment, so it waits until they have hung up, and stops the servers well before honcho kills it.
-It ends by itself, with status 1, only when its data folder is another fleet's or unusable.
+It ends by itself, with status 1, only when its data folder is another fleet's, or unusable, or
+damaged: when a server that has not served yet gives the same reason to end again and again.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 
