@@ -145,10 +145,8 @@ class Server(ABC):
     def _explain_the_end(self) -> NoReturn:
         status = self.process.poll()
         if status is not None and status > 0:  # or else a signal's number
-            raise Refused(why(self.log, self._logged, self.reason))
-        raise Failed(
-            f"{self.name} ended with status {status}: {why(self.log, self._logged, self.reason)}"
-        )
+            raise Refused(self._why())
+        raise Failed(f"{self.name} ended with status {status}: {self._why()}")
 
     def hopeless(self, reason: str) -> Unusable:
         """What to raise when only a person can help."""
@@ -185,11 +183,12 @@ class Server(ABC):
         # Not in a session of its own: it may as well end on a Ctrl-C.
         status = self._spawn(command, signal.SIGKILL, session=False).wait()
         if status:
-            raise Failed(
-                f"{Path(command[0]).name} ended with status {status}: {why(self.log, self._logged, self.reason)}"
-            )
+            raise Failed(f"{Path(command[0]).name} ended with status {status}: {self._why()}")
 
     def _spawn(
         self, command: list[str], orphan_signal: signal.Signals, *, session: bool
     ) -> subprocess.Popen[bytes]:
         return spawn(command, self.account, self.log, orphan_signal, session=session)
+
+    def _why(self) -> str:
+        return why(self.log, self._logged, self.reason)
