@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import psycopg
 
+from analytics.ownership import History, history
+
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 STANDINGS = """
@@ -30,10 +32,11 @@ class Standing(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """Rides up to `last_ride_id` are settled; the consumers as they stood."""
+    """Rides up to `last_ride_id` are settled; the consumers as they stood; whose history it is."""
 
     last_ride_id: int
     consumers: list[Standing]
+    history: History
 
 
 def freeze(connection: psycopg.Connection) -> Frozen:
@@ -41,6 +44,7 @@ def freeze(connection: psycopg.Connection) -> Frozen:
     with connection.transaction():
         connection.execute(ONE_SNAPSHOT)
         row = connection.execute(LAST_SENT).fetchone()
+        assert row is not None  # noqa: S101 (the migration put the row there)
         standings = connection.execute(STANDINGS).fetchall()
-    assert row is not None  # noqa: S101 (the migration put the row there)
-    return Frozen(row[0], [Standing(*standing) for standing in standings])
+        ours = history(connection, row[0])
+    return Frozen(row[0], [Standing(*standing) for standing in standings], ours)
