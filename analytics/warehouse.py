@@ -3,10 +3,10 @@
     rides/run=0000003/_manifest.json         what the run holds, block by block
     rides/run=0000003/day=2026-11-21/*.parquet
 
-A run holds the rides after the last run's up to its own frozen id; its manifest also says whose they
-are (`analytics.ownership`), and how large its files are. It becomes visible, whole and
+A run holds the rides after the last run's up to its own frozen id, and becomes visible, whole and
 on disk, by the one rename of its folder. What is in the hidden folder before that is thrown away
-by the next run. A run that starts at the first ride supersedes all before it.
+by the next run. A run that starts at the first ride supersedes all before it. Its manifest also
+says whose rides they are (`analytics.ownership`), and lists its files.
 
 The folder must be the same one, under the same path, for the driver and all executors. One process
 at a time writes to it: the job holds a lock.

@@ -68,8 +68,10 @@ def lock(data: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = int(os.read(descriptor, 20) or 0)
-            raise Unusable(fleet.in_the_way(data, owner)) from None
+            owner = os.read(descriptor, 20)
+            if not owner:  # it is about to write its number
+                raise Unusable(f"another fleet is just starting on {data}") from None
+            raise Unusable(fleet.in_the_way(data, int(owner))) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
     except OSError as error:
