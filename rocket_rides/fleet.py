@@ -25,12 +25,12 @@ def end_with_honcho(end: Callable[[], None]) -> None:
     Also when it was gone before we asked. Never, when something else started this process.
     """
     if _started_by_honcho():
-        threading.Thread(target=_wait, args=[_honcho(os.getpid()), end], daemon=True).start()
+        fork = os.getppid()
+        threading.Thread(target=_wait, args=[fork, _honcho(fork), end], daemon=True).start()
 
 
-def _wait(honcho: int, end: Callable[[], None]) -> None:
+def _wait(fork: int, honcho: int, end: Callable[[], None]) -> None:
     # The fork if honcho is gone, and we if the fork is, have another parent from then on.
-    fork = os.getppid()
     while honcho and _parent(os.getppid()) == honcho:
         time.sleep(POLL)
     end()
@@ -45,9 +45,8 @@ def _started_by_honcho() -> bool:
     return os.getsid(0) == os.getpid() and NAME not in _read(os.getppid(), "environ")
 
 
-def _honcho(process: int) -> int:
-    """The grandparent of a process that honcho has started; 0 when that is not honcho any more."""
-    fork = _parent(process)
+def _honcho(fork: int) -> int:
+    """The honcho that has made this fork of itself; 0 when it is gone, or never was one."""
     honcho = _parent(fork)
     return honcho if honcho and _read(fork, "cmdline") == _read(honcho, "cmdline") else 0
 
@@ -77,7 +76,7 @@ def another_fleet(data: Path) -> int:
         return 0
     # The number of a dead process may be another's by now.
     alive = "embedded" in _read(servers, "cmdline")
-    ours = not _started_by_honcho() or _honcho(servers) == _honcho(os.getpid())
+    ours = not _started_by_honcho() or _honcho(_parent(servers)) == _honcho(os.getppid())
     return servers if alive and not ours else 0
 
 
