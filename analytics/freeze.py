@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import psycopg
 
+from analytics.ownership import History, history
+from rocket_rides import terms
+
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 STANDINGS = """
     SELECT name, last_ride_id, total_distance
     FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
@@ -30,17 +32,18 @@ class Standing(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """Rides up to `last_ride_id` are settled; the consumers as they stood."""
+    """Rides up to `last_ride_id` are settled; the consumers as they stood; whose history it is."""
 
     last_ride_id: int
     consumers: list[Standing]
+    history: History
 
 
 def freeze(connection: psycopg.Connection) -> Frozen:
-    """Look at everything that moves, once."""
+    """Look at everything that moves, once. Raises StateLost."""
     with connection.transaction():
         connection.execute(ONE_SNAPSHOT)
-        row = connection.execute(LAST_SENT).fetchone()
+        last_sent = terms.last_sent(connection)
         standings = connection.execute(STANDINGS).fetchall()
-    assert row is not None  # noqa: S101 (the migration put the row there)
-    return Frozen(row[0], [Standing(*standing) for standing in standings])
+        ours = history(connection, last_sent)
+    return Frozen(last_sent, [Standing(*standing) for standing in standings], ours)

@@ -35,7 +35,10 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One run: the rides with `after < id <= upto`. The totals count all rides up to there."""
+    """One run: the rides with `after < id <= upto`. The totals count all rides up to there.
+
+    What has a default is missing from the manifests of earlier versions.
+    """
 
     run: int
     after: int
@@ -44,6 +47,9 @@ class Manifest(msgspec.Struct, frozen=True):
     total_distance: Decimal
     days: dict[date, Tally]  # this run's
     blocks: list[Block]
+    database: str | None = None  # where its rides were read
+    term: str | None = None  # and under which term, the newest at the time
+    files: dict[str, int] = {}  # its Parquet files, and how many bytes each has
 
 
 class Ledger:
@@ -63,7 +69,7 @@ class Ledger:
         upto = self.last_ride_id
         for block in manifest.blocks:
             if block.after != upto:
-                raise Broken(f"it lacks the rides from {upto + 1} to {block.after}")
+                raise Broken(f"it ends at ride {upto}, and goes on after ride {block.after}")
             upto = block.upto
             self._totals.append(self._totals[-1].plus(block.tally))
         self.total = Tally(manifest.total_rides, manifest.total_distance)
@@ -91,7 +97,7 @@ class Ledger:
         return self._totals[index].plus(between(cells, self.blocks[index].after, ride_id))
 
     def sample(self, size: int, chance: random.Random) -> list[Block]:
-        """The newest block, and others by lot."""
+        """The newest block, and a random sample of the others."""
         older = self.blocks[:-1]
         return self.blocks[-1:] + chance.sample(older, min(size - 1, len(older)))
 

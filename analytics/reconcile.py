@@ -1,4 +1,4 @@
-"""`python -m analytics.reconcile`: hold every consumer's total against the rides themselves.
+"""`python -m analytics.reconcile`: check every consumer's total against the rides themselves.
 
 It guarantees that a total that it calls right is the exact sum of the rides up to the consumer's
 checkpoint, and that a total that it finds wrong is reset: by the consumer itself, exactly, wherever
@@ -41,7 +41,7 @@ TRY_TO_START = "SELECT pg_try_advisory_lock(7268002)"
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 REFUSAL = "not reconciled: "
-DESCRIPTION = """Hold every consumer's total against the rides, and have wrong ones reset. The exit
+DESCRIPTION = """Check every consumer's total against the rides, and have wrong ones reset. The exit
 status is 0 when all agree, 1 when not, 2 when the job could not run (and 70 for a bug)."""
 
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from analytics import source, verify
+from analytics import ownership, source, verify
 from analytics.emit import emit
-from analytics.freeze import Standing, freeze
-from analytics.ledger import Broken, Ledger
+from analytics.freeze import Frozen, Standing, freeze
+from analytics.ledger import Broken, Ledger, Manifest
+from analytics.ownership import History
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
 from analytics.tally import Cell, by_day, cells, merged, total
@@ -29,7 +30,8 @@ from rocket_rides.process import Unavailable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAMPLE = 8  # blocks of the warehouse that a night holds against Postgres
+SAMPLE = 8  # blocks of the warehouse that a night checks against Postgres
+UNREADABLE = (Broken, *SPARK_ERRORS)
 HAD_RIDES = """
     SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 1
 """
@@ -60,7 +62,7 @@ class Job:
     def run_once(
         self, *, check: bool = False, full: bool = False, crash_at: Step | None = None
     ) -> Result:
-        """Hold every consumer against the rides, and the warehouse against Postgres.
+        """Check every consumer against the rides, and the warehouse against Postgres.
 
         Extends the warehouse and emits, unless `check`, or unless the warehouse is found wrong;
         `full` reads everything from the first ride and rebuilds it. Raises Unavailable,
@@ -68,13 +70,13 @@ class Job:
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
-        known = self._known(result, full)
         frozen = freeze(self.connection)
         result.last_ride_id = frozen.last_ride_id
         crash(Step.AFTER_FREEZE, crash_at)
+        known = self._known(result, frozen.history, full)
 
         base = Ledger() if full else known
-        # Where a total is wanted; and where the warehouse ends, to hold the new against the old.
+        # Where a total is wanted; and where the warehouse ends, to tell the new from the old.
         marks = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks |= {frozen.last_ride_id, known.last_ride_id}
         new = self._extract(base, frozen.last_ride_id, sorted(marks), check, crash_at)
@@ -91,25 +93,32 @@ class Job:
             _compare(standing, frozen.last_ride_id, base, found) for standing in frozen.consumers
         ]
         if not check and (full or not result.mismatches):
-            self._publish(base, new, result, full, crash_at)
+            self._publish(base, new, frozen, crash_at)
             self._emit(result, started, crash_at)
         result.seconds = time.monotonic() - started
         return result
 
-    def _known(self, result: Result, full: bool) -> Ledger:
-        """What the warehouse holds. One that is gone or broken is rebuilt, and that is said."""
+    def _known(self, result: Result, ours: History, full: bool) -> Ledger:
+        """What the warehouse holds. One that is no use is rebuilt, and that is said.
+
+        Raises Unavailable when it is another database's.
+        """
+        readable = [found for found in self.warehouse.manifests() if isinstance(found, Manifest)]
+        if reason := ownership.why_rebuild(readable, ours):
+            return self._forgotten(result, f"The warehouse {reason}")
         try:
             ledger = self.warehouse.ledger()
         except Broken as reason:
-            result.notes.append(f"The warehouse is broken ({reason}): {_rebuilt(result)}.")
-            return Ledger()
+            return self._forgotten(result, f"The warehouse is broken ({reason})")
         if not ledger.blocks and not full:
             row = self.connection.execute(HAD_RIDES).fetchone()
             if row == (True,):
-                result.notes.append(
-                    f"The warehouse {self.warehouse.folder} is gone: {_rebuilt(result)}."
-                )
+                return self._forgotten(result, f"The warehouse {self.warehouse.folder} is gone")
         return ledger
+
+    def _forgotten(self, result: Result, reason: str) -> Ledger:
+        result.notes.append(f"{reason}: {_rebuilt(result)}.")
+        return Ledger()
 
     def _extract(
         self, base: Ledger, upto: int, marks: Sequence[int], check: bool, crash_at: Step | None
@@ -133,17 +142,17 @@ class Job:
         return found
 
     def _verify(self, known: Ledger, marks: Sequence[int], result: Result) -> list[Cell]:
-        """Hold a sample of the warehouse against Postgres, and all that this run goes by."""
+        """Check a sample of the warehouse against Postgres, and all that this run goes by."""
         if not known.blocks:
             return []
         blocks = known.sample(SAMPLE, self.chance)
         blocks += [known.block_of(mark) for mark in marks if 0 < mark <= known.last_ride_id]
         blocks = sorted(set(blocks), key=lambda block: block.upto)
         with self.shown("Verifying the warehouse"):
-            rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
             try:
+                rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
                 old = cells(rides, [*marks, *(block.upto for block in blocks)])
-            except SPARK_ERRORS as error:
+            except UNREADABLE as error:
                 raise Unavailable(
                     f"the warehouse can't be read ({cause(error)});"
                     " python -m analytics.reconcile --full rebuilds it"
@@ -153,13 +162,13 @@ class Job:
         return old
 
     def _verify_all(self, known: Ledger, new: Sequence[Cell], result: Result) -> None:
-        """Hold all of the warehouse against the rides, which have all been read anew."""
+        """Check all of the warehouse against the rides, which have all been read anew."""
         if not known.blocks:
             return
         try:
             with self.shown("Verifying the warehouse"):
                 old = cells(self.warehouse.read(self.spark, known.blocks))
-        except SPARK_ERRORS as error:
+        except UNREADABLE as error:
             result.notes.append(
                 f"The warehouse can't be read ({cause(error)}): {_rebuilt(result)}."
             )
@@ -168,14 +177,14 @@ class Job:
         result.verified = len(known.blocks)
 
     def _publish(
-        self, base: Ledger, new: list[Cell], result: Result, full: bool, crash_at: Step | None
+        self, base: Ledger, new: list[Cell], frozen: Frozen, crash_at: Step | None
     ) -> None:
         crash(Step.BEFORE_PUBLISH, crash_at)
         self.connection.execute("SELECT")  # who has lost the connection has lost the lock
         if new:
-            run = self.warehouse.next_run
-            self.warehouse.publish(base.next_manifest(run, result.last_ride_id, new))
-        elif full:
+            manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
+            self.warehouse.publish(ownership.signed(manifest, frozen.history))
+        elif not base.blocks:
             self.warehouse.empty()
         crash(Step.AFTER_PUBLISH, crash_at)
 

@@ -74,7 +74,7 @@ class Result:
     new: Tally = NOTHING  # of those, the ones that the warehouse did not have
     days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, all of history
     consumers: list[Compared] = field(default_factory=list)
-    verified: int = 0  # ranges of the warehouse that were held against Postgres
+    verified: int = 0  # ranges of the warehouse that were checked against Postgres
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # sentences for a person
     repairing: bool = True  # False with --check

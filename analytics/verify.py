@@ -20,7 +20,7 @@ RIDES_IN_BLOCK = """
 def against_postgres(
     connection: psycopg.Connection, blocks: Iterable[Block], cells: Sequence[Cell]
 ) -> list[Mismatch]:
-    """Hold blocks against Postgres: their manifest, and the `cells` that are in their files."""
+    """Check blocks against Postgres: their manifest, and the `cells` that are in their files."""
     mismatches = []
     for block in blocks:
         row = connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]).fetchone()
@@ -34,7 +34,7 @@ def against_postgres(
 
 
 def against_all(old: Sequence[Cell], new: Sequence[Cell], upto: int) -> list[Mismatch]:
-    """Hold the `old` warehouse, which ends at `upto`, against what has just been read instead."""
+    """Check the `old` warehouse, which ends at `upto`, against what has just been read instead."""
     had, has = by_block(old), by_block(cell for cell in new if cell.last <= upto)
     mismatches = []
     for number in sorted({*had, *has}):

@@ -5,7 +5,8 @@
 
 A run holds the rides after the last run's up to its own frozen id, and becomes visible, whole and
 on disk, by the one rename of its folder. What is in the hidden folder before that is thrown away
-by the next run. A run that starts at the first ride supersedes all before it.
+by the next run. A run that starts at the first ride supersedes all before it. Its manifest also
+says whose rides they are (`analytics.ownership`), and lists its files.
 
 The folder must be the same one, under the same path, for the driver and all executors. One process
 at a time writes to it: the job holds a lock.
@@ -62,13 +63,25 @@ class Warehouse:
                 f"the warehouse {self.folder} can't be written to: {error.strerror}"
             ) from None
 
-    def ledger(self) -> Ledger:
-        """What the runs hold, from the newest one that starts at the first ride. Raises Broken."""
-        manifests: list[Manifest] = []
+    def manifests(self) -> list[Manifest | Broken]:
+        """Those of all runs from the newest one that starts at the first ride; oldest first.
+
+        Instead of one that can't be read, why.
+        """
+        found: list[Manifest | Broken] = []
         for number in self._numbers():
-            manifests.insert(0, self._manifest(number))
-            if manifests[0].after == 0:
+            found.insert(0, manifest := self._manifest(number))
+            if isinstance(manifest, Manifest) and manifest.after == 0:
                 break
+        return found
+
+    def ledger(self) -> Ledger:
+        """What the runs hold. Raises Broken."""
+        manifests = []
+        for manifest in self.manifests():
+            if isinstance(manifest, Broken):
+                raise manifest
+            manifests.append(manifest)
         return Ledger(manifests)
 
     @property
@@ -88,11 +101,11 @@ class Warehouse:
             ) from None
         return sorted((int(run[1]) for name in names if (run := RUN.fullmatch(name))), reverse=True)
 
-    def _manifest(self, number: int) -> Manifest:
+    def _manifest(self, number: int) -> Manifest | Broken:
         try:
             return msgspec.json.decode((self._run(number) / MANIFEST).read_bytes(), type=Manifest)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Broken(f"the manifest of run {number} can't be read: {error}") from None
+            return Broken(f"the manifest of run {number} can't be read: {error}")
 
     def _run(self, number: int) -> Path:
         return self._rides / f"run={number:07}"
@@ -103,13 +116,30 @@ class Warehouse:
         return _read(rides.sparkSession, self._staged, [self._staged])
 
     def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
-        """The rides of the runs that hold these blocks, as the files have them."""
+        """The rides of the runs that hold these blocks, as the files have them. Raises Broken."""
         runs = sorted({block.run for block in blocks})
+        for run in runs:
+            self._require_its_files(run)
         return _read(spark, self._rides, [self._run(run) for run in runs])
+
+    def _require_its_files(self, number: int) -> None:
+        """Raise Broken for files that Spark would read, or not read, without a word."""
+        manifest = self._manifest(number)
+        if isinstance(manifest, Broken):
+            raise manifest
+        found = _files(self._run(number))
+        for name, size in manifest.files.items():
+            if name not in found:
+                raise Broken(f"{name} of run {number} is missing")
+            if found[name] != size:
+                raise Broken(f"{name} of run {number} has {found[name]} bytes, not {size}")
+        if strange := sorted(found.keys() - manifest.files):
+            raise Broken(f"{strange[0]} of run {number} is not a file of that run")
 
     def publish(self, manifest: Manifest) -> None:
         """Make what was written visible, as the newest run, and drop what it supersedes."""
         superseded = self._numbers() if manifest.after == 0 else []
+        manifest = msgspec.structs.replace(manifest, files=_files(self._staged))
         (self._staged / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
         for path in [*self._staged.rglob("*"), self._staged]:
             _to_disk(path)
@@ -142,6 +172,11 @@ def _read(spark: "SparkSession", base: Path, folders: list[Path]) -> "DataFrame"
     names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(folder)) for folder in folders]
     reader = spark.read.schema(COLUMNS).option("basePath", f"file://{base}")
     return reader.parquet(*(f"file://{name}" for name in names))
+
+
+def _files(run: Path) -> dict[str, int]:
+    """The Parquet files of a run, and how many bytes each has."""
+    return {str(file.relative_to(run)): file.stat().st_size for file in run.rglob("*.parquet")}
 
 
 def _to_disk(path: Path) -> None:

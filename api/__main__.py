@@ -12,25 +12,33 @@ request waits for the clients of the others. Slow bodies: `api.slow_clients`.
 
 import socket
 import sys
+from pathlib import Path
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server import Server
 
-from rocket_rides import process, settings
+from rocket_rides import fleet, process, settings
 
 LONGEST_HEAD = 64 * 1024  # bytes; the server's own 408 KiB, for each connection, would add up
 
 
-def refuse_a_taken_port(host: str, port: int) -> None:
-    """End with one line when somebody listens there: granian would share the port with them."""
+def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
+    """End with one line when somebody listens there: granian would share the port with them.
+
+    A fleet that was started a second time ends with whichever of its processes is the first to
+    end, and that one's line is what a person sees. So it names the fleet in the way, as `servers`
+    would.
+    """
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             # Connections of the run before may linger on the port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
     except OSError as error:
+        if servers := fleet.another_fleet(data):
+            raise SystemExit(fleet.in_the_way(data, servers)) from None
         raise SystemExit(f"can't listen on {host} port {port}: {error.strerror}") from None
 
 
@@ -38,7 +46,8 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT. Does not need the database to be there."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
-    refuse_a_taken_port(config.api_host, config.api_port)
+    refuse_a_taken_port(config.api_host, config.api_port, config.data_dir)
+    fleet.end_with_honcho(process.terminate)
     server = Server(
         "api.app:create_app",
         factory=True,

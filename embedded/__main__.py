@@ -1,10 +1,11 @@
 """`python -m embedded`: the servers that the settings do not name, and the newest schema.
 
 An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set;
-a server that dies is started again, for ever. The database is migrated once it can be had. The
+a server that dies is started again, for ever. The database is migrated once it can be reached. The
 process ends when it is told to, after the other processes: they get their signal at the same
 moment, so it waits until they have hung up, and stops the servers well before honcho kills it.
-It ends by itself, with status 1, only when its data folder is another fleet's or unusable.
+It ends by itself, with status 1, only when its data folder is another fleet's, or unusable, or
+damaged: when a server that has not served yet gives the same reason to end again and again.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 
@@ -34,7 +35,7 @@ from embedded.server import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from migrations import upgrade
-from rocket_rides import process, settings
+from rocket_rides import fleet, process, settings
 
 logger = logging.getLogger("embedded")
 
@@ -63,14 +64,14 @@ def main() -> None:
 def lock(data: Path) -> None:
     """Lock the data folder until this process ends; raise Unusable when another one has it."""
     try:
-        descriptor = os.open(make_public(data) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(make_public(data) / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(descriptor, 20).decode()
-            raise Unusable(
-                f"another fleet (process {owner}) uses {data}: stop it, or set another DATA_DIR"
-            ) from None
+            owner = os.read(descriptor, 20)
+            if not owner:  # it is about to write its number
+                raise Unusable(f"another fleet is just starting on {data}") from None
+            raise Unusable(fleet.in_the_way(data, int(owner))) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
     except OSError as error:

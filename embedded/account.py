@@ -22,6 +22,10 @@ class Failed(Exception):
     """An embedded server could not be started or stopped; the message says why."""
 
 
+class Refused(Failed):
+    """A server ended by itself before it served; the message is its own reason."""
+
+
 class Unusable(Failed):
     """It never will be, unless a person changes something; the message says what."""
 

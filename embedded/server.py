@@ -1,5 +1,6 @@
 """What the two embedded servers have in common: their files, their start and their end."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -8,19 +9,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import psycopg
 import redis
 
-from embedded.account import Failed, server_account
+from embedded.account import Failed, Refused, Unusable, server_account
 from embedded.child import end_all, spawn
 from embedded.programs import programs
+from embedded.reasons import refuses, why
 from rocket_rides.process import Stop, delays, in_one_line
 
 START_TIMEOUT = 120.0  # recovery after a crash takes its time
 STOP_TIMEOUT = 10.0
-LOG_LINES = 5  # of the server's log, to explain a failure
+# A server that runs and turns its clients away for so long, with a reason of its own, will not
+# think better of it; unless it has served before: then it may be full, say.
+REFUSING = 3.0
 
 
 class Server(ABC):
@@ -31,6 +35,7 @@ class Server(ABC):
     distribution: ClassVar[str]
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
+    reason: ClassVar[re.Pattern[str]]  # finds in its log why it ended
 
     def __init__(
         self, data: Path, sockets: Path, settings: Mapping[str, str] | None = None
@@ -39,7 +44,9 @@ class Server(ABC):
         self.sockets = sockets
         self.settings = settings or {}
         self.account = server_account()
+        self.has_served = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._logged = 0  # how long the log was before the last start, in bytes
 
     @property
     @abstractmethod
@@ -101,9 +108,11 @@ class Server(ABC):
     def start(self, stop: Stop | None = None) -> None:
         """Start the server and return when it serves. Gives up when `stop` is asked for.
 
-        Whatever still runs in its folder is ended first. Raises Failed, with the end of the
-        server's log, when it can't be started, and Unusable when it never can.
+        Whatever still runs in its folder is ended first. Raises Failed, with the reason in the
+        server's log, when it can't be started: Refused when it has ended by itself, and Unusable
+        when it never can.
         """
+        self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
             self.account.make_private(self.sockets)
             end_all(self.program, self.folder)
@@ -114,19 +123,37 @@ class Server(ABC):
         self._wait_until_it_serves(stop)
 
     def _wait_until_it_serves(self, stop: Stop | None) -> None:
-        deadline = time.monotonic() + START_TIMEOUT
+        started = time.monotonic()
         for delay in delays(0.01, 0.2):
             try:
                 self._check()
                 break
             except (psycopg.Error, redis.RedisError) as error:
                 problem = in_one_line(error)
+            waited = time.monotonic() - started
             if not self.running:
-                raise Failed(f"{self.name} ended with status {self.process.poll()}{self._why()}")
-            if stop or time.monotonic() > deadline:
+                self._explain_the_end()
+            if stop or waited > START_TIMEOUT:
                 self.kill()
-                raise Failed(f"{self.name} does not serve yet: {problem}{self._why()}")
+                raise Failed(f"{self.name} does not serve yet: {problem}")
+            if waited > REFUSING and not self.has_served and refuses(problem):
+                self.kill()
+                raise self.hopeless(problem.partition("FATAL: ")[2])
             time.sleep(delay)
+        self.has_served = True
+
+    def _explain_the_end(self) -> NoReturn:
+        status = self.process.poll()
+        if status is not None and status > 0:  # or else a signal's number
+            raise Refused(self._why())
+        raise Failed(f"{self.name} ended with status {status}: {self._why()}")
+
+    def hopeless(self, reason: str) -> Unusable:
+        """What to raise when only a person can help."""
+        return Unusable(
+            f"{self.name} can't use its data in {self.folder}: {reason.rstrip('.')}."
+            " Restore that folder, or move it away to start with an empty one"
+        )
 
     def stop(self, within: float = STOP_TIMEOUT) -> None:
         """Shut the server down whether or not it has clients; kill it after `within` seconds."""
@@ -156,7 +183,7 @@ class Server(ABC):
         # Not in a session of its own: it may as well end on a Ctrl-C.
         status = self._spawn(command, signal.SIGKILL, session=False).wait()
         if status:
-            raise Failed(f"{Path(command[0]).name} ended with status {status}{self._why()}")
+            raise Failed(f"{Path(command[0]).name} ended with status {status}: {self._why()}")
 
     def _spawn(
         self, command: list[str], orphan_signal: signal.Signals, *, session: bool
@@ -164,5 +191,4 @@ class Server(ABC):
         return spawn(command, self.account, self.log, orphan_signal, session=session)
 
     def _why(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
-        return "\n".join([f"; the end of {self.log}:", *lines])
+        return why(self.log, self._logged, self.reason)

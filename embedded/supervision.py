@@ -7,13 +7,17 @@ from collections.abc import Sequence
 import psycopg
 import redis
 
-from embedded.account import Failed, Unusable
+from embedded.account import Failed, Refused, Unusable
 from embedded.server import Server
-from rocket_rides.process import Stop, delays, in_one_line
+from rocket_rides.process import Complaint, Stop, delays, in_one_line
 
 logger = logging.getLogger(__name__)
 
 POLL = 0.05
+# A server that has not served yet, and ends by itself so many times in a row, always for the same
+# reason, never will. The first attempts are made within a second.
+ATTEMPTS = 3
+PATIENCE = 2.0
 STEADY = 30.0  # after so long without an attempt the back-off begins anew
 # honcho kills after 5 s. These leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
@@ -45,6 +49,8 @@ class Supervised:
         self.server = server
         self._was_up = False
         self._back_off = BackOff()
+        self._complaint = Complaint(PATIENCE)
+        self._refusals: list[str] = []  # the same reason, again and again
 
     def revive(self, stop: Stop) -> None:
         """Start the server if it does not run and its back-off is over.
@@ -68,12 +74,24 @@ class Supervised:
         except Unusable:
             raise
         except Failed as error:
+            self._give_up_on(error)
             if not stop:
-                logger.warning("%s", in_one_line(error))
+                self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
         else:
             self._was_up = True
+            self._complaint = Complaint()
             logger.info("%s runs on the data in %s", server.name, server.folder)
             logger.info("a prompt on it: %s", server.shell)
+
+    def _give_up_on(self, error: Failed) -> None:
+        """Raise Unusable when this was the last attempt at a server that always refuses alike."""
+        reason = str(error)
+        if reason not in self._refusals:
+            self._refusals.clear()
+        if isinstance(error, Refused) and not self.server.has_served:
+            self._refusals.append(reason)
+        if len(self._refusals) == ATTEMPTS:
+            raise self.server.hopeless(reason)
 
 
 def stop_last(servers: Sequence[Server]) -> None:

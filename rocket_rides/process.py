@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TextIO
 
 from rocket_rides.faults import InjectedCrash
+from rocket_rides.fleet import end_with_honcho
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,10 @@ class Stop:
         return self._asked
 
     def on_signals(self) -> "Stop":
-        """Ask on SIGTERM and SIGINT. A second one ends the process, whatever it waits for."""
+        """Ask on SIGTERM and SIGINT, and when the honcho that started us is gone.
+
+        A second signal ends the process, whatever it waits for.
+        """
 
         def ask(number: int, _frame: FrameType | None) -> None:
             signal.signal(number, signal.SIG_DFL)
@@ -58,6 +62,7 @@ class Stop:
 
         signal.signal(signal.SIGTERM, ask)
         signal.signal(signal.SIGINT, ask)
+        end_with_honcho(self.ask)
         return self
 
 
@@ -191,12 +196,19 @@ def ending_with_parent(
     return ask_for_signal
 
 
+def terminate() -> None:
+    """End this process as if it had been told to from outside."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 class _Output(logging.StreamHandler[TextIO]):
     """Ends the process, in good order, when nobody reads its output any more."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
         if isinstance(sys.exc_info()[1], BrokenPipeError):
-            os.kill(os.getpid(), signal.SIGTERM)
+            # From now on nothing is written: a second SIGTERM would cut the good order short.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+            terminate()
         else:
             super().handleError(record)
 

@@ -24,7 +24,7 @@ import httpx
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from rocket_rides import process, settings
+from rocket_rides import fleet, process, settings
 from simulator.client import Tally, post_ride, wait_for_api
 
 logger = logging.getLogger("simulator")
@@ -113,6 +113,7 @@ def main() -> int:
     given = arguments()
     config = settings.load()
     process.log_to_stdout(config.log_level)
+    fleet.end_with_honcho(process.terminate)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request
 
     tally = Tally()

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from analytics.java import WANTED
+from analytics.ledger import Manifest
 from analytics.reconcile import parse, run
 from migrations import downgrade
 from rocket_rides.settings import load
@@ -64,6 +66,14 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
     return {"WAREHOUSE_DIR": str(world.folder / "file")}
 
 
+def another_databases_warehouse(world: World) -> dict[str, str]:
+    run = world.folder / "warehouse" / "rides" / "run=0000001"
+    run.mkdir(parents=True)
+    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database="1-1", term="")
+    (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
+    return {}
+
+
 def another_run(world: World) -> dict[str, str]:
     world.connection.execute(HOLD_THE_LOCK)
     return {}
@@ -76,6 +86,7 @@ REFUSALS = [
     (an_old_schema, "the database's schema is 0001"),
     (a_file_for_a_warehouse, "can't be written to"),
     (another_run, "another run is in progress"),
+    (another_databases_warehouse, "another database's: set another WAREHOUSE_DIR"),
 ]
 
 

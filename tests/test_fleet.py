@@ -1,5 +1,6 @@
 """The whole fleet, started as a person would: every ride counts, and nothing is left behind."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -7,7 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import termios
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
@@ -27,8 +29,15 @@ WITHOUT_SIMULATOR = ("servers", "api", "streamer", "consumer0", "consumer1")
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 STOP_TIMEOUT = 10
 
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
 # name: (last ride, total)
 Standings = dict[str, tuple[int, Decimal]]
+
+
+def take_the_terminal() -> None:
+    """Make the standard input, in a new session, the terminal whose end is the session's."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Fleet:
@@ -38,25 +47,32 @@ class Fleet:
         self.data = place / "data"
         self.output = place / "output.log"
         self.url = f"http://127.0.0.1:{free_port()}"
+        self.terminal: int | None = None
 
     def start(self, *processes: str) -> None:
-        """Start the named processes, or all of the Procfile's."""
+        """Start the named processes, or all of the Procfile's, and wait until they serve."""
+        self.honcho = self.spawn(self.output, *processes)
+        eventually(self.ready, "a ready fleet")
+
+    def spawn(self, output: Path, *processes: str, **settings: str) -> subprocess.Popen[bytes]:
+        """`honcho start` in a session of its own."""
         given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
         given |= {
             "DATA_DIR": str(self.data),
             "API_PORT": self.url.rpartition(":")[2],
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        with self.output.open("wb") as output:
-            self.honcho = subprocess.Popen(
+        with output.open("wb") as file:
+            return subprocess.Popen(
                 [sys.executable, "-m", "honcho", "--env", os.devnull, "start", *processes],
                 cwd=PROJECT,
-                env=given,
-                stdout=output,
+                env=given | settings,
+                stdin=self.terminal,
+                stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=take_the_terminal if self.terminal else None,
             )
-        eventually(self.ready, "a ready fleet")
 
     def ready(self) -> bool:
         assert self.honcho.poll() is None, self.output.read_text()
@@ -173,3 +189,82 @@ def test_the_whole_procfile_counts_every_ride_beside_the_simulators(fleet: Fleet
     assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
     assert fleet.processes() == []
     assert "reconciling every day" in fleet.output.read_text()
+
+
+def kill(fleet: Fleet) -> None:
+    fleet.honcho.kill()
+
+
+def kill_while_it_hangs(fleet: Fleet) -> None:
+    """Its forks then hold more output than fits the pipe to it."""
+    fleet.honcho.send_signal(signal.SIGSTOP)
+    last, _ = post_rides(fleet, 4 * RIDES)
+    eventually(lambda: min(ride for ride, _ in fleet.standings().values()) >= last)
+    fleet.honcho.kill()
+
+
+def hang_up(fleet: Fleet) -> None:
+    fleet.honcho.send_signal(signal.SIGHUP)
+
+
+def ended_with_honcho(fleet: Fleet) -> None:
+    """Wait for the end of honcho, and of all that it has started, its servers in good order."""
+    fleet.honcho.wait(PATIENCE)
+    eventually(lambda: fleet.processes() == [], "the end of the fleet", STOP_TIMEOUT)
+    # Not the end of it: a busy machine may need longer for that than the fleet has.
+    assert "received fast shutdown request" in (fleet.data / "postgres.log").read_text()
+
+
+@on_linux
+@pytest.mark.parametrize("end", [kill, kill_while_it_hangs, hang_up])
+def test_the_fleet_ends_with_its_honcho_and_keeps_every_ride(
+    fleet: Fleet, end: Callable[[Fleet], None]
+) -> None:
+    fleet.start()
+    last, _ = post_rides(fleet, RIDES)
+    end(fleet)
+    ended_with_honcho(fleet)
+
+    fleet.start(*WITHOUT_SIMULATOR)
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
+        eventually(lambda: connection.execute(EXACT_PAST, [last]).fetchone() == (2,))
+
+
+@on_linux
+def test_a_process_whose_honcho_was_killed_before_it_could_look_ends_too(fleet: Fleet) -> None:
+    fleet.honcho = fleet.spawn(fleet.output)
+    eventually(lambda: any("simulator" in process.cmdline() for process in fleet.processes()))
+    fleet.honcho.kill()
+    fleet.honcho.wait(PATIENCE)
+    eventually(lambda: fleet.processes() == [], "the end of the fleet", STOP_TIMEOUT)
+
+
+@on_linux
+def test_the_fleet_ends_with_its_terminal(fleet: Fleet) -> None:
+    persons_end, fleet.terminal = os.openpty()
+    fleet.start()
+    os.close(fleet.terminal)
+    os.close(persons_end)
+    ended_with_honcho(fleet)
+
+
+@pytest.mark.parametrize("taken", ["the folder and the port", "the folder"])
+def test_a_second_fleet_says_which_one_is_in_its_way_and_how_to_stop_it(
+    fleet: Fleet, tmp_path: Path, taken: str
+) -> None:
+    fleet.start("servers", "api")
+    [servers] = [p for p in fleet.processes() if p.cmdline()[-2:] == ["-m", "embedded"]]
+    port = {} if "port" in taken else {"API_PORT": str(free_port())}
+    second = fleet.spawn(tmp_path / "second.log", *WITHOUT_SIMULATOR, **port)
+    assert second.wait(PATIENCE) == 1
+    said = (tmp_path / "second.log").read_text()
+    refusals = {line.partition("| ")[2] for line in said.splitlines() if "DATA_DIR" in line}
+    assert refusals == {
+        f"another fleet (process {servers.pid}) uses {fleet.data}:"
+        f" `kill {servers.pid}` stops it; or set another DATA_DIR"
+    }
+    assert "already in use" not in said
+
+    os.kill(servers.pid, signal.SIGTERM)
+    fleet.honcho.wait(STOP_TIMEOUT)
+    assert fleet.processes() == []

@@ -11,6 +11,7 @@ import pytest
 from apscheduler.triggers.date import DateTrigger
 
 from analytics.nightly.__main__ import Reconciler
+from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
 from tests.world import Service, World, eventually
@@ -116,7 +117,7 @@ def test_it_waits_for_the_database_and_for_the_schema(world: World) -> None:
     world.connection.execute("UPDATE alembic_version SET version_num = '0001'")
     waiting = world.service("tests.night", "")
     waiting.says("schema is 0001")
-    world.connection.execute("UPDATE alembic_version SET version_num = '0002'")
+    world.connection.execute(f"UPDATE alembic_version SET version_num = '{REVISION}'")
     waiting.says("INFO    reconciled\n")
     away = world.service("analytics.nightly", DATABASE_URL="postgresql:///x?host=/nowhere")
     away.says("Postgres can't be reached")

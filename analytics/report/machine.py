@@ -12,7 +12,7 @@
                     ride sent; reset is true when a reset was asked for
     mismatches      [{after, upto, warehouse, postgres, difference}]: rides with after < id <= upto;
                     the last three are {rides, distance}, the difference is warehouse less Postgres
-    verified        how many ranges of the warehouse were held against Postgres
+    verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change
     seconds         how long the run took
 

@@ -1,0 +1,102 @@
+"""Whose a warehouse is, and whether its rides are still this database's.
+
+Each time a streamer takes the lead, and before it sends anything, it commits a term: a random name,
+and the ride `after` which it begins. A term under which nothing was sent is replaced by the next
+one, at the same ride, and void from then on. So whoever knows a term shares all rides up to where
+that term began, and those sent under it up to where the next one begins. A database that was
+restored to an earlier time, or failed over with loss, goes on under other terms; a copy that lost
+nothing goes on under the same.
+
+Each run's manifest says in which database, and under which term, its rides were read.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import psycopg
+
+from analytics.ledger import Manifest
+from rocket_rides.process import Unavailable
+
+MAY_ASK_FOR_THE_CLUSTER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
+# Every role may, unless it was revoked. A copy of the cluster's files has the same identifier.
+THIS_DATABASE = """
+    SELECT format('%s-%s', system_identifier, pg_database.oid)
+    FROM pg_control_system(), pg_database WHERE datname = current_database()
+"""
+TERMS = "SELECT after, term, void FROM terms ORDER BY after"
+
+
+class Term(NamedTuple):
+    """The rides after this one were sent under it, until the next begins."""
+
+    after: int
+    name: str
+    void: list[str]
+
+
+class History(NamedTuple):
+    """What tells this database, and what it went through, from all others."""
+
+    database: str  # "" when it can't be told
+    terms: list[Term]
+    last_sent: int
+
+    @property
+    def newest(self) -> str:
+        return self.terms[-1].name if self.terms else ""
+
+    def end_of(self, name: str) -> int:
+        """The last ride that who knows this term shares with us; -1 when it is none of ours.
+
+        "" stands for the time before the first term.
+        """
+        return min(dict(self._ends()).get(name, -1), self.last_sent)
+
+    def _ends(self) -> Iterator[tuple[str, int]]:
+        name = ""
+        for term in self.terms:
+            yield name, term.after
+            yield from ((void, term.after) for void in term.void)
+            name = term.name
+        yield name, self.last_sent
+
+
+def history(connection: psycopg.Connection, last_sent: int) -> History:
+    """Read it, in the caller's snapshot."""
+    database = ""
+    if connection.execute(MAY_ASK_FOR_THE_CLUSTER).fetchone() == (True,):
+        [(database,)] = connection.execute(THIS_DATABASE)
+    return History(database, [Term(*row) for row in connection.execute(TERMS)], last_sent)
+
+
+def signed(manifest: Manifest, ours: History) -> Manifest:
+    """The manifest of a run that has read its rides here."""
+    return msgspec.structs.replace(manifest, database=ours.database, term=ours.newest)
+
+
+def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
+    """Why the rides of these runs, oldest first, are not to be relied upon; "" when they are.
+
+    Raises Unavailable when they are another database's.
+    """
+    if not manifests:
+        return ""
+    newest = manifests[-1]
+    if newest.term is None:
+        return "was made by an earlier version, and does not say whose it is"
+    here = newest.term != "" or newest.database == ours.database
+    if here and newest.upto <= ours.end_of(newest.term):
+        return ""
+    if any(_is_ours(manifest, ours) for manifest in manifests):
+        return (
+            "holds rides that this database has lost: it was restored to an earlier time,"
+            " or failed over with loss, or rides were mended since"
+        )
+    raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
+
+
+def _is_ours(manifest: Manifest, ours: History) -> bool:
+    known_term = bool(manifest.term) and ours.end_of(manifest.term or "") >= 0
+    return known_term or (manifest.database or None) == ours.database
