@@ -1,13 +1,18 @@
 """The judgement: what in the evidence contradicts the guarantee. Each finding is a sentence."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from itertools import islice
 
 from chaos.evidence import Evidence
-from chaos.ledger import Ask
+from chaos.ledger import Answer, Ask
+from chaos.log_checker import (
+    nobody_is_blamed_without_reason,
+    the_log_is_a_chain_of_rides,
+    the_log_is_in_order,
+    what_is_not_true_is_explained,
+)
 from rocket_rides.distance import EXACT
 
 MOST = 5  # findings of one kind that are spelled out
@@ -27,13 +32,35 @@ def check(evidence: Evidence) -> list[str]:
 
 
 def lost(evidence: Evidence) -> list[Ask]:
-    """What was answered with 201 and is not there as it was answered."""
+    """What was answered with 201 and is not there as it was answered, without an excuse."""
     rides = evidence.books.rides
     return [
         ask
         for ask in evidence.asks
-        if any(a.distance != ask.distance or rides.get(a.ride) != a.distance for a in ask.answers)
+        if any(
+            a.distance != ask.distance
+            or (rides.get(a.ride) != a.distance and not _may_be_undone(evidence, a))
+            for a in ask.answers
+        )
     ]
+
+
+def undone(evidence: Evidence) -> tuple[list[Ask], list[Ask]]:
+    """What restores have undone, for good; and all that they may have, where they hit it.
+
+    What was asked for again after the restore is there again.
+    """
+    there = set(evidence.books.rides.values())
+    exposed = [
+        ask
+        for ask in evidence.asks
+        if ask.answers and all(_may_be_undone(evidence, answer) for answer in ask.answers)
+    ]
+    return [ask for ask in exposed if ask.distance not in there], exposed
+
+
+def _may_be_undone(evidence: Evidence, answer: Answer) -> bool:
+    return any(restore.may_undo(answer) for restore in evidence.restores)
 
 
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
@@ -52,7 +79,8 @@ def true_total(evidence: Evidence) -> Decimal:
 
 def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
     for ask in lost(evidence):
-        yield f"a ride of {ask.distance} m was answered ({ask.answers}) and is lost"
+        ids = [answer.ride for answer in ask.answers]
+        yield f"a ride of {ask.distance} m was answered (as {ids}) and is lost"
     for ask, ids in double(evidence):
         yield f"one ride of {ask.distance} m was asked for and there are {ids}"
 
@@ -90,31 +118,6 @@ def every_total_is_exact(evidence: Evidence) -> Findings:
             yield f"{name}'s last ride is {standing.last_ride}, not {last}"
 
 
-def the_log_is_in_order(evidence: Evidence) -> Findings:
-    """Ids rise; one that does not is a record sent again."""
-    if evidence.books.rides and not evidence.records:
-        yield "the onlooker has seen no entry in the log"
-    seen: set[int] = set()
-    greatest = 0
-    for record in evidence.records:
-        if record.id < greatest and record.id not in seen:
-            yield f"the log told of ride {record.id} after ride {greatest}, and not before"
-        greatest = max(greatest, record.id)
-        seen.add(record.id)
-
-
-def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:
-    rides = evidence.books.rides
-    ids = sorted(rides)
-    for record in dict.fromkeys(evidence.records):
-        if rides.get(record.id) != record.distance:
-            yield f"the log tells of ride {record.id} of {record.distance} m, which is not there"
-        before = bisect_left(ids, record.id)
-        prev = ids[before - 1] if before else 0
-        if record.prev != prev:
-            yield f"in the log, prev of ride {record.id} is {record.prev}, not {prev}"
-
-
 def nothing_is_left_staged(evidence: Evidence) -> Findings:
     books = evidence.books
     if books.staged:
@@ -139,6 +142,8 @@ CLAIMS = (
     every_total_is_exact,
     the_log_is_in_order,
     the_log_is_a_chain_of_rides,
+    what_is_not_true_is_explained,
+    nobody_is_blamed_without_reason,
     nothing_is_left_staged,
     nothing_else_broke,
 )
