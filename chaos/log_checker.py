@@ -32,6 +32,11 @@ class Story:
         after, upto = self._evidence.books.terms.get(record.term, NOWHERE)
         return after < record.id <= upto
 
+    def _is_as_sent(self, record: Record) -> bool:
+        """Whether a true entry says the same."""
+        ride = self._rides.get(record.id)
+        return ride == record.distance and record.prev == self.prev(record.id)
+
     def prev(self, ride: int) -> int:
         """The id of the ride before this one."""
         before = bisect_left(self._ids, ride)
@@ -39,11 +44,10 @@ class Story:
 
     def why(self, told: Told) -> str | None:
         """Whose an entry is that is not true; None when nobody can have written it."""
-        record, books = told.record, self._evidence.books
+        record = told.record
         if record in self._evidence.foreign:
             return "strangers'"
-        as_it_is = self._rides.get(record.id) == record.distance
-        if as_it_is and record.prev == self.prev(record.id) and record.term in books.terms:
+        if record.term and record.term in self._evidence.books.terms and self._is_as_sent(record):
             return "uncommitted"
         ask = self._asked.get(record.distance)
         if any(restore.may_explain(told.at, ask) for restore in self._evidence.restores):
