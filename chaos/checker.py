@@ -6,13 +6,14 @@ from decimal import Decimal, localcontext
 from itertools import islice
 
 from chaos.evidence import Evidence
-from chaos.ledger import Answer, Ask
+from chaos.ledger import Ask
 from chaos.log_checker import (
     nobody_is_blamed_without_reason,
     the_log_is_a_chain_of_rides,
     the_log_is_in_order,
     what_is_not_true_is_explained,
 )
+from chaos.losses import lost
 from rocket_rides.distance import EXACT
 
 MOST = 5  # findings of one kind that are spelled out
@@ -29,38 +30,6 @@ def check(evidence: Evidence) -> list[str]:
         if more := sum(1 for _ in sentences):
             found.append(f"... and {more} more of these")
     return found
-
-
-def lost(evidence: Evidence) -> list[Ask]:
-    """What was answered with 201 and is not there as it was answered, without an excuse."""
-    rides = evidence.books.rides
-    return [
-        ask
-        for ask in evidence.asks
-        if any(
-            a.distance != ask.distance
-            or (rides.get(a.ride) != a.distance and not _may_be_undone(evidence, a))
-            for a in ask.answers
-        )
-    ]
-
-
-def undone(evidence: Evidence) -> tuple[list[Ask], list[Ask]]:
-    """What restores have undone, for good; and all that they may have, where they hit it.
-
-    What was asked for again after the restore is there again.
-    """
-    there = set(evidence.books.rides.values())
-    exposed = [
-        ask
-        for ask in evidence.asks
-        if ask.answers and all(_may_be_undone(evidence, answer) for answer in ask.answers)
-    ]
-    return [ask for ask in exposed if ask.distance not in there], exposed
-
-
-def _may_be_undone(evidence: Evidence, answer: Answer) -> bool:
-    return any(restore.may_undo(answer) for restore in evidence.restores)
 
 
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:

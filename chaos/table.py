@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from chaos.checker import double, lost, true_total, undone
+from chaos.checker import double, true_total
 from chaos.log_checker import Story
+from chaos.losses import lost, undone
 from chaos.play import Outcome
 from chaos.recovery import Recovery
 

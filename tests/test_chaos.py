@@ -14,10 +14,11 @@ import psutil
 import psycopg
 import pytest
 
-from chaos.checker import check, undone
+from chaos.checker import check
 from chaos.evidence import Books, Evidence, Standing, Told
 from chaos.faults import FAULTS
 from chaos.ledger import Answer, Ask
+from chaos.losses import undone
 from chaos.nemesis import Struck, plan
 from chaos.observer import Look, Watch
 from chaos.proxy import Proxy
@@ -218,6 +219,16 @@ def answer_another_distance(evidence: Evidence) -> None:
     evidence.asks[3].answers[0] = Answer(3, TWO, MEANWHILE, MEANWHILE)
 
 
+def lose_one_and_keep_a_later_one(evidence: Evidence) -> None:
+    """The backup held the later one, so it held all before it."""
+    keep_another(evidence, MEANWHILE + 1)
+
+
+def keep_another(evidence: Evidence, at: float) -> None:
+    evidence.asks.append(answered(2, Decimal("5.045"), "e", at))
+    evidence.books.rides[2] = Decimal("5.045")
+
+
 def take_a_lost_one_twice(evidence: Evidence) -> None:
     evidence.books.rides |= {4: GONE, 5: GONE}
 
@@ -359,6 +370,7 @@ def say_something_unexpected(evidence: Evidence) -> None:
         (lose_what_was_asked_for_after_the_crash, "4.036 m was answered (as [3]) and is lost"),
         (lose_what_was_answered_again_after_the_restore, "answered (as [3, 4]) and is lost"),
         (answer_another_distance, "4.036 m was answered (as [3]) and is lost"),
+        (lose_one_and_keep_a_later_one, "4.036 m was answered (as [3]) and is lost"),
         (take_a_lost_one_twice, "one ride of 4.036 m was asked for and there are [4, 5]"),
         (change_a_ride, "is lost"),
         (take_one_twice, "there are [3, 4]"),
@@ -403,6 +415,8 @@ def test_what_a_restore_undoes_is_told_apart() -> None:
     evidence = sound()
     gone = evidence.asks[3]
     assert undone(evidence) == ([gone], [gone])
+    keep_another(evidence, MEANWHILE - 1)  # an earlier one may have been in the backup
+    assert "is lost" not in "\n".join(check(evidence))
     evidence.restores.clear()
     assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))
 
