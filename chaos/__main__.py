@@ -3,12 +3,12 @@
 It starts a fleet of its own on private servers: Postgres, Redis, an API, two streamers, three
 consumers, with double sends and consumers' crashes at 10 % throughout. Clients post rides, and
 retry until they are answered; some stop half-way. A nemesis breaks processes, servers,
-connections and the log meanwhile, as its seed has it. Then all of it is put right, the fleet
-settles, and every ride is accounted for.
+connections and the log meanwhile, has strangers write to it and Postgres restored to backups, as
+its seed has it. Then all of it is put right, the fleet settles, and every ride is accounted for.
 
-Status 0 when nothing is lost, double, out of order or otherwise amiss; 1 when something is: each
-finding is a line, and the folder with all logs is kept. Ctrl-C ends it, with status 130, and
-leaves neither processes nor files behind.
+Status 0 when nothing is lost, double, out of order or otherwise amiss, but what a restore had to
+undo; 1 when something is: each finding is a line, and the folder with all logs is kept. Ctrl-C ends
+it, with status 130, and leaves neither processes nor files behind.
 
 The seed decides which faults come, when, and on whom. What they meet is up to the machine.
 """

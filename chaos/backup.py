@@ -7,6 +7,7 @@ crash, and goes on in the old timeline as if nothing had happened.
 
 import shutil
 import signal
+import time
 from pathlib import Path
 
 from embedded.account import Failed
@@ -19,9 +20,10 @@ NO_ARCHIVE = "restore_command = 'false'\n"
 
 
 class Backup:
-    """What `postgres` held when this was made; kept beside its data folder."""
+    """What `postgres` held when this was made; kept beside its data folder. Raises Failed."""
 
     def __init__(self, postgres: Postgres, name: str) -> None:
+        self.began = time.monotonic()
         self._postgres = postgres
         self._folder = postgres.home / f"backup-{name}"
         postgres.account.make_private(self._folder)
@@ -34,6 +36,9 @@ class Backup:
             "--checkpoint=fast",
             "--no-sync",
         )
+
+    def remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def restore(self, *, recovery_signal: bool, into: Postgres | None = None) -> None:
         """Put the backup in the place of the data folder, or into another server's.

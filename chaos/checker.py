@@ -1,6 +1,5 @@
 """The judgement: what in the evidence contradicts the guarantee. Each finding is a sentence."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
@@ -8,6 +7,13 @@ from itertools import islice
 
 from chaos.evidence import Evidence
 from chaos.ledger import Ask
+from chaos.log_checker import (
+    nobody_is_blamed_without_reason,
+    the_log_is_a_chain_of_rides,
+    the_log_is_in_order,
+    what_is_not_true_is_explained,
+)
+from chaos.losses import lost
 from rocket_rides.distance import EXACT
 
 MOST = 5  # findings of one kind that are spelled out
@@ -26,16 +32,6 @@ def check(evidence: Evidence) -> list[str]:
     return found
 
 
-def lost(evidence: Evidence) -> list[Ask]:
-    """What was answered with 201 and is not there as it was answered."""
-    rides = evidence.books.rides
-    return [
-        ask
-        for ask in evidence.asks
-        if any(a.distance != ask.distance or rides.get(a.ride) != a.distance for a in ask.answers)
-    ]
-
-
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
     """What was asked for once and is there more than once, with the rides' ids."""
     by_distance = _by_distance(evidence)
@@ -52,7 +48,8 @@ def true_total(evidence: Evidence) -> Decimal:
 
 def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
     for ask in lost(evidence):
-        yield f"a ride of {ask.distance} m was answered ({ask.answers}) and is lost"
+        ids = [answer.ride for answer in ask.answers]
+        yield f"a ride of {ask.distance} m was answered (as {ids}) and is lost"
     for ask, ids in double(evidence):
         yield f"one ride of {ask.distance} m was asked for and there are {ids}"
 
@@ -90,31 +87,6 @@ def every_total_is_exact(evidence: Evidence) -> Findings:
             yield f"{name}'s last ride is {standing.last_ride}, not {last}"
 
 
-def the_log_is_in_order(evidence: Evidence) -> Findings:
-    """Ids rise; one that does not is a record sent again."""
-    if evidence.books.rides and not evidence.records:
-        yield "the onlooker has seen no entry in the log"
-    seen: set[int] = set()
-    greatest = 0
-    for record in evidence.records:
-        if record.id < greatest and record.id not in seen:
-            yield f"the log told of ride {record.id} after ride {greatest}, and not before"
-        greatest = max(greatest, record.id)
-        seen.add(record.id)
-
-
-def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:
-    rides = evidence.books.rides
-    ids = sorted(rides)
-    for record in dict.fromkeys(evidence.records):
-        if rides.get(record.id) != record.distance:
-            yield f"the log tells of ride {record.id} of {record.distance} m, which is not there"
-        before = bisect_left(ids, record.id)
-        prev = ids[before - 1] if before else 0
-        if record.prev != prev:
-            yield f"in the log, prev of ride {record.id} is {record.prev}, not {prev}"
-
-
 def nothing_is_left_staged(evidence: Evidence) -> Findings:
     books = evidence.books
     if books.staged:
@@ -139,6 +111,8 @@ CLAIMS = (
     every_total_is_exact,
     the_log_is_in_order,
     the_log_is_a_chain_of_rides,
+    what_is_not_true_is_explained,
+    nobody_is_blamed_without_reason,
     nothing_is_left_staged,
     nothing_else_broke,
 )

@@ -10,6 +10,7 @@ import random
 import socket
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
@@ -20,6 +21,7 @@ from rocket_rides.process import delays
 HOST = "127.0.0.1"
 TIMEOUT = 4.0  # seconds; the API answers within two, unless it is stopped
 CATCH_UP = 1.0  # how far behind its schedule a client may fall before it lets rides go
+AGAIN_AFTER = 5.0  # a restore may have come in between
 PATIENCE = 60.0  # how long it goes on asking once all is well again
 FORM = "application/x-www-form-urlencoded"
 
@@ -28,6 +30,7 @@ class Manner(Enum):
     """How a client posts one ride."""
 
     PATIENT = "until it is answered"
+    AGAIN = "until it is answered, and once more some seconds later, as if it had not been"
     TWICE = "hangs up before the answer, and posts again at once"
     GONE = "hangs up before the answer, for good: one ride at most"
     HALF_BODY = "announces a length and sends less: no ride"
@@ -36,7 +39,8 @@ class Manner(Enum):
 
 
 SHARES = {
-    Manner.PATIENT: 0.84,
+    Manner.PATIENT: 0.79,
+    Manner.AGAIN: 0.05,
     Manner.TWICE: 0.04,
     Manner.GONE: 0.04,
     Manner.HALF_BODY: 0.03,
@@ -56,6 +60,7 @@ class Client(threading.Thread):
         self._dice = random.Random(name)
         self._ending = threading.Event()
         self._give_up_at = float("inf")
+        self._again: deque[tuple[float, Ask]] = deque()  # when to post which ride once more
         self._connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
 
     def run(self) -> None:
@@ -65,6 +70,10 @@ class Client(threading.Thread):
             if self._ending.wait(max(0, due - time.monotonic())):
                 break
             self._ride()
+            while self._again and self._again[0][0] < time.monotonic():
+                self._post(self._again.popleft()[1])
+        for _, ask in self._again:
+            self._post(ask)
         self._connection.close()
 
     def end(self, patience: float = PATIENCE) -> None:
@@ -87,8 +96,10 @@ class Client(threading.Thread):
             ask.whole = True
             ask.given_up = manner is Manner.GONE
             self._send(head + body)
-        if manner in (Manner.PATIENT, Manner.TWICE, Manner.HALF_THEN_WHOLE):
+        if manner in (Manner.PATIENT, Manner.AGAIN, Manner.TWICE, Manner.HALF_THEN_WHOLE):
             self._post(ask)
+        if manner is Manner.AGAIN:
+            self._again.append((time.monotonic() + AGAIN_AFTER, ask))
 
     def _send(self, data: bytes) -> None:
         """Send this and hang up, a moment later or at once."""
@@ -104,6 +115,7 @@ class Client(threading.Thread):
         ask.whole = True
         headers = {"Content-Type": FORM, "Idempotency-Key": ask.key or ""}
         for delay in delays(0.02, 0.5):
+            sent = time.monotonic()
             try:
                 self._connection.request("POST", "/rides", f"distance={ask.distance}", headers)
                 answer = self._connection.getresponse()
@@ -112,7 +124,7 @@ class Client(threading.Thread):
                 self._connection.close()  # it opens again by itself
             else:
                 if answer.status == 201:
-                    ask.answers.append(read(content))
+                    ask.answers.append(read(content, sent))
                     return
                 if answer.status != 503:
                     self._ledger.troubles.append(
@@ -136,7 +148,7 @@ def request(ask: Ask) -> tuple[bytes, bytes]:
     return head.encode(), body
 
 
-def read(content: bytes) -> Answer:
-    """The ride in a 201."""
+def read(content: bytes, sent: float) -> Answer:
+    """The ride in a 201 to a request that was sent then, and that has come now."""
     ride = json.loads(content, parse_float=Decimal)["ride"]
-    return Answer(ride["id"], Decimal(ride["distance"]))
+    return Answer(ride["id"], Decimal(ride["distance"]), sent, time.monotonic())

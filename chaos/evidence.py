@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psycopg
 
 from chaos.ledger import Ask
+from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
 
@@ -14,8 +15,16 @@ RIDES = "SELECT id, distance FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
+# The rule by which an entry is true, from the database alone and without the product's code.
+TERMS = """
+    WITH drawn AS (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS id FROM log_position)
+    SELECT term, after, coalesce(lead(after) OVER (ORDER BY after), (SELECT id FROM drawn))
+    FROM terms
+    UNION ALL SELECT unnest(void), after, after FROM terms
+    UNION ALL SELECT '', 0, coalesce((SELECT min(after) FROM terms), (SELECT id FROM drawn))
+"""
 STANDINGS = """
-    SELECT name, last_ride_id, total_distance
+    SELECT name, last_ride_id, total_distance, unbelieved_entries
     FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
 """
 DEAD_LETTERS = (
@@ -28,6 +37,14 @@ class Standing(NamedTuple):
 
     last_ride: int
     total: Decimal
+    unbelieved: int = 0  # entries
+
+
+class Told(NamedTuple):
+    """An entry of the log, and when it was read there, on the monotonic clock."""
+
+    record: Record
+    at: float
 
 
 @dataclass
@@ -40,6 +57,8 @@ class Books:
     last_sent: int
     consumers: dict[str, Standing]
     dead_letters: list[str]
+    # By term: an entry is true if it tells of a ride with `after < id <= upto`.
+    terms: dict[bytes, tuple[int, int]]
 
 
 @dataclass
@@ -48,10 +67,16 @@ class Evidence:
 
     asks: list[Ask]
     books: Books
-    records: list[Record]  # the log's, in order, with re-sends
+    told: list[Told]  # by the log, in order, with re-sends
     exits: list[Exit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # each a sentence
     names: tuple[str, ...] = ()  # of the consumers that there must be
+    restores: list[Restore] = field(default_factory=list)
+    foreign: set[Record] = field(default_factory=set)  # what strangers wrote, or tried to
+    blamed: list[str] = field(default_factory=list)  # lines that suspect another database
+    # What the faults of a run leave comparable: entries may have been read again, or never.
+    read_again: bool = False
+    left_unread: bool = False
 
 
 def read_books(connection: psycopg.Connection) -> Books:
@@ -67,4 +92,5 @@ def read_books(connection: psycopg.Connection) -> Books:
             last_sent=last_sent,
             consumers={name: Standing(*rest) for name, *rest in query(STANDINGS)},
             dead_letters=[row[0] for row in query(DEAD_LETTERS)],
+            terms={term.encode(): (after, upto) for term, after, upto in query(TERMS)},
         )

@@ -1,5 +1,6 @@
 """A complete fleet of its own: two servers, a proxy before each, an API, streamers, consumers."""
 
+import itertools
 import shutil
 import socket
 import tempfile
@@ -11,6 +12,7 @@ import httpx
 import psycopg
 
 import migrations
+from chaos.backup import Backup
 from chaos.proxy import Proxy
 from chaos.server import KeptServer
 from chaos.service import Service
@@ -52,6 +54,7 @@ class Fleet:
         self.redis_proxy = Proxy(sockets / "redis.sock")
         self.api_port = 0
         self.services: dict[str, Service] = {}
+        self._backups = itertools.count()
 
     @property
     def servers(self) -> tuple[KeptServer, KeptServer]:
@@ -69,6 +72,10 @@ class Fleet:
     @property
     def append_only_file(self) -> Path:
         return self._redis.append_only_file
+
+    def back_up(self) -> Backup:
+        """A backup of the database as it is now. Raises Failed."""
+        return Backup(self._postgres, str(next(self._backups)))
 
     def start(self) -> None:
         """Start everything, and return when the API is ready."""

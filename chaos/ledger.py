@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """A 201, or a commit of our own; `distance` is in metres."""
+    """A 201, or a commit of our own; `distance` is in metres, the times are monotonic."""
 
     ride: int
     distance: Decimal
+    sent: float = 0.0  # the request that was answered, not an earlier one for the same ride
+    came: float = 0.0
 
 
 @dataclass

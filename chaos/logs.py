@@ -23,6 +23,7 @@ SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read"
 
 SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
 HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
+BLAMED = re.compile(r"entr(y|ies) of another database's, or of a past that this one has lost")
 CRASHED = re.compile(r"injected crash")
 
 
@@ -46,6 +47,11 @@ def unexpected(service: Service) -> list[str]:
 def broken(logs: Iterable[Path]) -> list[str]:
     """The lines in which a server says that its own data is not as it should be."""
     return [line for log in logs for line in _lines(log) if SERVER_BROKEN.search(line)]
+
+
+def blamed(service: Service) -> list[str]:
+    """The lines in which a service takes entries for another database's."""
+    return [f"{service.name}: {line}" for line in _lines(service.log) if BLAMED.search(line)]
 
 
 def said(logs: Iterable[Path]) -> Said:

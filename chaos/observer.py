@@ -9,13 +9,17 @@ seen all.
 import threading
 import time
 from bisect import bisect_left
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
 
 import psycopg
 import redis
 
+from chaos.evidence import Told
 from rocket_rides import database
-from rocket_rides.log import START, Invalid, Log, Record, decode
+from rocket_rides.log import START, Invalid, Log, decode
 from rocket_rides.process import Unavailable
 
 BLOCK = 0.2  # seconds
@@ -28,7 +32,7 @@ class LogReader(threading.Thread):
 
     def __init__(self, url: str, stream: str) -> None:
         super().__init__(name="log reader", daemon=True)
-        self.records: list[Record] = []
+        self.told: list[Told] = []
         self.invalid: list[str] = []
         self._url = url
         self._stream = stream
@@ -45,12 +49,14 @@ class LogReader(threading.Thread):
                         self._read(log, wait=BLOCK)
             except redis.RedisError:
                 self._ending.wait(PAUSE)
+        with suppress(redis.RedisError), Log(self._url, self._stream) as log:
+            self._read(log, wait=0)  # what came last
 
     def _read(self, log: Log, wait: float) -> None:
         for entry in log.read(self._after, 1000, wait=wait):
             self._after = entry.redis_id
             try:
-                self.records.append(decode(entry.fields))
+                self.told.append(Told(decode(entry.fields), time.monotonic()))
             except Invalid as reason:
                 self.invalid.append(f"{entry.redis_id}: {reason}")
 
@@ -60,40 +66,59 @@ class LogReader(threading.Thread):
             self.join()
 
 
+class Look(NamedTuple):
+    """What the slowest consumer had counted, asked and answered at these times (monotonic)."""
+
+    asked: float
+    answered: float
+    counted: int  # the ride up to which all had
+
+
 class Watch(threading.Thread):
     """When each ride had been counted by every one of `consumers` consumers."""
 
     def __init__(self, url: str, consumers: int) -> None:
         super().__init__(name="watch", daemon=True)
+        self.looks: list[Look] = []  # those that differ from the one before
         self._url = url
         self._consumers = consumers
-        self._times: list[float] = []  # monotonic
-        self._counted: list[int] = []  # the ride up to which all had counted, at that time
         self._ending = threading.Event()
 
     def run(self) -> None:
         while not self._ending.is_set():
             try:
                 with closing(database.connect(self._url, "chaos")) as connection:
+                    known = None  # this may be another life of the database
                     while not self._ending.wait(PAUSE):
-                        self._look(connection)
+                        known = self._look(connection, known)
             except (psycopg.Error, Unavailable):
                 self._ending.wait(PAUSE)
 
-    def _look(self, connection: psycopg.Connection) -> None:
+    def _look(self, connection: psycopg.Connection, known: int | None) -> int | None:
+        asked = time.monotonic()
         row = connection.execute(SLOWEST, [self._consumers]).fetchone()
-        if row and (not self._counted or row[0] > self._counted[-1]):
-            self._times.append(time.monotonic())
-            self._counted.append(row[0])
+        if row is None or row[0] == known:
+            return known
+        self.looks.append(Look(asked, time.monotonic(), row[0]))
+        return self.looks[-1].counted
 
-    def counted_at(self, ride: int) -> float | None:
-        """The moment by which every consumer had counted `ride`; None if they never have."""
-        index = bisect_left(self._counted, ride)
-        return self._times[index] if index < len(self._times) else None
+    def counted_at(self, ride: int, after: float, before: float) -> float | None:
+        """The moment by which every consumer had counted `ride`; None if they had not by `before`.
+
+        Ride ids are comparable within one life of the database, until a restore takes it back:
+        let `after` and `before` lie in the same.
+        """
+        first = bisect_left(self.looks, after, key=attrgetter("asked"))
+        for look in islice(self.looks, first, None):
+            if look.asked >= before:
+                break
+            if look.counted >= ride:
+                return look.answered
+        return None
 
     @property
     def counted(self) -> int:
-        return self._counted[-1] if self._counted else 0
+        return self.looks[-1].counted if self.looks else 0
 
     def end(self) -> None:
         self._ending.set()

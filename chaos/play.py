@@ -23,6 +23,10 @@ CLIENTS = 8
 LOOK = 0.1  # seconds
 AFTERMATH = 1.0  # rides after the last fault
 SETTLE_LIMIT = 90.0
+# After a fault of these a consumer may read entries again, or count what no onlooker saw.
+LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full"}
+# No other faults let every reader read all that comes, in time.
+STOP_NO_READER = {"stranger", "slow-writer", "lost-writer"}
 # Two idle rounds of a consumer: had it something to add or to read again, it would by then.
 QUIET = 1.2
 
@@ -131,16 +135,21 @@ class Play:
         evidence = Evidence(
             self.ledger.asks,
             books,
-            self.reader.records,
+            self.reader.told,
             [end for service in services for end in service.exits],
             self.errors,
             CONSUMERS,
+            restores=self.scene.restores,
+            foreign=self.scene.foreign,
+            blamed=[line for service in services for line in logs.blamed(service)],
+            read_again=bool(LOSE_ENTRIES & set(self.options.kinds)),
+            left_unread=bool(set(self.options.kinds) - STOP_NO_READER),
         )
         return Outcome(
             evidence,
             checker.check(evidence),
             Counter(fault.kind for fault in self.nemesis.struck),
             logs.said(self.fleet.services[name].log for name in CONSUMERS),
-            recoveries(self.nemesis.struck, self.ledger.asks, self.watch),
+            recoveries(self.nemesis.struck, self.ledger.asks, self.watch, self.scene.restores),
             seconds,
         )

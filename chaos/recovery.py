@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from chaos.ledger import Ask
 from chaos.nemesis import Struck
 from chaos.observer import Watch
+from chaos.restore import Restore
 
 
 class Recovery(NamedTuple):
@@ -18,16 +19,17 @@ class Recovery(NamedTuple):
     disturbed: bool  # by another fault, in all of that time or in some of it
 
 
-def recoveries(struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch) -> list[Recovery]:
-    """One for each fault that a ride was asked for after."""
-    rides = sorted((ask.asked_at, ask.answers[0].ride) for ask in asks if ask.answers)
-    moments = [asked_at for asked_at, _ in rides]
-    # The least ride of those asked for at that moment or later: the first one to be counted.
-    least = list(accumulate((ride for _, ride in reversed(rides)), min))[::-1]
+def recoveries(
+    struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore] = ()
+) -> list[Recovery]:
+    """One for each fault that a ride was asked for after, and counted."""
+    bounds = [0.0, *sorted(restore.killed for restore in restores), float("inf")]
+    answered = [ask for ask in asks if ask.answers]
+    lives = [Life(begin, end, answered, watch) for begin, end in pairwise(bounds)]
     found = []
     for fault in struck:
-        after = bisect_right(moments, fault.ended)
-        counted = watch.counted_at(least[after]) if after < len(least) else None
+        moments = (life.first_counted(fault.ended) for life in lives)
+        counted = next((moment for moment in moments if moment is not None), None)
         if counted is not None:
             disturbed = any(
                 other is not fault and other.began < counted and other.ended > fault.ended
@@ -35,3 +37,26 @@ def recoveries(struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch) -> l
             )
             found.append(Recovery(counted - fault.ended, f"{fault.kind} of {fault.hit}", disturbed))
     return found
+
+
+class Life:
+    """The database between two restores. After the next one, ids are drawn that were drawn here."""
+
+    def __init__(self, begin: float, end: float, answered: Iterable[Ask], watch: Watch) -> None:
+        self._begin, self._end, self._watch = begin, end, watch
+        rides = sorted(
+            (ask.asked_at, ask.answers[0].ride)
+            for ask in answered
+            if ask.asked_at >= begin and ask.answers[0].came < end
+        )
+        self._moments = [asked_at for asked_at, _ in rides]
+        # The least ride of those asked for at that moment or later: the first one to be counted.
+        self._least = list(accumulate((ride for _, ride in reversed(rides)), min))[::-1]
+
+    def first_counted(self, since: float) -> float | None:
+        """When the first ride was in every total that was asked for here, after `since`."""
+        since = max(since, self._begin)
+        index = bisect_right(self._moments, since)
+        if since >= self._end or index == len(self._least):
+            return None
+        return self._watch.counted_at(self._least[index], since, self._end)

@@ -48,9 +48,9 @@ class KeptServer(threading.Thread):
             self._serves.clear()
             try:
                 self.server.kill()
-            except Failed as reason:
+                crash.meanwhile()
+            except (Failed, OSError) as reason:
                 self.failures.append(in_one_line(reason))
-            crash.meanwhile()
             self._ending.wait(crash.down_for)
             self._start()
             crash.over.set()

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from chaos.checker import double, lost, true_total
+from chaos.checker import double, true_total
+from chaos.log_checker import Story
+from chaos.losses import lost, undone
 from chaos.play import Outcome
 from chaos.recovery import Recovery
 
@@ -13,7 +15,8 @@ def table(outcome: Outcome) -> str:
     asks = evidence.asks
     answered = sum(1 for ask in asks if ask.answers)
     half = sum(1 for ask in asks if not ask.whole)
-    seen = len({record.id for record in evidence.records})
+    story = Story(evidence)
+    gone, exposed = undone(evidence)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     rides = len(evidence.books.rides)
     totals = [standing.total for standing in evidence.books.consumers.values()]
@@ -25,13 +28,15 @@ def table(outcome: Outcome) -> str:
         "injected consumer crashes": f"{said.crashes:,}",
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
-        "log entries seen by the onlooker": f"{len(evidence.records):,}, of {seen:,} rides",
+        "true log entries seen by the onlooker": f"{len(story.true):,}",
+        "others": ", ".join(f"{n:,} {why}" for why, n in sorted(story.reasons().items())),
         "slowest recovery": slowest(r for r in outcome.recoveries if not r.disturbed),
         "the same with other faults meanwhile": slowest(
             r for r in outcome.recoveries if r.disturbed
         ),
         "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
+        "lost by restores": f"{len(gone):,} of {len(exposed):,} answered since their backups",
         "double": f"{len(double(evidence))}",
     }
     width = max(map(len, rows))

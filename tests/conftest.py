@@ -18,6 +18,7 @@ from migrations import upgrade
 from rocket_rides.process import Unavailable
 from tests.api import Api
 from tests.books import Books
+from tests.clusters import world_of_its_own
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[Worl
 @pytest.fixture
 def world(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
     with fresh_world(postgres, redis, tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+def own_world(redis: Redis, tmp_path: Path) -> Iterator[World]:
+    """A cluster for this test alone."""
+    with world_of_its_own(redis, tmp_path) as world:
         yield world
 
 

@@ -3,21 +3,27 @@
 Every scenario is also played unbroken: then the checker has nothing to say.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from chaos.backup import Backup
 from chaos.checker import check
-from chaos.evidence import Evidence, read_books
+from chaos.evidence import Evidence, Told, read_books
 from chaos.ledger import Answer, Ask
+from chaos.observer import LogReader
+from chaos.restore import Restore
 from consumers import digest
 from consumers.consumer import Consumer
 from consumers.digest import Gap
 from consumers.round import Healed
 from rocket_rides.log import Record, decode
+from rocket_rides.terms import Range, Term, Terms
 from streamer.barrier import Barrier
+from tests.clusters import restore, world_of_its_own
 from tests.test_consumer import flush
 from tests.world import World, catch_up, drain, take, transaction
 
@@ -26,13 +32,17 @@ Patch = pytest.MonkeyPatch
 
 def ask(distance: int, ride: int) -> Ask:
     """A ride that was asked for and answered."""
-    metres = Decimal(distance)
-    return Ask(metres, whole=True, answers=[Answer(ride, metres)])
+    metres, now = Decimal(distance), time.monotonic()
+    return Ask(metres, whole=True, answers=[Answer(ride, metres, now, now)])
 
 
-def findings(world: World, asks: list[Ask], records: list[Record] | None = None) -> list[str]:
+def findings(
+    world: World, asks: list[Ask], told: Iterable[Told | Record] = (), **others: Any
+) -> list[str]:
+    """The checker's, by what the log `told`, or tells in the end."""
+    log = [t if isinstance(t, Told) else Told(t, 0) for t in told or world.records()]
     books = read_books(world.connect())
-    return check(Evidence(asks, books, records or world.records(), names=("consumer0",)))
+    return check(Evidence(asks, books, log, names=("consumer0",), **others))
 
 
 def out_of_order(world: World) -> list[str]:
@@ -127,10 +137,96 @@ def a_batch_sent_again(world: World) -> list[str]:
 
 
 def count_again(patch: Patch) -> None:
-    def believe(entries: list[Any], _last_ride_id: int, *others: Any) -> digest.Digest:
-        return digest.digest(entries, decode(entries[0].fields).prev, *others)
+    def believe(entries: list[Any], last_ride_id: int, *others: Any) -> digest.Digest:
+        at = decode(entries[0].fields).prev if entries else last_ride_id
+        return digest.digest(entries, at, *others)
 
     patch.setattr("consumers.consumer.digest", believe)
+
+
+STRANGER = Term("0123456789abcdef", 0)
+
+
+def stranger_writes(world: World, number: int) -> Record:
+    """An entry of another fleet's."""
+    distance = number * 7
+    data = f'{{"id": {number}, "distance": {distance}}}'
+    world.log().append([(number, data)], number - 1, STRANGER)
+    return Record(number, number - 1, Decimal(distance), STRANGER.name.encode())
+
+
+def another_fleet(world: World) -> list[str]:
+    """It writes to the same stream, and has the same ids."""
+    streamer, consumer = world.streamer(), world.consumer()
+    asks, foreign = [], set()
+    for number in (1, 2, 3):
+        foreign.add(stranger_writes(world, number))
+        asks += [ask(number, ride) for ride in world.take(number)]
+        drain(streamer)
+        catch_up(consumer)
+    return findings(world, asks, foreign=foreign)
+
+
+def a_restored_database(world: World) -> list[str]:
+    """Two rides are in the log, and in the database no more; three new ones come."""
+    with world_of_its_own(world.redis, world.folder) as own:
+        reader = LogReader(own.redis.url, own.stream)
+        reader.start()
+        asks = take_and_count(own, 1)
+        backup = Backup(own.postgres, "first")
+        asks += take_and_count(own, 100, 200)
+        restore(own, backup, recovery_signal=False)
+        restored = Restore(backup.began, time.monotonic())
+        asks += take_and_count(own, 10, 20, 30)
+        reader.end()
+        return findings(own, asks, reader.told, restores=[restored])
+
+
+def take_and_count(world: World, *distances: int) -> list[Ask]:
+    rides = world.take(*distances)
+    asks = [ask(distance, ride) for distance, ride in zip(distances, rides, strict=True)]
+    drain(world.streamer())
+    catch_up(world.consumer())
+    return asks
+
+
+class Anything(dict[bytes, Range]):
+    """Every term there may be, as far as ids were drawn."""
+
+    def __init__(self, last_drawn: int) -> None:
+        self._all = Range(0, last_drawn)
+
+    def get(self, *_: object) -> Range:
+        return self._all
+
+
+def believe_in_every_term(patch: Patch) -> None:
+    patch.setattr(Terms, "update", lambda _terms, _rows, last_drawn: Anything(last_drawn))
+
+
+def a_lost_tail(world: World) -> list[str]:
+    """The log has lost the newest rides, and another fleet never lets a read be empty."""
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = [ask(1, ride) for ride in world.take(1)]
+    drain(streamer)
+    streamer._log.append = lambda *_: None  # type: ignore[method-assign]
+    asks += [ask(d, ride) for d, ride in enumerate(world.take(2, 3), start=2)]
+    drain(streamer)
+    foreign = set()
+    for number in (1, 2, 3):
+        foreign.add(stranger_writes(world, number))
+        consumer.run_once()
+    return findings(world, asks, foreign=foreign)
+
+
+def close_gaps_when_idle_alone(patch: Patch) -> None:
+    def sort_out(entries: list[Any], *others: Any) -> digest.Digest:
+        result = digest.digest(entries, *others)
+        if entries:
+            result.close_gap = lambda upto: None  # type: ignore[method-assign]
+        return result
+
+    patch.setattr("consumers.consumer.digest", sort_out)
 
 
 SABOTAGE: list[tuple[Callable[[World], list[str]], Callable[[Patch], None], list[str]]] = [
@@ -146,6 +242,9 @@ SABOTAGE: list[tuple[Callable[[World], list[str]], Callable[[Patch], None], list
     ),
     (two_batches, move_the_checkpoint_alone, ["consumer0's total is 0.000 m, not 3.000 m"]),
     (a_lost_log, heal_nothing, ["consumer0's total is 4.000 m, not 10.000 m (-6.000 m)"]),
+    (another_fleet, believe_in_every_term, ["total is 42.000 m, not 6.000 m (+36.000 m)"]),
+    (a_restored_database, believe_in_every_term, ["consumer0's total is", "not 61.000 m"]),
+    (a_lost_tail, close_gaps_when_idle_alone, ["total is 1.000 m, not 6.000 m (-5.000 m)"]),
     (a_batch_sent_again, count_again, ["consumer0's total is 6.000 m, not 3.000 m (+3.000 m)"]),
 ]
 

@@ -3,52 +3,18 @@
 On servers of its own: a restore takes the whole cluster back. The log is not touched.
 """
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from chaos.backup import Backup
-from embedded.servers import Postgres, Redis
-from migrations import upgrade
+from tests.clusters import cluster, restore, until_promoted, world_on
 from tests.world import World, catch_up, drain, eventually, take
 
 CONSUMERS = ("consumer0", "consumer1")
-
-
-@contextmanager
-def cluster() -> Iterator[Postgres]:
-    """A Postgres in a folder of its own, not started."""
-    folder = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    folder.chmod(0o755)  # the server's user must get through
-    server = Postgres(data=folder / "data", sockets=folder / "run")
-    yield server
-    if server.running:
-        server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def world_on(postgres: Postgres, redis: Redis, stream: str, folder: Path) -> Iterator[World]:
-    world = World(postgres, redis, postgres.url, stream, folder)
-    yield world
-    world.close()
-
-
-@pytest.fixture
-def own_world(redis: Redis, tmp_path: Path) -> Iterator[World]:
-    """A cluster for this test alone. The Redis is everybody's."""
-    with cluster() as server:
-        server.start()
-        upgrade(server.url)
-        with world_on(server, redis, server.sockets.parent.name, tmp_path) as world:
-            yield world
-            world.log().redis.delete(world.stream)
 
 
 @contextmanager
@@ -79,17 +45,6 @@ def unbelieved(world: World) -> int:
 
 def nothing_set_aside(world: World) -> bool:
     return world.value("SELECT count(*) FROM dead_letters") == 0
-
-
-def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
-    world.postgres.kill()
-    backup.restore(recovery_signal=recovery_signal)
-    world.postgres.start()
-    until_promoted(world)
-
-
-def until_promoted(world: World) -> None:
-    eventually(lambda: world.value("SELECT pg_is_in_recovery()::int") == 0, "the end of recovery")
 
 
 @pytest.mark.parametrize("recovery_signal", [True, False], ids=["signal", "no signal"])

@@ -1,6 +1,6 @@
 """What the nemesis can do, by name; a file per family."""
 
-from chaos.faults import network, processes, servers, writers
+from chaos.faults import network, processes, restores, servers, strangers, writers
 from chaos.faults.scene import Fault
 
 FAULTS: dict[str, Fault] = {
@@ -8,6 +8,7 @@ FAULTS: dict[str, Fault] = {
     "terminate": processes.terminate,
     "freeze": processes.freeze,
     "postgres-crash": servers.crash_postgres,
+    "postgres-restore": restores.restore,
     "redis-crash": servers.crash_redis,
     "redis-cut": servers.cut_redis,
     "redis-flush": servers.flush_redis,
@@ -18,4 +19,5 @@ FAULTS: dict[str, Fault] = {
     "client-kill": network.kill_clients,
     "slow-writer": writers.hold,
     "lost-writer": writers.roll_back,
+    "stranger": strangers.write,
 }

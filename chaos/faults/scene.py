@@ -5,8 +5,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from chaos.backup import Backup
 from chaos.fleet import Fleet
 from chaos.ledger import Ledger
+from chaos.restore import Restore
+from rocket_rides.log import Record
 
 
 class Moot(Exception):
@@ -15,11 +18,15 @@ class Moot(Exception):
 
 @dataclass
 class Scene:
-    """The fleet, the ledger for rides of the nemesis' own, and the end of the play."""
+    """The fleet, the end of the play, and what the nemesis has to own up to."""
 
     fleet: Fleet
     ledger: Ledger
     over: threading.Event = field(default_factory=threading.Event)
+    foreign: set[Record] = field(default_factory=set)  # entries that it wrote, or tried to
+    restores: list[Restore] = field(default_factory=list)
+    backup: Backup | None = None  # the newest
+    restoring: threading.Lock = field(default_factory=threading.Lock)  # held by the one who does
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until all is to be well again."""

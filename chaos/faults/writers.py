@@ -1,6 +1,7 @@
 """Writers of rides beside the API: one that takes its time to commit, and some that never do."""
 
 import random
+import time
 from contextlib import closing
 
 import psycopg
@@ -24,7 +25,9 @@ def hold(scene: Scene, dice: random.Random) -> str:
             try:
                 for ask in asks:
                     ask.whole = True  # the server may hear this, and we not its answer
+                sent = time.monotonic()
                 connection.commit()
+                came = time.monotonic()
             except psycopg.Error:
                 for ask in asks:
                     ask.whole = connection.broken  # else it was refused, and rolled back
@@ -32,7 +35,7 @@ def hold(scene: Scene, dice: random.Random) -> str:
     except (psycopg.Error, Unavailable):
         raise Moot from None
     for ask, answer in zip(asks, answers, strict=True):
-        ask.answers.append(answer)
+        ask.answers.append(answer._replace(sent=sent, came=came))
     return f"{rides} rides"
 
 

@@ -1,0 +1,65 @@
+"""What was answered and is not there: lost, or undone by a restore, which keeps a prefix."""
+
+from chaos.evidence import Evidence
+from chaos.ledger import Answer, Ask
+from chaos.restore import Restore
+
+
+class Excuses:
+    """The restores of a run, each with the moment since when it may have undone anything.
+
+    A backup holds what was committed up to some moment between its beginning and its end. A ride
+    that the old server took, and that is still there, was in it; so was all that had been answered
+    before anybody asked for that ride.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        kept = [ask for ask in evidence.asks if _is_kept(evidence, ask)]
+        self._since = [(restore, _kept_up_to(restore, kept)) for restore in evidence.restores]
+
+    def cover(self, answer: Answer) -> bool:
+        """Whether a restore may have undone what was answered."""
+        return any(
+            restore.may_undo(answer) and answer.came > since for restore, since in self._since
+        )
+
+
+def _is_kept(evidence: Evidence, ask: Ask) -> bool:
+    """With one answer, which holds; who has two may have got the same number again."""
+    rides = evidence.books.rides
+    return len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
+
+
+def _kept_up_to(restore: Restore, kept: list[Ask]) -> float:
+    by_the_old_server = (
+        ask.asked_at for ask in kept if restore.began < ask.answers[0].came < restore.killed
+    )
+    return max(by_the_old_server, default=restore.began)
+
+
+def lost(evidence: Evidence) -> list[Ask]:
+    """What was answered with 201 and is not there as it was answered, without an excuse."""
+    rides, excuses = evidence.books.rides, Excuses(evidence)
+    return [
+        ask
+        for ask in evidence.asks
+        if any(
+            a.distance != ask.distance or (rides.get(a.ride) != a.distance and not excuses.cover(a))
+            for a in ask.answers
+        )
+    ]
+
+
+def undone(evidence: Evidence) -> tuple[list[Ask], list[Ask]]:
+    """What restores have undone, for good; and all that they can have met.
+
+    What was asked for again after the restore is there again.
+    """
+    there = set(evidence.books.rides.values())
+    met = [
+        ask
+        for ask in evidence.asks
+        if ask.answers
+        and all(any(r.may_undo(answer) for r in evidence.restores) for answer in ask.answers)
+    ]
+    return [ask for ask in met if ask.distance not in there], met

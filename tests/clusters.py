@@ -1,0 +1,53 @@
+"""Postgres clusters of a test's own: a restore takes a whole cluster back. The Redis is shared."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chaos.backup import Backup
+from embedded.servers import Postgres, Redis
+from migrations import upgrade
+from tests.world import World, eventually
+
+
+@contextmanager
+def cluster() -> Iterator[Postgres]:
+    """A Postgres in a folder of its own, not started."""
+    folder = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
+    folder.chmod(0o755)  # the server's user must get through
+    server = Postgres(data=folder / "data", sockets=folder / "run")
+    yield server
+    if server.running:
+        server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def world_on(postgres: Postgres, redis: Redis, stream: str, folder: Path) -> Iterator[World]:
+    world = World(postgres, redis, postgres.url, stream, folder)
+    yield world
+    world.close()
+
+
+@contextmanager
+def world_of_its_own(redis: Redis, folder: Path) -> Iterator[World]:
+    """A migrated database that is the only one of its cluster, and an empty log."""
+    with cluster() as server:
+        server.start()
+        upgrade(server.url)
+        with world_on(server, redis, server.sockets.parent.name, folder) as world:
+            yield world
+            world.log().redis.delete(world.stream)
+
+
+def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
+    world.postgres.kill()
+    backup.restore(recovery_signal=recovery_signal)
+    world.postgres.start()
+    until_promoted(world)
+
+
+def until_promoted(world: World) -> None:
+    eventually(lambda: world.value("SELECT pg_is_in_recovery()::int") == 0, "the end of recovery")
