@@ -15,7 +15,8 @@ NEXT_BATCH = """
     SELECT id, data::text FROM staged_log_records
     WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """
-DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%s)"
+# In binary: a thousand ids as text take Postgres a third of the statement's time to read.
+DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%b)"
 # Compare-and-set, by the leader of the newest term alone.
 MOVE_LAST_SENT = f"""
     UPDATE streamer_state SET last_sent_id = %s WHERE last_sent_id = %s AND ({terms.NEWEST}) = %s
