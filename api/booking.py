@@ -40,8 +40,6 @@ TAKE_UNDER_KEY = f"""
 """  # noqa: S608 (no value is put in)
 FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = %s"
 
-NOT_TAKEN = "the ride was not taken"
-MAYBE_TAKEN = "the ride may have been taken"  # an Idempotency-Key finds out
 ATTEMPTS = 10
 FIRST_PAUSE = 0.005
 LONGEST_PAUSE = 0.1
@@ -62,7 +60,12 @@ class KeyReused(Exception):
 
 
 class TryLater(Exception):
-    """The ride can't be taken now; the message says whether it may have been."""
+    """The ride can't be taken now, for `reason`; if it may have been, a key finds out."""
+
+    def __init__(self, reason: str, maybe_taken: bool) -> None:
+        outcome = "the ride may have been taken" if maybe_taken else "the ride was not taken"
+        super().__init__(f"{reason}; {outcome}")
+        self.maybe_taken = maybe_taken
 
 
 def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
@@ -73,20 +76,20 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     Raises KeyReused or TryLater, within two seconds.
     """
     deadline = time.monotonic() + PATIENCE
-    problem, outcome = "too many rides at once", NOT_TAKEN
+    reason, maybe_taken = "too many rides at once", False
     for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
         try:
             connection = get_connection(pool, deadline)
         except psycopg.OperationalError:
-            raise TryLater(f"{UNREACHABLE}; {outcome}") from None
+            raise TryLater(UNREACHABLE, maybe_taken) from None
         try:
             return _take_once(connection, distance, key)
         except CONFLICTS:
             pass
         except psycopg.Error as error:
             if not connection.closed:  # the server refused, for whatever reason, and rolled back
-                raise TryLater(f"{refusal(error)}; {outcome}") from None
-            problem, outcome = "the connection to the database was lost", MAYBE_TAKEN
+                raise TryLater(refusal(error), maybe_taken) from None
+            reason, maybe_taken = "the connection to the database was lost", True
             if key is None:
                 break
         finally:
@@ -94,7 +97,7 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
         if time.monotonic() > deadline:
             break
         time.sleep(pause)
-    raise TryLater(f"{problem}; {outcome}")
+    raise TryLater(reason, maybe_taken)
 
 
 def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride:

@@ -22,7 +22,7 @@ class Outages:
     def note(self, response: Response) -> Response:
         """Look at an answer before it goes out: for Flask's `after_request`."""
         if response.status_code == 503:
-            self._complain(_route(), response.get_json()["message"])
+            self._complain(_route(), response.get_json()["detail"])
         elif self._said and response.status_code < 300:  # other refusals don't ask the database
             self._end(_route())
         return response

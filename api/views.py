@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 from flask import Blueprint, Response, current_app, request
-from werkzeug.exceptions import NotFound, ServiceUnavailable, UnprocessableEntity
+from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, parameters
 from api.pool import Pool, borrowed
@@ -56,12 +56,7 @@ def take_ride() -> tuple[Answer, int, dict[str, str]]:
     """Take a ride: 201, and again 201 with the first answer when its key is sent again."""
     distance = parameters.ride_distance(request)
     key = parameters.idempotency_key(request)
-    try:
-        ride = booking.take(pool(), distance, key)
-    except booking.KeyReused:
-        raise UnprocessableEntity(
-            "this Idempotency-Key was used before, for a ride of another distance"
-        ) from None
+    ride = booking.take(pool(), distance, key)
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:

@@ -1,11 +1,32 @@
 """The API in a process of its own, and a client for it."""
 
+import json
 import time
 from collections.abc import Callable
 
 import httpx
+from jsonschema import Draft202012Validator
 
+from api.views import DESCRIPTION
 from tests.world import Service, World, eventually, free_port
+
+PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/schemas/Problem"})
+# As in RFC 9110.
+PHRASES = {
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    411: "Length Required",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+KEY_REUSED = "/openapi.json#key-reused"
+NOT_TAKEN = "/openapi.json#ride-not-taken"
+MAYBE_TAKEN = "/openapi.json#ride-maybe-taken"
 
 
 class Api:
@@ -30,10 +51,15 @@ class Api:
         return self.client.get("/readyz").status_code == 200
 
 
-def is_clear_json(response: httpx.Response, status: int) -> bool:
+def is_problem(response: httpx.Response, status: int, kind: str = "about:blank") -> bool:
+    """Whether it is an answer of that status with a problem of that type, as described."""
     assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/json"
-    return len(response.json()["message"]) > 5
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    PROBLEM.validate(problem)
+    assert (problem["status"], problem["type"]) == (status, kind)
+    assert kind != "about:blank" or problem["title"] == PHRASES[status]
+    return len(problem["detail"]) > 5
 
 
 def within_two_seconds(request: Callable[[], httpx.Response]) -> httpx.Response:

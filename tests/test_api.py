@@ -1,12 +1,13 @@
 """The API over real HTTP: what it takes, what it shows, and what it refuses."""
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
 
 from rocket_rides.settings import KEY_LENGTH
-from tests.api import Api, is_clear_json
+from tests.api import Api, is_problem
 from tests.world import World, drain
 
 ROUNDED = {
@@ -88,7 +89,7 @@ NOT_DISTANCES = """
     "given", ["", *NOT_DISTANCES.strip("\n ").replace("\n    ", "|").split("|")]
 )
 def test_what_is_no_distance_is_refused(api_for_refusals: Api, given: str) -> None:
-    assert is_clear_json(api_for_refusals.post(given), 422)
+    assert is_problem(api_for_refusals.post(given), 422)
 
 
 JSON_REFUSED = [
@@ -126,7 +127,7 @@ def test_json_that_is_no_ride_is_refused(
     answer = api_for_refusals.client.post(
         "/rides", content=body, headers={"Content-Type": "application/json"}
     )
-    assert is_clear_json(answer, status)
+    assert is_problem(answer, status)
 
 
 FORMS_REFUSED = {
@@ -148,17 +149,17 @@ def test_forms_that_are_no_ride_are_refused(api_for_refusals: Api, kind: str) ->
         content=FORMS_REFUSED[kind],
         headers={"Content-Type": "application/x-www-form-urlencoded"},
     )
-    assert is_clear_json(answer, 422)
+    assert is_problem(answer, 422)
 
 
-def test_other_requests_are_refused_in_json_with_the_right_status(api_for_refusals: Api) -> None:
+def test_other_requests_are_refused_with_the_right_status(api_for_refusals: Api) -> None:
     client = api_for_refusals.client
     typed = {"Content-Type": "text/plain"}
-    assert is_clear_json(client.post("/rides", content="distance=5", headers=typed), 415)
-    assert is_clear_json(client.post("/rides", content=b"distance=5"), 415)
-    assert is_clear_json(client.post("/rides"), 422)
-    assert is_clear_json(client.post("/rides?distance=5"), 422)
-    assert is_clear_json(client.post("/rides", data={"distance": "5" * 17_000}), 413)
+    assert is_problem(client.post("/rides", content="distance=5", headers=typed), 415)
+    assert is_problem(client.post("/rides", content=b"distance=5"), 415)
+    assert is_problem(client.post("/rides"), 422)
+    assert is_problem(client.post("/rides?distance=5"), 422)
+    assert is_problem(client.post("/rides", data={"distance": "5" * 17_000}), 413)
     for path in (
         "/",
         "/ride",
@@ -169,18 +170,36 @@ def test_other_requests_are_refused_in_json_with_the_right_status(api_for_refusa
         "/rides/1.0",
         "/rides/\u0661",
     ):
-        assert is_clear_json(client.get(path), 404), path
-    assert is_clear_json(client.get("/rides/999999999"), 404)
-    assert is_clear_json(client.get(f"/rides/{10**30}"), 404)
-    for method, path in [("GET", "/rides"), ("DELETE", "/rides/1"), ("POST", "/consumers")]:
-        answer = client.request(method, path)
-        assert is_clear_json(answer, 405)
-        assert answer.headers["allow"]
-    assert is_clear_json(client.options("/rides"), 405)
+        answer = client.get(path)
+        assert is_problem(answer, 404), path
+        for there_is in ("/rides", "/consumers", "/openapi.json"):
+            assert there_is in answer.json()["detail"]
+    for ride_id in (999999999, 10**30):
+        answer = client.get(f"/rides/{ride_id}")
+        assert is_problem(answer, 404)
+        assert answer.json()["detail"] == f"there is no ride {ride_id}"
+    assert is_problem(client.options("/rides"), 405)
     for key in ("", "a b", "a,b", "é".encode().decode("latin-1"), "x" * (KEY_LENGTH + 1)):
         sent = {"Idempotency-Key": key.encode("latin-1")}
         answer = client.post("/rides", data={"distance": "5"}, headers=sent)  # type: ignore[arg-type]
-        assert is_clear_json(answer, 400)
+        assert is_problem(answer, 400)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/rides", {"POST"}),
+        ("DELETE", "/rides/1", {"GET", "HEAD"}),
+        ("POST", "/consumers", {"GET", "HEAD"}),
+    ],
+)
+def test_another_method_is_told_which_there_are(
+    api_for_refusals: Api, method: str, path: str, allowed: set[str]
+) -> None:
+    answer = api_for_refusals.client.request(method, path)
+    assert is_problem(answer, 405)
+    assert set(answer.headers["allow"].split(", ")) == allowed
+    assert set(re.findall("[A-Z]+", answer.json()["detail"])) == allowed
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +219,7 @@ def test_a_part_of_a_form_without_a_name_is_refused(
     body = f"--b\r\nContent-Disposition: {disposition}\r\n\r\n5\r\n--b--\r\n"
     typed = {"Content-Type": "multipart/form-data; boundary=b"}
     answer = api_for_refusals.client.post("/rides", content=body, headers=typed)
-    assert is_clear_json(answer, 400)
+    assert is_problem(answer, 400)
 
 
 def test_multipart_forms_are_taken(api: Api) -> None:

@@ -1,12 +1,13 @@
 """Taking rides over real HTTP: one transaction, one ride a key, also when the database is lost."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from api.pool import SESSION, open_pool
 from rocket_rides.settings import load
-from tests.api import Api, is_clear_json, within_two_seconds
+from tests.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api, is_problem, within_two_seconds
 from tests.world import World, eventually, transaction
 
 
@@ -22,7 +23,7 @@ def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World)
     )
     assert [again.headers[name] for name in same] == [first.headers[name] for name in same]
     assert api.post("5.0001", **{"Idempotency-Key": "once"}).status_code == 201  # the same ride
-    assert is_clear_json(api.post("6", **{"Idempotency-Key": "once"}), 422)
+    assert is_problem(api.post("6", **{"Idempotency-Key": "once"}), 422, KEY_REUSED)
     assert world.truth == (1, 5)
 
 
@@ -44,7 +45,7 @@ def test_a_key_whose_first_request_failed_can_be_used_again(api: Api, world: Wor
     with transaction(world) as blocker:
         blocker.execute("LOCK TABLE rides IN SHARE MODE")
         refused = api.post("5", **{"Idempotency-Key": "k"})
-        assert is_clear_json(refused, 503)
+        assert is_problem(refused, 503, NOT_TAKEN)
         assert refused.headers["retry-after"]
     assert api.post("5", **{"Idempotency-Key": "k"}).status_code == 201
     assert world.truth[1] == 5
@@ -72,8 +73,8 @@ def test_serialization_failures_are_tried_again(api: Api, world: World) -> None:
 
     world.connection.execute("ALTER SEQUENCE attempts INCREMENT 4 RESTART 9")  # now every one fails
     hopeless = api.post("7")
-    assert is_clear_json(hopeless, 503)
-    assert "not taken" in hopeless.text
+    assert is_problem(hopeless, 503, NOT_TAKEN)
+    assert "not taken" in hopeless.json()["detail"]
     assert hopeless.headers["retry-after"]
 
 
@@ -118,15 +119,15 @@ def test_a_connection_lost_at_commit_is_told_and_not_tried_again(api: Api, world
     lose_connections_at_commit(world)
     before = world.value("SELECT last_value FROM log_position")
     answer = api.post("5")
-    assert is_clear_json(answer, 503)
-    assert "may have been taken" in answer.text
+    assert is_problem(answer, 503, MAYBE_TAKEN)
+    assert "may have been taken" in answer.json()["detail"]
     assert world.value("SELECT last_value FROM log_position") - before <= 1
 
 
 def test_with_a_key_a_lost_connection_is_tried_again(api: Api, world: World) -> None:
     lose_connections_at_commit(world)
     answer = api.post("5", **{"Idempotency-Key": "k"})
-    assert is_clear_json(answer, 503)
+    assert is_problem(answer, 503, MAYBE_TAKEN)
     assert world.value("SELECT last_value FROM log_position") > 1
     world.connection.execute("DROP TRIGGER vanish ON rides")
     assert api.post("5", **{"Idempotency-Key": "k"}).status_code == 201
@@ -134,17 +135,14 @@ def test_with_a_key_a_lost_connection_is_tried_again(api: Api, world: World) -> 
 
 
 def test_with_the_database_down_it_answers_503_and_recovers(api: Api, world: World) -> None:
-    requests = [
-        api.post,
-        lambda: api.post("5", **{"Idempotency-Key": "k"}),
-        lambda: api.client.get("/consumers"),
-        lambda: api.client.get("/readyz"),
-    ]
     assert api.ready()
     world.postgres.stop()
     try:
-        for request in requests:
-            assert is_clear_json(within_two_seconds(request), 503)
+        for headers in ({}, {"Idempotency-Key": "k"}):
+            post = partial(api.post, "5", **headers)
+            assert is_problem(within_two_seconds(post), 503, NOT_TAKEN)
+        for path in ("/consumers", "/readyz"):
+            assert is_problem(within_two_seconds(partial(api.client.get, path)), 503)
         assert api.client.get("/healthz").status_code == 200
     finally:
         world.postgres.start()
@@ -176,9 +174,9 @@ def test_a_lock_on_the_rides_makes_503s_within_two_seconds(api: Api, world: Worl
         with ThreadPoolExecutor(30) as threads:
             answers = list(threads.map(lambda _: within_two_seconds(api.post), range(30)))
     for answer in answers:
-        assert is_clear_json(answer, 503)
-        assert answer.json()["message"].endswith("the ride was not taken")
-        assert "\n" not in answer.json()["message"]
+        assert is_problem(answer, 503, NOT_TAKEN)
+        assert answer.json()["detail"].endswith("the ride was not taken")
+        assert "\n" not in answer.json()["detail"]
 
 
 def test_a_retry_that_fails_does_not_deny_what_the_first_try_may_have_done(
@@ -187,17 +185,17 @@ def test_a_retry_that_fails_does_not_deny_what_the_first_try_may_have_done(
     lose_connections_at_commit(world)
     world.connection.execute("ALTER DATABASE " + world.stream + " CONNECTION LIMIT 0")
     answer = api.post("5", **{"Idempotency-Key": "k"})
-    assert is_clear_json(answer, 503)
-    assert answer.json()["message"].endswith("the ride may have been taken")
+    assert is_problem(answer, 503, MAYBE_TAKEN)
+    assert answer.json()["detail"].endswith("the ride may have been taken")
 
 
 def test_it_starts_without_a_schema(world: World) -> None:
     world.connection.execute("ALTER TABLE alembic_version RENAME TO away")
     api = Api(world)
-    assert is_clear_json(api.client.get("/readyz"), 503)
+    assert is_problem(api.client.get("/readyz"), 503)
     world.connection.execute("ALTER TABLE away RENAME TO alembic_version")
     world.connection.execute("UPDATE alembic_version SET version_num = '0000'")
     answer = api.client.get("/readyz")
-    assert is_clear_json(answer, 503)
+    assert is_problem(answer, 503)
     assert "schema is 0000" in answer.text
     api.client.close()

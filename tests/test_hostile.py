@@ -1,6 +1,7 @@
 """Hostile requests over real sockets: a 4xx or a closed connection for each; the API lives on."""
 
 import http.client
+import json
 import re
 import socket
 import struct
@@ -69,6 +70,13 @@ def test_who_is_slow_is_refused_or_hung_up_on(victim: Api) -> None:
     # The connection may be reset before the client has read the 408.
     assert all(status in (100, 405, 408, 411) for answers in told.values() for status in answers)
     assert told["half a body"] == [408]
+    said = clients["half a body"].received.partition(b"\r\n\r\n")[2]
+    assert json.loads(said) == {
+        "type": "about:blank",
+        "title": "Request Timeout",
+        "status": 408,
+        "detail": "the body did not come in time",
+    }
     assert told["nothing"] == told["half a head"] == told["a head, bit by bit"] == []
 
 

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi import checks
 
 from api.views import DESCRIPTION, routes
 from rocket_rides.settings import KEY_LENGTH, PROJECT
-from tests.api import Api
+from tests.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api
 from tests.world import World, transaction
 
 # The same examples in every run. The load of a test, not the search for faults: raise it for that.
@@ -69,7 +69,7 @@ def hold_against_description(case: Case, answer: Any) -> None:
     A valid request may be refused because an earlier example used its key for another distance:
     that equal keys mean equal rides, a schema can't say.
     """
-    reused = answer.status_code == 422 and "Idempotency-Key was used before" in answer.text
+    reused = answer.status_code == 422 and answer.json()["type"] == KEY_REUSED
     case.validate_response(
         answer, excluded_checks=[checks.positive_data_acceptance] if reused else []
     )
@@ -124,6 +124,15 @@ def test_every_route_is_described_and_nothing_else() -> None:
     paths = schema.raw_schema["paths"]
     described = {(path, method.upper()) for path in paths for method in paths[path]}
     assert served == described
+
+
+def test_every_type_of_problem_is_explained_where_it_points(live: Api) -> None:
+    for kind in (KEY_REUSED, NOT_TAKEN, MAYBE_TAKEN):
+        path, _, anchor = kind.partition("#")
+        described = live.client.get(path).json()["components"]["schemas"]["ProblemType"]["oneOf"]
+        [explained] = [one for one in described if one.get("$anchor") == anchor]
+        assert explained["const"] == kind
+        assert explained["description"]
 
 
 def test_the_limits_it_names_are_the_applications() -> None:

@@ -9,10 +9,10 @@ import pytest
 from api.outages import PAUSE
 from embedded.servers import Postgres
 from migrations import upgrade
-from tests.api import Api, is_clear_json
+from tests.api import NOT_TAKEN, Api, is_problem
 from tests.world import World, eventually
 
-NOT_TAKEN = "; the ride was not taken"
+SAYING_SO = "; the ride was not taken"
 RIGHTS = [
     "SELECT ON ALL TABLES IN SCHEMA public",
     "INSERT (distance) ON rides",
@@ -52,17 +52,17 @@ def refuses_rides(api: Api, reason: str) -> bool:
     """Both with a key and without one, saying why, and that the ride was not taken."""
     for headers in ({}, KEY):
         answer = api.post("5", **headers)
-        assert is_clear_json(answer, 503)
+        assert is_problem(answer, 503, NOT_TAKEN)
         assert answer.headers["retry-after"]
-        assert reason in answer.json()["message"]
-        assert answer.json()["message"].endswith(NOT_TAKEN)
+        assert reason in answer.json()["detail"]
+        assert answer.json()["detail"].endswith(SAYING_SO)
     return True
 
 
 def is_not_ready(api: Api, reason: str) -> bool:
     answer = api.client.get("/readyz")
-    assert is_clear_json(answer, 503)
-    assert reason in answer.json()["message"], answer.text
+    assert is_problem(answer, 503)
+    assert reason in answer.json()["detail"], answer.text
     return True
 
 
@@ -96,8 +96,8 @@ def test_a_right_that_only_keys_need_is_told(
 ) -> None:
     world.connection.execute(f"REVOKE {right} ON idempotency_keys FROM {role}")
     answer = limited.post("5", **KEY)
-    assert is_clear_json(answer, 503)
-    assert answer.json()["message"] == "permission denied for table idempotency_keys" + NOT_TAKEN
+    assert is_problem(answer, 503, NOT_TAKEN)
+    assert answer.json()["detail"] == "permission denied for table idempotency_keys" + SAYING_SO
     assert is_not_ready(limited, f"{right} on idempotency_keys")
     assert world.truth == (0, 0)
 
@@ -107,7 +107,7 @@ def test_what_cannot_be_shown_for_want_of_a_right_is_told(
 ) -> None:
     world.connection.execute(f"REVOKE SELECT ON rides, checkpoints FROM {role}")
     for path in ("/rides/1", "/consumers"):
-        assert is_clear_json(limited.client.get(path), 503)
+        assert is_problem(limited.client.get(path), 503)
 
 
 def test_an_outage_is_logged_once_and_again_when_it_changes_or_comes_back(
@@ -161,7 +161,7 @@ def test_a_hot_standby_is_told(world: World, folder: Path, tmp_path: Path) -> No
         api = Api(world, DATABASE_URL=standby.url)
         assert refuses_rides(api, "hot standby")
         assert is_not_ready(api, "hot standby")
-        assert is_clear_json(api.client.get("/consumers"), 503)
+        assert is_problem(api.client.get("/consumers"), 503)
         api.client.close()
         assert api.service.stop() == 0
         assert "Traceback" not in api.service.output.read_text()
@@ -174,8 +174,8 @@ def test_a_database_without_tables_is_told(api: Api, world: World) -> None:
     assert is_not_ready(api, "does not exist")
     for headers in ({}, KEY):
         answer = api.post("5", **headers)
-        assert is_clear_json(answer, 503)
-        assert answer.json()["message"].endswith(NOT_TAKEN)
+        assert is_problem(answer, 503, NOT_TAKEN)
+        assert answer.json()["detail"].endswith(SAYING_SO)
 
 
 def test_a_sequence_at_its_end_is_told(api: Api, world: World) -> None:
@@ -199,6 +199,21 @@ def test_a_sequence_behind_the_rides_is_told(api: Api, world: World) -> None:
 
 def test_an_id_that_is_staged_already_is_told(api: Api, world: World) -> None:
     world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'a', 'b', '{}')")
-    assert "duplicate key" in api.post().json()["message"]
+    assert "duplicate key" in api.post().json()["detail"]
     assert world.truth == (0, 0)
     assert api.post().status_code == 201
+
+
+def test_a_fault_of_the_application_is_a_problem_too(api: Api, world: World) -> None:
+    """A trigger swallows every ride: an INSERT that gives no row, which no code expects."""
+    world.connection.execute(
+        "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+    )
+    world.connection.execute(
+        "CREATE TRIGGER swallow BEFORE INSERT ON rides FOR EACH ROW EXECUTE FUNCTION swallow()"
+    )
+    for headers in ({}, KEY):
+        assert is_problem(api.post("5", **headers), 500)
+    assert world.truth == (0, 0)
+    world.connection.execute("DROP TRIGGER swallow ON rides")
+    assert api.post("5", **KEY).status_code == 201

@@ -1,0 +1,86 @@
+"""Refusals and faults, as problem details (RFC 9457): one shape, for programs and for a person.
+
+A problem's type is "about:blank" where its status says it all. The other types are those between
+which a client has to choose what to do; each points to where `openapi.json` says what.
+"""
+
+from typing import NamedTuple
+
+import psycopg
+from flask import Flask, Response, jsonify, request
+from psycopg_pool import PoolTimeout
+from werkzeug.exceptions import HTTPException, InternalServerError, MethodNotAllowed, NotFound
+from werkzeug.http import HTTP_STATUS_CODES
+
+from api import booking
+from api.pool import UNREACHABLE
+from rocket_rides.database import refusal
+
+# RFC 9110 has given these two new phrases.
+PHRASES = HTTP_STATUS_CODES | {413: "Content Too Large", 422: "Unprocessable Content"}
+RETRY_AFTER = "1"  # seconds
+
+
+class Kind(NamedTuple):
+    """What all problems of one type have in common."""
+
+    type: str
+    title: str
+
+
+KEY_REUSED = Kind("/openapi.json#key-reused", "The Idempotency-Key was used before")
+NOT_TAKEN = Kind("/openapi.json#ride-not-taken", "The ride was not taken")
+MAYBE_TAKEN = Kind("/openapi.json#ride-maybe-taken", "The ride may have been taken")
+
+
+def answer_errors(app: Flask) -> None:
+    """Have `app` answer every exception with a problem."""
+    app.register_error_handler(HTTPException, _refused)
+    app.register_error_handler(booking.KeyReused, _key_reused)
+    app.register_error_handler(booking.TryLater, _try_later)
+    app.register_error_handler(psycopg.Error, _unavailable)
+
+
+def problem(status: int, detail: str, kind: Kind | None = None) -> Response:
+    """An answer that says what is wrong: `detail` is a sentence for a person."""
+    kind = kind or Kind("about:blank", PHRASES[status])
+    response = jsonify(type=kind.type, title=kind.title, status=status, detail=detail)
+    response.status_code = status
+    response.mimetype = "application/problem+json"
+    if status == 503:
+        response.headers["Retry-After"] = RETRY_AFTER
+    return response
+
+
+def _refused(error: HTTPException) -> Response:
+    response = problem(error.code or 500, _sentence(error))
+    for name, value in error.get_headers():  # such as Allow
+        if name.lower() not in {"content-type", "content-length"}:
+            response.headers[name] = value
+    return response
+
+
+def _sentence(error: HTTPException) -> str:
+    """The application's own, also where nobody but Flask had a reason to refuse."""
+    if isinstance(error, InternalServerError):
+        return "the application has a fault; its log says which"
+    if isinstance(error, NotFound) and error is request.routing_exception:
+        return "there is no such path; there are /rides, /consumers and /openapi.json"
+    if isinstance(error, MethodNotAllowed):
+        return f"use {' or '.join(sorted(error.valid_methods or []))} here"
+    return error.description or PHRASES[error.code or 500]
+
+
+def _key_reused(_: booking.KeyReused) -> Response:
+    detail = "this Idempotency-Key was used before, for a ride of another distance"
+    return problem(422, detail, KEY_REUSED)
+
+
+def _try_later(reason: booking.TryLater) -> Response:
+    return problem(503, str(reason), MAYBE_TAKEN if reason.maybe_taken else NOT_TAKEN)
+
+
+def _unavailable(error: psycopg.Error) -> Response:
+    """For routes that only read; of a ride it is to be said whether it was taken (`booking`)."""
+    reason = f"the database is not available: {refusal(error)}"
+    return problem(503, UNREACHABLE if isinstance(error, PoolTimeout) else reason)
