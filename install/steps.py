@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-EVERY = 2.0  # seconds between signs of life, without a terminal
+EVERY = 1.5  # seconds between signs of life, without a terminal; two with a busy machine
 ON_TERMINAL = 0.2
 LAST_LINES = 15  # of a program that failed
 BAR = 20  # characters
