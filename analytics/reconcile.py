@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NoReturn
 import psycopg
 
 from analytics.java import require_java
+from analytics.packages import require_packages
 from analytics.warehouse import Warehouse
 from rocket_rides import database, process, settings
 from rocket_rides.process import Unavailable
@@ -48,6 +49,7 @@ status is 0 when all agree, 1 when not, 2 when the job could not run (and 70 for
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     """Run the job once, print what it found, and return the exit status. Raises Unavailable."""
     warehouse = Warehouse(config.warehouse)
+    require_packages()
     require_java()
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:

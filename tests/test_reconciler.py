@@ -10,11 +10,12 @@ import psutil
 import pytest
 from apscheduler.triggers.date import DateTrigger
 
+from analytics.nightly import fetching
 from analytics.nightly.__main__ import Reconciler
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
-from tests.world import Service, World, eventually
+from tests.world import PATIENCE, Service, World, eventually
 
 NO_JAVA = {"JAVA_HOME": "/nonexistent"}
 HONCHOS_PATIENCE = 5  # seconds
@@ -215,3 +216,24 @@ def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
     told = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
     assert not HEAVY & set(told.stdout.split())
     assert "apscheduler" in told.stdout
+
+
+def test_what_a_run_needs_is_only_installed_where_make_has_set_up(tmp_path: Path) -> None:
+    assert not fetching.wanted(tmp_path)
+    (tmp_path / ".fleet").touch()
+    assert not fetching.wanted(tmp_path)  # this is another environment than ours
+
+
+def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ".fleet").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr("analytics.packages.NEEDED", ("no_such_package",))
+    assert fetching.wanted(tmp_path)
+    caplog.set_level("INFO")
+    soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)
+    fetching.fetch(Stop(), soon, [sys.executable, "-c", "import sys; sys.exit('no network')"])
+    assert caplog.messages[0].startswith("installing what only a reconciliation needs")
+    assert caplog.messages[1] == "no network"
+    assert "could not be installed" in caplog.messages[2]

@@ -5,7 +5,8 @@ process of its own, so that no JVM stays resident; that a night slept through, o
 process was down, is made up for, once; and that a run which could not do its work, because a
 server was away or another run was on, is tried again until the next night. What a run prints is
 logged as it comes, and so is how it ended. The keys are pruned at the same hour, whatever becomes
-of the run. This process only ends when it is told to: without Java it says so every night.
+of the run. This process only ends when it is told to: without Java it says so every night. Where
+make has set up the fleet without Spark, this process has it installed, minutes after the start.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -29,7 +30,7 @@ import psycopg
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from analytics.nightly import attempts, nights, pruning
+from analytics.nightly import attempts, fetching, nights, pruning
 from rocket_rides import database, process, settings
 
 logger = logging.getLogger("reconciler")
@@ -74,14 +75,15 @@ class Reconciler:
         logger.info(
             "reconciling every day at %s (%s)", self._config.reconcile_at, self._scheduler.timezone
         )
-        java = attempts.has_java()
+        # What can be installed will be: no warning that it is missing.
+        able = self._fetch_later() or attempts.is_able()
 
         def session(_progress: process.Progress) -> None:
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)
             if missed:
-                self._make_up_for(due, java)
+                self._make_up_for(due, able)
             else:
                 logger.debug("no night was missed")
             while not self._stop.wait(attempts.LOOK_AT_THE_CLOCK):
@@ -92,13 +94,28 @@ class Reconciler:
         finally:
             self._scheduler.shutdown()  # waits for the jobs, which have seen `stop` too
 
-    def _make_up_for(self, due: datetime, java: bool) -> None:
+    def _make_up_for(self, due: datetime, able: bool) -> None:
         pruning_job, reconciliation_job = self.jobs
         pruning_job.modify(next_run_time=self.now())
-        if java:  # or the warning would come twice
+        if able:  # or the warning would come twice
             local = due.astimezone(self._scheduler.timezone)
             logger.info("the reconciliation of %s was missed; starting it now", f"{local:%F %H:%M}")
             reconciliation_job.modify(next_run_time=self.now())
+
+    def _fetch_later(self) -> bool:
+        """Have what is missing installed in the background, if it can be; whether it will be."""
+        if not fetching.wanted():
+            return False
+        now = self.now()
+        last_moment = nights.next_due(now, self._at) - fetching.BEFORE_THE_RUN
+        at = max(now, min(now + fetching.AFTER_THE_START, last_moment))
+        self._scheduler.add_job(self.fetch, "date", run_date=at)
+        return True
+
+    def fetch(self) -> None:
+        """Install what a run needs, unless another one, or a person, has done so by now."""
+        if fetching.wanted():
+            fetching.fetch(self._stop, nights.next_due(self.now(), self._at))
 
     def reconcile(self) -> None:
         """Start a run, and another one while runs can't do their work, until the next night."""

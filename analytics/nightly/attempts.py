@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from signal import Signals
 
 from analytics.java import require_java
+from analytics.nightly import fetching
 from analytics.nightly.child import Child
+from analytics.packages import require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.process import Stop, Unavailable, delays
 
@@ -18,9 +20,19 @@ LOOK_AT_THE_CLOCK = 30.0
 
 
 def reconcile(command: Sequence[str], until: datetime, stop: Stop, first_pause: float) -> None:
-    """Run `command`, with back-off again while it ends with COULD_NOT_RUN, but not past `until`."""
+    """Run `command`, with back-off again while it ends with COULD_NOT_RUN, but not past `until`.
+
+    What it needs is installed first, where that can be done.
+    """
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if not has_java() or run_once(command, stop, until) != COULD_NOT_RUN:
+        if fetching.wanted():
+            fetching.fetch(stop, until)
+        if stop:
+            return
+        if is_able():
+            if run_once(command, stop, until) != COULD_NOT_RUN:
+                return
+        elif not fetching.wanted():
             return
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
@@ -48,9 +60,10 @@ def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
     return status
 
 
-def has_java() -> bool:
+def is_able() -> bool:
     """Whether a run could start Spark; if not, says so."""
     try:
+        require_packages()
         require_java()
     except Unavailable as reason:
         logger.warning("the rides are not reconciled: %s", reason)

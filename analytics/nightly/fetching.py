@@ -1,0 +1,77 @@
+"""What only a run needs, Spark and Java, installed while the fleet is up.
+
+`make fleet` leaves it out, to start sooner. This does it some minutes later, in the background,
+or at the latest before the run; only in the .venv that make has made. Elsewhere, as in a container,
+what is there is what there is. A kill leaves what `python -m install` says, which the next mends.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from analytics.java import require_java
+from analytics.nightly.child import Child
+from analytics.packages import NEEDED, require_packages
+from rocket_rides.process import Stop, Unavailable
+from rocket_rides.settings import PROJECT
+
+logger = logging.getLogger(__name__)
+
+# The first rides come first; an hour before the night there is time to try again.
+AFTER_THE_START = timedelta(minutes=5)
+BEFORE_THE_RUN = timedelta(hours=1)
+
+# Whoever rides goes first.
+POLITELY = ("nice", "-n", "19") if shutil.which("nice") else ()
+FETCH = (*POLITELY, sys.executable, "-m", "install", "--quiet", "nightly", "java")
+
+
+def wanted(venv: Path = PROJECT / ".venv") -> bool:
+    """Whether something is missing that can be installed here without asking."""
+    made_by_make = (venv / ".fleet").exists() and venv.resolve() == Path(sys.prefix).resolve()
+    if not made_by_make:
+        return False
+    try:
+        require_packages()
+    except Unavailable:
+        return True
+    return is_half_there(venv / ".unfinished") or (java_can_be_had() and not has_java())
+
+
+def is_half_there(unfinished: Path) -> bool:
+    """Whether an installation of Spark was killed, or is under way."""
+    if not unfinished.exists():
+        return False
+    return not {name.replace("_", "-") for name in NEEDED}.isdisjoint(
+        unfinished.read_text().split()
+    )
+
+
+def java_can_be_had() -> bool:
+    """Whether `python -m install java` would try to."""
+    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
+    return as_root and not os.environ.get("JAVA_HOME")
+
+
+def has_java() -> bool:
+    """Whether there is one that will do."""
+    try:
+        require_java()
+    except Unavailable:
+        return False
+    return True
+
+
+def fetch(stop: Stop, until: datetime, command: Sequence[str] = FETCH) -> None:
+    """Install it, no longer than `until`; says so, and when it can't be done."""
+    logger.info("installing what only a reconciliation needs (Spark: 400 MB), in the background")
+    status = Child(command).wait(stop, until)
+    if stop or status == 0:
+        return
+    logger.warning(
+        "what a reconciliation needs could not be installed; it is tried again before one"
+    )
