@@ -37,8 +37,7 @@ def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
     except OSError as error:
-        if servers := fleet.another_fleet(data):
-            raise SystemExit(fleet.in_the_way(data, servers)) from None
+        fleet.refuse_to_join(data)
         raise SystemExit(f"can't listen on {host} port {port}: {error.strerror}") from None
 
 

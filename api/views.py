@@ -24,7 +24,7 @@ CONSUMERS = """
                SELECT FROM rides WHERE rides.id > last_ride_id LIMIT 100000
            ) unread) AS rides_behind,
            newest.*
-    FROM checkpoints JOIN consumer_states USING (name)
+    FROM checkpoints LEFT JOIN consumer_states USING (name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
                from_ride_id, from_total, to_ride_id, to_total

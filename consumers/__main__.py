@@ -25,7 +25,7 @@ import redis
 from consumers.consumer import Consumer
 from consumers.report import Report
 from consumers.round import Step
-from rocket_rides import database, process, sessions, settings
+from rocket_rides import database, fleet, process, sessions, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log
 
@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("name", type=consumer_name, help="the consumer's name")
     name = parser.parse_args().name
     config = settings.load()
+    fleet.refuse_to_join(config.data_dir)
     process.log_to_stdout(config.log_level)
     run(name, config, process.Stop().on_signals())
 

@@ -157,7 +157,9 @@ class Consumer:
             },
         ).fetchone()
         if row is None:
-            raise Overtaken(f"another process moved the checkpoint of {self._name}")
+            raise Overtaken(
+                f"the checkpoint of {self._name} was moved by another process, or by hand"
+            )
         return Position(batch.last_redis_id, batch.last_ride_id, row[0])
 
     def _load(self) -> Position:

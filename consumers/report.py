@@ -12,7 +12,8 @@ from rocket_rides.terms import NO_TERM
 logger = logging.getLogger("consumer")
 
 TERMS_NAMED = 100
-OWN_NAME = "give it a STREAM_NAME of its own"
+# All are counted, and only the first of a term is spoken of.
+IF_MORE_COME = "If unbelieved_entries in GET /consumers goes on rising,"
 
 
 class Named:
@@ -79,26 +80,27 @@ class Report:
         without_term = uncommitted.pop(NO_TERM, 0)
         if foreign := self._foreign.unnamed(unbelieved.foreign):
             logger.warning(
-                "%s skipped %s of another database's, or of a past that this one has lost."
-                " If more come, another database writes to this stream: %s",
+                "%s skipped %s of another database's, or of a past that this one has lost. %s"
+                " another database writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
                 entries(foreign),
-                OWN_NAME,
+                IF_MORE_COME,
             )
         if without_term and self._foreign.unnamed(Counter({NO_TERM: without_term})):
             logger.warning(
-                "%s skipped %s without a term, as the version before wrote them."
-                " If more come after the upgrade, another fleet writes to this stream: %s",
+                "%s skipped %s without a term, as the version before wrote them. %s"
+                " another fleet writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
                 entries(without_term),
-                OWN_NAME,
+                IF_MORE_COME,
             )
         if skipped := self._uncommitted.unnamed(uncommitted):
             logger.info(
-                "%s skipped %s that their streamer never committed, or not in this database."
-                " If more come, an old primary still writes",
+                "%s skipped %s that the streamer sent and never committed: harmless after a"
+                " change of lead, or a restore. %s an old primary still writes to this stream",
                 self._name,
                 entries(skipped),
+                IF_MORE_COME,
             )
 
     def _reset(self, reset: Reset) -> None:

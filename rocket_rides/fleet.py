@@ -80,6 +80,12 @@ def another_fleet(data: Path) -> int:
     return servers if alive and not ours else 0
 
 
+def refuse_to_join(data: Path) -> None:
+    """End with one line when another fleet uses the folder: its rides are none of ours."""
+    if servers := another_fleet(data):
+        raise SystemExit(in_the_way(data, servers))
+
+
 def in_the_way(data: Path, servers: int) -> str:
     """What a person has to know of another fleet, whose process `servers` uses the folder."""
     return (

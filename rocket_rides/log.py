@@ -177,7 +177,13 @@ class Log:
         return self._trim("MAXLEN", length, exactly)
 
     def _command(self, *words: object) -> Any:
-        return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
+        """Raises redis.RedisError; the message says that it is Redis'."""
+        try:
+            return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
+        except redis.ResponseError as error:
+            raise redis.ResponseError(f"Redis: {error}") from None
+        except redis.RedisError as error:
+            raise redis.ConnectionError(f"Redis: {error}") from None
 
     def _trim(self, strategy: str, threshold: str | int, exactly: bool) -> int:
         sign = "=" if exactly else "~"

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
+AN_HOUR = 3600.0
 PR_SET_PDEATHSIG = 1
 
 
@@ -105,19 +106,22 @@ class Progress:
 
 
 class Once:
-    """Lines that are logged when they become true, and again only after they were not."""
+    """Lines that are logged when they become true, and while they stay so, once an hour."""
 
     def __init__(self, level: int) -> None:
         self._level = level
-        self._said: set[str] = set()
+        self._due: dict[str, float] = {}
 
     def say(self, lines: Iterable[str]) -> None:
-        """Log those of the lines, all that are true now, that were not among the last ones."""
-        true = list(lines)
-        for line in true:
-            if line not in self._said:
+        """Log those of the lines, which are all that is true now, whose time has come."""
+        now = time.monotonic()
+        was_due, self._due = self._due, {}
+        for line in lines:
+            due = was_due.get(line, now)
+            if now >= due:
                 logger.log(self._level, line)
-        self._said = set(true)
+                due = now + AN_HOUR
+            self._due[line] = due
 
 
 def keep_running(

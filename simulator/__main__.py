@@ -112,6 +112,7 @@ def main() -> int:
     """Return 1 when `--rides` were all answered and some were refused, else 0."""
     given = arguments()
     config = settings.load()
+    fleet.refuse_to_join(config.data_dir)
     process.log_to_stdout(config.log_level)
     fleet.end_with_honcho(process.terminate)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request

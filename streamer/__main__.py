@@ -21,17 +21,17 @@ SIGTERM finishes the batch in hand.
 """
 
 import logging
-import time
 from itertools import count
 
 import psycopg
 import redis
 
-from rocket_rides import database, process, sessions, settings
+from rocket_rides import database, fleet, process, sessions, settings
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log, LogExhausted, LogFull
 from streamer import checks, trimming
 from streamer.drain import INDEX_SCANS, Streamer
+from streamer.upkeep import Alarms, Upkeep
 
 logger = logging.getLogger("streamer")
 
@@ -40,14 +40,12 @@ TRY_TO_LEAD = "SELECT pg_try_advisory_lock(7268001)"
 STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
 WAIT_POLL = 0.001  # the same while writers are about to commit
-UPKEEP_EVERY = 1.0
 STEADY = 1.0  # whoever leads for so long does it well
-LOOK_EVERY = 30.0  # this look alone visits rows from the start of the table
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
     """Lead or stand by until `stop`."""
-    warnings, alarms = process.Once(logging.WARNING), process.Once(logging.ERROR)
+    alarms = Alarms()
 
     def session(progress: process.Progress) -> None:
         timeout = f"{config.leader_timeout}s"
@@ -65,7 +63,6 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
         ):
             database.require_current_schema(connection)
             if wait_for_the_lead(connection, stop, progress):
-                warnings.say(checks.durability_warnings(connection, log))
                 lead(connection, log, config, stop, progress, alarms)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
@@ -92,7 +89,7 @@ def lead(
     config: settings.Settings,
     stop: process.Stop,
     progress: process.Progress,
-    alarms: process.Once,
+    alarms: Alarms,
 ) -> None:
     """Drain the outbox, batch after batch, and trim the log once a second."""
     checks.require_rising_sequence(connection)
@@ -125,36 +122,11 @@ def lead(
             stop.wait(WAIT_POLL if streamer.barrier.waiting else IDLE_POLL)
 
 
-class Upkeep:
-    """What the leader does beside draining: trim the log, and watch over what it rests on."""
-
-    def __init__(
-        self, connection: psycopg.Connection, log: Log, cap: int, alarms: process.Once
-    ) -> None:
-        self.rounds = 0
-        self._alarms = alarms
-        self._connection = connection
-        self._log = log
-        self._cap = cap
-        self._due = self._look_at = 0.0
-
-    def when_due(self, last_sent: int) -> None:
-        """Trim, and check the sequence, once in UPKEEP_EVERY seconds; look once in LOOK_EVERY."""
-        now = time.monotonic()
-        if now >= self._due:
-            self._due = now + UPKEEP_EVERY
-            self.rounds += 1
-            trimming.trim(self._connection, self._log, self._cap)
-            checks.require_rising_sequence(self._connection)
-        if now >= self._look_at:
-            self._look_at = now + LOOK_EVERY
-            self._alarms.say(checks.overtaken_records(self._connection, last_sent))
-
-
 def main() -> None:
     """Run the streamer until SIGTERM or SIGINT."""
     process.take_no_arguments("streamer", __doc__)
     config = settings.load()
+    fleet.refuse_to_join(config.data_dir)
     process.log_to_stdout(config.log_level)
     run(config, process.Stop().on_signals())
 

@@ -47,7 +47,7 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
     if row is None:
         raise StateLost
     cache, increment, cycles, last_drawn, taken = row
-    held = "nothing is sent, so that no ride is overtaken, until this puts it right"
+    held = "nothing is sent, so that no more rides are overtaken, until this puts it right"
     if cache != 1 or increment != 1 or cycles:
         found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
@@ -55,8 +55,7 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
         )
     if last_drawn < taken:
         raise Unavailable(
-            f"the sequence log_position was set back to {last_drawn}, and ride {taken} is there;"
-            f" {held}: {PUT_FORWARD}"
+            f"the sequence log_position was set back behind ride {taken}; {held}: {PUT_FORWARD}"
         )
 
 

@@ -93,5 +93,7 @@ class Streamer:
         values = [sent[-1], self.last_sent, self.term.name]
         moved = self._database.execute(MOVE_LAST_SENT, values).rowcount
         if deleted != len(sent) or moved != 1:
-            raise Overtaken("another streamer is at work on this outbox")
+            raise Overtaken(
+                "the outbox or streamer_state was changed by another streamer, or by hand"
+            )
         crash(Step.BEFORE_COMMIT, crash_at)

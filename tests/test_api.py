@@ -53,6 +53,13 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
     assert ahead["last_redis_id"] != behind["last_redis_id"] == "0-0"
 
 
+def test_a_consumer_whose_total_was_deleted_is_still_shown(world: World, api: Api) -> None:
+    world.consumer("consumer0")
+    world.connection.execute("DELETE FROM consumer_states")
+    [shown] = api.client.get("/consumers").json()["consumers"]
+    assert (shown["name"], shown["total_distance"]) == ("consumer0", None)
+
+
 def test_entries_that_a_consumer_did_not_believe_are_shown(api: Api, world: World) -> None:
     world.consumer("consumer0")
     world.connection.execute("UPDATE checkpoints SET unbelieved_entries = 3000000000")

@@ -264,6 +264,8 @@ def test_a_second_fleet_says_which_one_is_in_its_way_and_how_to_stop_it(
         f" `kill {servers.pid}` stops it; or set another DATA_DIR"
     }
     assert "already in use" not in said
+    for sign_of_taking_part in ("stands at", "standing by", "posted", "leading"):
+        assert sign_of_taking_part not in said
 
     os.kill(servers.pid, signal.SIGTERM)
     fleet.honcho.wait(STOP_TIMEOUT)

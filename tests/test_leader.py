@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from streamer import checks
+from streamer.upkeep import Alarms
 from tests.world import World, catch_up, chained, drain, eventually, transaction
 
 
@@ -124,6 +125,23 @@ def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
         "Redis has appendfsync everysec",
         "Postgres has synchronous_commit off",
     ]
+
+
+def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    log, alarms = world.log(), Alarms()
+    alarms.look(world.connection, log, 0)
+    assert caplog.messages == []
+    for _ in range(2):
+        log.redis.config_set("appendfsync", "everysec")
+        try:
+            for _ in range(2):
+                alarms.look(world.connection, log, 0)
+        finally:
+            log.redis.config_set("appendfsync", "always")
+        alarms.look(world.connection, log, 0)  # it was right in between
+    assert ["everysec" in message for message in caplog.messages] == [True, True]
 
 
 def test_a_streamer_without_its_servers_waits_for_them(

@@ -17,7 +17,7 @@ CHANGES = {
     "ALTER SEQUENCE log_position INCREMENT BY 7": "INCREMENT BY 7",
     "ALTER SEQUENCE log_position INCREMENT BY -1": "INCREMENT BY -1",
     "ALTER SEQUENCE log_position CYCLE": "CYCLE",
-    "ALTER SEQUENCE log_position RESTART WITH 2": "set back to 1, and ride 5 is there",
+    "ALTER SEQUENCE log_position RESTART WITH 2": "set back behind ride 5",
 }
 
 

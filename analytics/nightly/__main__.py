@@ -31,7 +31,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
 from analytics.nightly import attempts, fetching, nights, pruning
-from rocket_rides import database, process, settings
+from rocket_rides import database, fleet, process, settings
 
 logger = logging.getLogger("reconciler")
 
@@ -141,6 +141,7 @@ def main() -> None:
     """Run the reconciler until SIGTERM or SIGINT."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
+    fleet.refuse_to_join(config.data_dir)
     process.log_to_stdout(config.log_level)
     try:
         reconciler = Reconciler(config, process.Stop().on_signals())

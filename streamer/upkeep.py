@@ -1,0 +1,50 @@
+"""What the leader does beside draining: trim the log, and watch over what it rests on."""
+
+import logging
+import time
+
+import psycopg
+
+from rocket_rides.log import Log
+from rocket_rides.process import Once
+from streamer import checks, trimming
+
+UPKEEP_EVERY = 1.0  # seconds
+LOOK_EVERY = 30.0  # this look alone visits rows from the start of the outbox
+
+
+class Alarms:
+    """What one streamer has said, over all of its sessions, of what it looks at now and then."""
+
+    def __init__(self) -> None:
+        self._durability = Once(logging.WARNING)
+        self._overtaken = Once(logging.ERROR)
+
+    def look(self, connection: psycopg.Connection, log: Log, last_sent: int) -> None:
+        """Say what is not as it should be."""
+        self._overtaken.say(checks.overtaken_records(connection, last_sent))
+        self._durability.say(checks.durability_warnings(connection, log))
+
+
+class Upkeep:
+    """One session's."""
+
+    def __init__(self, connection: psycopg.Connection, log: Log, cap: int, alarms: Alarms) -> None:
+        self.rounds = 0
+        self._connection = connection
+        self._log = log
+        self._cap = cap
+        self._alarms = alarms
+        self._due = self._look_at = 0.0
+
+    def when_due(self, last_sent: int) -> None:
+        """Trim, and check the sequence, once in UPKEEP_EVERY seconds; look once in LOOK_EVERY."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_EVERY
+            self._alarms.look(self._connection, self._log, last_sent)
+        if now >= self._due:
+            self._due = now + UPKEEP_EVERY
+            self.rounds += 1
+            trimming.trim(self._connection, self._log, self._cap)
+            checks.require_rising_sequence(self._connection)
