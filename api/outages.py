@@ -8,6 +8,7 @@ from flask import Response, request
 
 logger = logging.getLogger("api")
 
+PROBE = "routes.readyz"
 PAUSE = 1.0  # seconds, at least, between complaints of a route that fails with every other request
 
 
@@ -21,6 +22,8 @@ class Outages:
 
     def note(self, response: Response) -> Response:
         """Look at an answer before it goes out: for Flask's `after_request`."""
+        if request.endpoint == PROBE:  # to say that it isn't ready yet is what it is for
+            return response
         if response.status_code == 503:
             self._complain(_route(), response.get_json()["detail"])
         elif self._said and response.status_code < 300:  # other refusals don't ask the database

@@ -47,10 +47,11 @@ def main() -> None:
     process.log_to_stdout(config.log_level)
     stop = process.Stop().on_signals()
     servers: list[Server] = []
-    if config.embedded_postgres:
-        servers.append(Postgres(config.data_dir, config.socket_dir))
+    # Redis first: it is there in no time, and what waits for Postgres finds both.
     if config.embedded_redis:
         servers.append(Redis(config.data_dir, config.socket_dir))
+    if config.embedded_postgres:
+        servers.append(Postgres(config.data_dir, config.socket_dir))
     try:
         if servers:
             lock(config.data_dir)

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
+STARTING_UP = 5.0  # for so long, to wait for a server is nothing to warn of
 AN_HOUR = 3600.0
 PR_SET_PDEATHSIG = 1
 
@@ -80,9 +81,11 @@ class Progress:
 
     def __init__(self) -> None:
         self.waits = delays()  # between attempts, since the last progress
-        self._complaint = Complaint()
+        # A server may just be coming up, together with us.
+        self._complaint = Complaint(STARTING_UP)
         self._announced = self._held_back = ""
         self._in_trouble = False
+        self._is_new = True
 
     def announce(self, line: str) -> None:
         """Log `line`, unless it was the last one; after a failure, once there is progress."""
@@ -91,16 +94,25 @@ class Progress:
         elif line != self._announced:
             logger.info(line)
             self._announced = line
+            self._has_started()
 
     def made(self) -> None:
         """Something worked: a failure is over."""
+        self._has_started()
         if self._in_trouble:
             self.waits, self._complaint = delays(), Complaint()
             self._in_trouble, self._announced = False, ""
-            self.announce(self._held_back)
+            if self._held_back:
+                self.announce(self._held_back)
+
+    def _has_started(self) -> None:
+        if self._is_new:
+            self._is_new, self._complaint = False, Complaint()
 
     def failed(self, reason: str) -> None:
-        """Nothing works, and why."""
+        """Nothing works, and why: a warning, but of a process that has only just been started."""
+        if self._is_new and not self._in_trouble:
+            logger.info("waiting: %s", reason)
         self._in_trouble, self._held_back = True, ""
         self._complaint(reason)
 

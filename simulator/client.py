@@ -27,11 +27,11 @@ class Tally:
 
 
 async def wait_for_api(api: httpx.AsyncClient) -> None:
-    """Return when the API answers. Says once that it waits, and why."""
+    """Return when the API can take rides. Says once that it waits, and why."""
     said = False
     for delay in process.delays():
         try:
-            answer = await api.get("/healthz")
+            answer = await api.get("/readyz")
         except httpx.TransportError as error:
             reason = process.in_one_line(error)
         else:

@@ -103,10 +103,32 @@ def test_the_rights_in_redis_that_the_readme_names_are_enough(world: World) -> N
 
 
 def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:
+    """What a process that has worked before says."""
     caplog.set_level("INFO")
+    progress = Progress()
+    progress.made()
     caplog.clear()
-    tell(Progress())
+    tell(progress)
     return caplog.messages
+
+
+def test_a_server_that_is_just_coming_up_is_no_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line, whatever the reasons; and a warning when it lasts."""
+    caplog.set_level("INFO")
+    progress = Progress()
+    for reason in ("the server is away", "the table is not there"):
+        progress.failed(reason)
+    progress.made()
+    progress.announce("at 1")
+    assert caplog.messages == ["waiting: the server is away", "at 1"]
+
+    caplog.clear()
+    monkeypatch.setattr("rocket_rides.process.STARTING_UP", 0)
+    progress = Progress()
+    progress.failed("the server is away")
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
 
 
 def test_a_line_is_said_again_only_when_it_has_changed(caplog: pytest.LogCaptureFixture) -> None:

@@ -50,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Api
 
     def do_GET(self) -> None:
-        self.answer(200 if self.path == "/healthz" else 404)
+        self.answer(200 if self.path == "/readyz" else 404)
 
     def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
