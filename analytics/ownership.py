@@ -1,23 +1,21 @@
 """Whose a warehouse is, and whether its rides are still this database's.
 
-Each time a streamer takes the lead, and before it sends anything, it commits a term: a random name,
-and the ride `after` which it begins. A term under which nothing was sent is replaced by the next
-one, at the same ride, and void from then on. So whoever knows a term shares all rides up to where
-that term began, and those sent under it up to where the next one begins. A database that was
-restored to an earlier time, or failed over with loss, goes on under other terms; a copy that lost
-nothing goes on under the same.
+Whoever knows a term (`rocket_rides.terms`) shares all rides up to where that term began, and those
+sent under it up to where the next one begins. A database that was restored to an earlier time, or
+failed over with loss, goes on under other terms; a copy that lost nothing goes on under the same.
 
 Each run's manifest says in which database, and under which term, its rides were read.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
 
 from analytics.ledger import Manifest
 from rocket_rides.process import Unavailable
+from rocket_rides.terms import ALL, Range, Terms
 
 MAY_ASK_FOR_THE_CLUSTER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
 # Every role may, unless it was revoked. A copy of the cluster's files has the same identifier.
@@ -25,42 +23,30 @@ THIS_DATABASE = """
     SELECT format('%s-%s', system_identifier, pg_database.oid)
     FROM pg_control_system(), pg_database WHERE datname = current_database()
 """
-TERMS = "SELECT after, term, void FROM terms ORDER BY after"
-
-
-class Term(NamedTuple):
-    """The rides after this one were sent under it, until the next begins."""
-
-    after: int
-    name: str
-    void: list[str]
 
 
 class History(NamedTuple):
     """What tells this database, and what it went through, from all others."""
 
     database: str  # "" when it can't be told
-    terms: list[Term]
+    newest: str  # the newest term; "" before the first
+    ranges: Mapping[bytes, Range]  # of all its terms, the void ones among them
     last_sent: int
-
-    @property
-    def newest(self) -> str:
-        return self.terms[-1].name if self.terms else ""
 
     def end_of(self, name: str) -> int:
         """The last ride that who knows this term shares with us; -1 when it is none of ours.
 
         "" stands for the time before the first term.
         """
-        return min(dict(self._ends()).get(name, -1), self.last_sent)
+        found = self.ranges.get(name.encode())
+        return min(found.upto, self.last_sent) if found else -1
 
-    def _ends(self) -> Iterator[tuple[str, int]]:
-        name = ""
-        for term in self.terms:
-            yield name, term.after
-            yield from ((void, term.after) for void in term.void)
-            name = term.name
-        yield name, self.last_sent
+
+def history_of(database: str, rows: list[Any], last_sent: int) -> History:
+    """A history by its terms, as terms.ALL gives them."""
+    known = Terms()
+    ranges = known.update(rows, last_sent)
+    return History(database, known.newest or "", ranges, last_sent)
 
 
 def history(connection: psycopg.Connection, last_sent: int) -> History:
@@ -68,7 +54,8 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     database = ""
     if connection.execute(MAY_ASK_FOR_THE_CLUSTER).fetchone() == (True,):
         [(database,)] = connection.execute(THIS_DATABASE)
-    return History(database, [Term(*row) for row in connection.execute(TERMS)], last_sent)
+    [(rows,)] = connection.execute(ALL)
+    return history_of(database, rows, last_sent)
 
 
 def signed(manifest: Manifest, ours: History) -> Manifest:

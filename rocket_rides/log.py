@@ -141,6 +141,8 @@ class Log:
             if "exhausted" in str(error):
                 raise LogExhausted("the log ends with the greatest id there is") from None
             raise redis.ResponseError(f"Redis refuses to append to the log: {error}") from None
+        except redis.RedisError as error:
+            raise redis.ConnectionError(f"Redis: {error}") from None
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""

@@ -31,13 +31,11 @@ NO_TERM = b""  # of entries that were written before there were terms
 VOID_KEPT = 100
 
 NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
+ALL = """
+    SELECT coalesce(json_agg(json_build_array(after, term, void) ORDER BY after), '[]') FROM terms
+"""
 # For a reader that knows `known` to be the newest: all terms, or NULL when it still is.
-UNLESS_KNOWN = f"""
-    CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN (
-        SELECT coalesce(json_agg(json_build_array(after, term, void) ORDER BY after), '[]')
-        FROM terms
-    ) END
-"""  # noqa: S608 (no value is put in)
+UNLESS_KNOWN = f"CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN ({ALL}) END"
 
 # Not when more was sent than last_sent says: a later term began, or the next ride is not staged any
 # more. (Rides and their records commit together, and records go when they are sent, lowest first.)
@@ -62,11 +60,9 @@ RESTORE_STATE = (
 )
 # What was sent up to a ride is believed no longer: readers heal it from the rides.
 DISOWN = f"""
-    WITH gone AS (DELETE FROM terms RETURNING after, term, void), old AS (
-        SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}') AS names
-        FROM gone CROSS JOIN unnest(term || void) name
-    )
-    SELECT names FROM old
+    WITH gone AS (DELETE FROM terms RETURNING after, term, void)
+    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
+    FROM gone CROSS JOIN unnest(term || void) name
 """  # noqa: S608
 OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
 
@@ -120,8 +116,8 @@ def disown(connection: psycopg.Connection, upto: int) -> None:
     `upto` is at most `last_sent`. The leader loses its term, and begins another.
     """
     with connection.transaction():
-        row = connection.execute(DISOWN).fetchone()
-        connection.execute(OWN, [0, _draw(), row[0] if row else []])
+        [(void,)] = connection.execute(DISOWN)
+        connection.execute(OWN, [0, _draw(), void])
         if upto:
             connection.execute(OWN, [upto, _draw(), []])
 
@@ -139,7 +135,7 @@ class Terms:
         self._ranges: dict[bytes, Range] = {}
 
     def update(self, rows: list[Any] | None, last: int) -> Mapping[bytes, Range]:
-        """What is to be believed of each term; `rows` is what UNLESS_KNOWN gave.
+        """What is to be believed of each term; `rows` is what ALL or UNLESS_KNOWN gave.
 
         Under the newest term that is up to `last`, the last number drawn.
         """

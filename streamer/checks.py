@@ -25,7 +25,7 @@ PUT_FORWARD = (
 OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
 
 # Sessions drop the numbers that they had drawn ahead.
-SETTINGS = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
+AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 
 
 def durability_warnings(database: psycopg.Connection, log: Log) -> list[str]:
@@ -51,7 +51,7 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
     if cache != 1 or increment != 1 or cycles:
         found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
-            f"the sequence log_position was changed: it has {found}; {held}: {SETTINGS}"
+            f"the sequence log_position was changed: it has {found}; {held}: {AS_MIGRATED}"
         )
     if last_drawn < taken:
         raise Unavailable(
@@ -59,7 +59,7 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
         )
 
 
-def overtaken_records(database: psycopg.Connection, last_sent: int) -> list[str]:
+def overtaken_warnings(database: psycopg.Connection, last_sent: int) -> list[str]:
     """A sentence about staged records up to `last_sent`: there are none while the barrier holds.
 
     A record there was staged behind the log's back; the log can't take it any more.

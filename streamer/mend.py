@@ -57,7 +57,7 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     checks.require_rising_sequence(connection)
     last_sent = terms.last_sent(connection)
-    if not checks.overtaken_records(connection, last_sent):
+    if not checks.overtaken_warnings(connection, last_sent):
         return [], []
     terms.disown(connection, last_sent)  # first: who begins after this needs no reset
     with connection.transaction():
@@ -92,8 +92,9 @@ def main() -> None:
     if not rides:
         logger.info("nothing to mend: no record was staged behind the log's back")
         return
-    named = ", ".join(map(str, rides[:10])) + (" and more" if len(rides) > 10 else "")
-    logger.info("mended %d rides that the log can't tell of any more: %s", len(rides), named)
+    named = ", ".join(map(str, rides[:10]))
+    more = f" and {len(rides) - 10} more" if len(rides) > 10 else ""
+    logger.info("mended; the log can't tell of these rides any more: %s%s", named, more)
     logger.info("asked to reset their totals: %s", ", ".join(consumers) or "no consumer")
 
 

@@ -22,7 +22,7 @@ class Alarms:
 
     def look(self, connection: psycopg.Connection, log: Log, last_sent: int) -> None:
         """Say what is not as it should be."""
-        self._overtaken.say(checks.overtaken_records(connection, last_sent))
+        self._overtaken.say(checks.overtaken_warnings(connection, last_sent))
         self._durability.say(checks.durability_warnings(connection, log))
 
 

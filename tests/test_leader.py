@@ -87,7 +87,7 @@ def test_records_overtaken_by_the_log_are_reported(world: World) -> None:
     world.take(1, 2)
     drain(world.streamer())
     world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
-    [alarm] = checks.overtaken_records(world.connection, 2)
+    [alarm] = checks.overtaken_warnings(world.connection, 2)
     assert "never sent: records 1; python -m streamer.mend" in alarm
     world.service("streamer").says(alarm)
 

@@ -58,7 +58,7 @@ def overtaken(world: World) -> None:
         world.take(20)
         drain(world.streamer())
         take(ahead, 30)
-        world.connection.execute(checks.SETTINGS)
+        world.connection.execute(checks.AS_MIGRATED)
         world.take(40)
         drain(world.streamer())
 
@@ -73,7 +73,7 @@ def test_overtaken_rides_are_mended_and_all_totals_end_exact(world: World) -> No
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
     mender = world.service("streamer.mend").says(
-        "mended 1 rides that the log can't tell of any more: 2"
+        "mended; the log can't tell of these rides any more: 2"
     )
     assert mender.process.wait(30) == 0
     assert "behind, past, reading" in mender.output.read_text()

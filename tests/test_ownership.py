@@ -10,7 +10,7 @@ import pytest
 
 from analytics.freeze import freeze
 from analytics.ledger import Manifest
-from analytics.ownership import History, Term, history, why_rebuild
+from analytics.ownership import History, history, history_of, why_rebuild
 from embedded.servers import Postgres, Redis
 from rocket_rides.process import Unavailable
 from streamer.mend import mend
@@ -25,9 +25,9 @@ LEAD = """
     ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = terms.void || terms.term
 """
 # Term b was sent under up to ride 20; c was void at once, and d is the newest.
-OURS = History("1-1", [Term(10, "b", []), Term(20, "d", ["c"])], last_sent=30)
-NEVER_LED = History("1-1", [], last_sent=5)
-UNKNOWN = History("", [], last_sent=5)
+OURS = history_of("1-1", [(10, "b", []), (20, "d", ["c"])], last_sent=30)
+NEVER_LED = history_of("1-1", [], last_sent=5)
+UNKNOWN = history_of("", [], last_sent=5)
 
 
 def run(upto: int, term: str | None, database: str | None = "2-2") -> Manifest:

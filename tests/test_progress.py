@@ -1,12 +1,14 @@
 """While nothing works, a process says why, and nothing that sounds as if it did."""
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 import redis
 
-from rocket_rides.process import Progress
+from rocket_rides.process import AN_HOUR, Once, Progress
 from tests.world import World, eventually, limited_redis
 
 ATTEMPTS = 4
@@ -161,3 +163,16 @@ def test_what_failed_again_is_not_said(caplog: pytest.LogCaptureFixture) -> None
         progress.made()
 
     assert "at 1" not in lines(caplog, tell)
+
+
+def test_what_stays_true_is_said_again_after_an_hour(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = Once(logging.WARNING)
+    for _ in range(3):
+        once.say(["broken"])
+    assert caplog.messages == ["broken"]
+    an_hour_later = time.monotonic() + AN_HOUR
+    monkeypatch.setattr("rocket_rides.process.time.monotonic", lambda: an_hour_later)
+    once.say(["broken"])
+    assert caplog.messages == ["broken"] * 2
