@@ -8,21 +8,15 @@ import pytest
 import redis
 
 from consumers.__main__ import IDLE_ROUND
-from consumers.consumer import Consumer
 from consumers.round import Healed, Overtaken, Step
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.log import Entry, Record
 from streamer.drain import Step as SendStep
-from tests.world import World, catch_up, drain, eventually
+from tests.world import World, catch_up, drain, eventually, exact
 
 
 def add(world: World, data: bytes, prev: bytes = b"0") -> None:
     world.log().redis.xadd(world.stream, {"data": data, "prev": prev})
-
-
-def exact(world: World, consumer: Consumer) -> bool:
-    at = catch_up(consumer)
-    return (at.ride_id, at.total) == world.truth
 
 
 @pytest.mark.parametrize("step", Step)

@@ -171,6 +171,12 @@ def catch_up(consumer: Consumer) -> Position:
             return before
 
 
+def exact(world: World, consumer: Consumer | None = None) -> bool:
+    """Whether the consumer, or consumer0, has the truth once it has caught up."""
+    at = catch_up(consumer or world.consumer())
+    return (at.ride_id, at.total) == world.truth
+
+
 class Service:
     """A service of ours in a process of its own; its output goes to a file."""
 
