@@ -32,8 +32,8 @@ import psycopg
 from analytics.java import require_java
 from analytics.packages import require_packages
 from analytics.warehouse import Warehouse
-from rocket_rides import database, process, settings
-from rocket_rides.process import Unavailable
+from rocket_rides import database, errors, settings
+from rocket_rides.errors import Unavailable
 
 if TYPE_CHECKING:
     from analytics.result import Result
@@ -93,7 +93,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
             if path:
                 path.write_bytes(content())
         except (OSError, psycopg.Error) as error:
-            sys.stderr.write(f"{path} could not be written: {process.in_one_line(error)}\n")
+            sys.stderr.write(f"{path} could not be written: {errors.in_one_line(error)}\n")
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def main() -> None:
 
 def refuse(reason: Exception) -> NoReturn:
     """Say in one line why the job could not run, and end the process."""
-    sys.stderr.write(f"{REFUSAL}{process.in_one_line(reason)}\n")
+    sys.stderr.write(f"{REFUSAL}{errors.in_one_line(reason)}\n")
     raise SystemExit(COULD_NOT_RUN)
 
 

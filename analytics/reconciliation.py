@@ -24,8 +24,8 @@ from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
 from analytics.tally import Cell, by_day, cells, merged, total
 from analytics.warehouse import Warehouse, within
+from rocket_rides.errors import Unavailable
 from rocket_rides.faults import crash
-from rocket_rides.process import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

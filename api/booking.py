@@ -12,7 +12,7 @@ import psycopg
 
 from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
 from rocket_rides.database import refusal
-from rocket_rides.process import delays
+from rocket_rides.waiting import delays
 
 # One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
 # on rides: the streamer's barrier rests on that. The staged record takes the number over.

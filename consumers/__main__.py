@@ -25,7 +25,7 @@ import redis
 from consumers.consumer import Consumer
 from consumers.report import Report
 from consumers.round import Step
-from rocket_rides import database, fleet, process, sessions, settings
+from rocket_rides import database, fleet, process, sessions, settings, waiting
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log
 
@@ -38,7 +38,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
     """Consume until `stop`."""
     report = Report(name, each_ride=config.print_rides)
 
-    def session(progress: process.Progress) -> None:
+    def session(progress: waiting.Progress) -> None:
         with (
             database.connect(
                 config.postgres_url,
@@ -52,7 +52,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
             consumer = Consumer(connection, log, name, config.batch_size)
             at = consumer.at
             progress.announce(f"{name} stands at ride {at.ride_id}, total {at.total} m")
-            pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
+            pauses, complaint = waiting.delays(HELD_POLL, IDLE_ROUND), waiting.Complaint(1)
             while not stop:
                 crash_at = Step.BEFORE_COMMIT if strikes(config.crash_rate) else None
                 before = consumer.at.total
@@ -63,7 +63,7 @@ def run(name: str, config: settings.Settings, stop: process.Stop) -> None:
                     complaint("the log is ahead of what the streamer has committed")
                     stop.wait(next(pauses))
                     continue
-                pauses, complaint = process.delays(HELD_POLL, IDLE_ROUND), process.Complaint(1)
+                pauses, complaint = waiting.delays(HELD_POLL, IDLE_ROUND), waiting.Complaint(1)
                 report.round(done, before, consumer.at)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)

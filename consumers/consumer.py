@@ -10,9 +10,9 @@ from consumers.reset import settle
 from consumers.round import Healed, Overtaken, Position, Round, Step
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.distance import EXACT
+from rocket_rides.errors import Unavailable
 from rocket_rides.faults import crash
 from rocket_rides.log import START, Log, as_numbers
-from rocket_rides.process import Unavailable
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
 # Both or neither: a total that starts at 0 beside a checkpoint that does not is wrong for good.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from consumers.digest import DeadLetter, Gap, Unbelieved
 from consumers.reset import Reset
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Record
-from rocket_rides.process import Unavailable
 
 
 class Step(Enum):

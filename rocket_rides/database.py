@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from rocket_rides.process import Unavailable, in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.settings import PROJECT
 
 # The name of the newest migration is the schema that this code was written for.

@@ -26,7 +26,7 @@ from itertools import count
 import psycopg
 import redis
 
-from rocket_rides import database, fleet, process, sessions, settings
+from rocket_rides import database, fleet, process, sessions, settings, waiting
 from rocket_rides.faults import strikes
 from rocket_rides.log import Log, LogExhausted, LogFull
 from streamer import checks, trimming
@@ -47,7 +47,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     """Lead or stand by until `stop`."""
     alarms = Alarms()
 
-    def session(progress: process.Progress) -> None:
+    def session(progress: waiting.Progress) -> None:
         timeout = f"{config.leader_timeout}s"
         with (
             database.connect(
@@ -69,7 +69,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 
 
 def wait_for_the_lead(
-    connection: psycopg.Connection, stop: process.Stop, progress: process.Progress
+    connection: psycopg.Connection, stop: process.Stop, progress: waiting.Progress
 ) -> bool:
     """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
     for looks in count():
@@ -88,7 +88,7 @@ def lead(
     log: Log,
     config: settings.Settings,
     stop: process.Stop,
-    progress: process.Progress,
+    progress: waiting.Progress,
     alarms: Alarms,
 ) -> None:
     """Drain the outbox, batch after batch, and trim the log once a second."""
@@ -96,7 +96,7 @@ def lead(
     streamer = Streamer(connection, log, config.batch_size)
     progress.announce(f"leading; the log has everything up to ride {streamer.last_sent}")
     upkeep = Upkeep(connection, log, config.stream_max_length, alarms)
-    complaint = process.Complaint()
+    complaint = waiting.Complaint()
     while not stop:
         upkeep.when_due(streamer.last_sent)
         double_send = strikes(config.double_send_rate)

@@ -3,8 +3,8 @@
 import psycopg
 
 from rocket_rides.database import LAST_DRAWN
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
-from rocket_rides.process import Unavailable
 from rocket_rides.terms import StateLost
 
 DURABILITY = """

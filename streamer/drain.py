@@ -5,9 +5,9 @@ from enum import Enum
 import psycopg
 
 from rocket_rides import terms
+from rocket_rides.errors import Unavailable
 from rocket_rides.faults import crash
 from rocket_rides.log import Log
-from rocket_rides.process import Unavailable
 from streamer.barrier import Barrier
 
 # Starts in the index at last_sent: rows deleted before it, dead or not, are never visited.

@@ -13,8 +13,8 @@ from pyspark.errors import ArithmeticException
 from analytics.reconciliation import Step
 from analytics.source import plan
 from analytics.tally import cells
+from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash
-from rocket_rides.process import Unavailable
 from tests.books import MILLIMETRE, Books, exact, tally
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rocket_rides.process import in_one_line
+from rocket_rides.errors import in_one_line
 from streamer.barrier import Barrier
 from tests.world import World, catch_up, drain, eventually, take, transaction
 

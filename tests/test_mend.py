@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from rocket_rides import terms
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 from streamer import checks
 from streamer.drain import Overtaken
 from streamer.mend import mend

@@ -9,7 +9,7 @@ import psycopg
 from api.booking import TAKE
 from chaos.faults.scene import Moot, Scene
 from chaos.ledger import Answer, Ask
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 
 def hold(scene: Scene, dice: random.Random) -> str:
