@@ -28,14 +28,13 @@ import redis
 
 from rocket_rides import database, fleet, process, sessions, settings, waiting
 from rocket_rides.faults import strikes
+from rocket_rides.locks import Lock, try_lock
 from rocket_rides.log import Log, LogExhausted, LogFull
 from streamer import checks, trimming
-from streamer.drain import INDEX_SCANS, Streamer
+from streamer.drain import Streamer
 from streamer.upkeep import Alarms, Upkeep
 
 logger = logging.getLogger("streamer")
-
-TRY_TO_LEAD = "SELECT pg_try_advisory_lock(7268001)"
 
 STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
@@ -57,7 +56,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
                 lock_timeout=timeout,
                 idle_in_transaction_session_timeout=timeout,
                 idle_session_timeout=timeout,
-                **INDEX_SCANS,
+                **database.INDEX_SCANS,
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
@@ -73,7 +72,7 @@ def wait_for_the_lead(
 ) -> bool:
     """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
     for looks in count():
-        if stop or connection.execute(TRY_TO_LEAD).fetchone() == (True,):
+        if stop or try_lock(connection, Lock.LEADER):
             break
         progress.announce("another streamer leads; standing by")
         if looks * STANDBY_POLL > STEADY:  # the other may be trying in vain, as this one did
