@@ -1,4 +1,4 @@
-"""The consumer that docs/writing-a-consumer.md shows: complete, short, and as right as the totals."""
+"""The consumer that docs/writing-a-consumer.md shows is complete, short, and right."""
 
 import re
 from decimal import Decimal
