@@ -61,8 +61,8 @@ def test_valkey_takes_over_the_log_of_redis(
         assert world.log().read("0-0", 1000) == entries
         assert world.log().last_id() == last
         consumer = world.consumer()
-        found = consumer.run_once().found
-        assert [type(each) for each in found] == [Record] * 62  # read, not healed
+        news = consumer.run_once().news
+        assert [type(each) for each in news] == [Record] * 62  # read, not healed
         world.take(103)
         drain(world.streamer())
         assert exact(world, consumer)
