@@ -12,7 +12,7 @@ import psutil
 import psycopg
 
 from analytics import source
-from analytics.java import require_java
+from analytics.prerequisites import require_java
 from analytics.warehouse import Warehouse
 from benchmarks import jdbc, rides
 from benchmarks.figures import Figure, Goal

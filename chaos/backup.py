@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from embedded.account import Failed
-from embedded.child import spawn
 from embedded.servers import Postgres
+from embedded.spawn import spawn
 from rocket_rides.settings import EMBEDDED_PORT
 
 # There is no archive: the recovery ends with what came along in the backup.

@@ -15,7 +15,7 @@ from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 
-from chaos.ledger import Answer, Ask, Ledger
+from chaos.journal import Answer, Ask, Ledger
 from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"

@@ -13,8 +13,8 @@ import psycopg
 
 import migrations
 from chaos.backup import Backup
+from chaos.kept_server import KeptServer
 from chaos.proxy import Proxy
-from chaos.server import KeptServer
 from chaos.service import Service
 from embedded.servers import Postgres, Redis
 from rocket_rides import database

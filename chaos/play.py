@@ -13,7 +13,7 @@ from chaos.clients import Client
 from chaos.evidence import Evidence, read_books
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, STREAM, Fleet
-from chaos.ledger import Ledger
+from chaos.journal import Ledger
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
 from chaos.recovery import Recovery, recoveries

@@ -31,7 +31,7 @@ import psycopg
 import sqlalchemy.exc
 
 from embedded.account import Unusable, make_public
-from embedded.server import Server
+from embedded.lifecycle import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from migrations import upgrade

@@ -19,8 +19,8 @@ import redis
 from psycopg import sql
 
 from embedded.account import Failed, Unusable
+from embedded.lifecycle import Server
 from embedded.reasons import STARTING_UP
-from embedded.server import Server
 from rocket_rides.settings import (
     DATABASE_NAME,
     EMBEDDED_PORT,

@@ -8,7 +8,7 @@ import psycopg
 import redis
 
 from embedded.account import Failed, Refused, Unusable
-from embedded.server import Server
+from embedded.lifecycle import Server
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Complaint, delays

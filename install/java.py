@@ -38,6 +38,6 @@ def install(steps: Steps) -> None:
 
 def said() -> str:
     """What is wrong with this machine's Java; nothing, when it will do."""
-    command = [str(PYTHON), "-m", "analytics.java"]
+    command = [str(PYTHON), "-m", "analytics.prerequisites"]
     told = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     return told.stderr.strip() if told.returncode else ""

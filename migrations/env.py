@@ -6,8 +6,8 @@ from alembic.util import CommandError
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from migrations.models import Base
 from rocket_rides import database
-from rocket_rides.models import Base
 
 MIGRATION_LOCK = 7_268_003
 

@@ -11,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from analytics.java import WANTED
 from analytics.ledger import Manifest
+from analytics.prerequisites import WANTED
 from analytics.reconcile import parse, run
 from migrations import downgrade
 from rocket_rides.settings import load

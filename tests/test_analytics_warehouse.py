@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from pyspark.errors import ArithmeticException
 
-from analytics.reconciliation import Step
+from analytics.job import Step
 from analytics.source import plan
 from analytics.tally import cells
 from rocket_rides.errors import Unavailable

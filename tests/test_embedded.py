@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from embedded.account import server_account
-from embedded.server import Server
+from embedded.lifecycle import Server
 from embedded.servers import Failed, Postgres, Redis, Unusable
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")

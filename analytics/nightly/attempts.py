@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
 
-from analytics.java import require_java
 from analytics.nightly import fetching
 from analytics.nightly.child import Child
 from analytics.packages import require_packages
+from analytics.prerequisites import require_java
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Stop

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from analytics.java import require_java
 from analytics.nightly.child import Child
 from analytics.packages import NEEDED, require_packages
+from analytics.prerequisites import require_java
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT

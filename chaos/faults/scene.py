@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chaos.backup import Backup
 from chaos.fleet import Fleet
-from chaos.ledger import Ledger
+from chaos.journal import Ledger
 from chaos.restore import Restore
 from rocket_rides.log import Record
 

@@ -8,7 +8,7 @@ import psycopg
 
 from api.booking import TAKE
 from chaos.faults.scene import Moot, Scene
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from rocket_rides.errors import Unavailable
 
 

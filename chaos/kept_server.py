@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from embedded.account import Failed
-from embedded.server import Server
+from embedded.lifecycle import Server
 from rocket_rides.errors import in_one_line
 
 POLL = 0.02

@@ -15,9 +15,9 @@ import psycopg
 import redis
 
 from embedded.account import Failed, Refused, Unusable, server_account
-from embedded.child import end_all, spawn
 from embedded.programs import programs
 from embedded.reasons import refuses, why
+from embedded.spawn import end_all, spawn
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import delays
