@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import psycopg
 
-from analytics.packages import require_packages
-from analytics.prerequisites import require_java
+from analytics.prerequisites import require_java, require_packages
 from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable

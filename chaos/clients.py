@@ -15,7 +15,7 @@ from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 
-from chaos.journal import Answer, Ask, Ledger
+from chaos.journal import Answer, Ask, Journal
 from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
@@ -52,11 +52,11 @@ SHARES = {
 class Client(threading.Thread):
     """Posts `rate` rides a second to the API at `port`, until `end`."""
 
-    def __init__(self, name: str, port: int, rate: float, ledger: Ledger) -> None:
+    def __init__(self, name: str, port: int, rate: float, journal: Journal) -> None:
         super().__init__(name=name, daemon=True)
         self._port = port
         self._rate = rate
-        self._ledger = ledger
+        self._journal = journal
         self._dice = random.Random(name)
         self._ending = threading.Event()
         self._give_up_at = float("inf")
@@ -65,7 +65,7 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         due = time.monotonic()
-        while not self._ledger.full:
+        while not self._journal.full:
             due = max(due, time.monotonic() - CATCH_UP) + self._dice.expovariate(self._rate)
             if self._ending.wait(max(0, due - time.monotonic())):
                 break
@@ -85,7 +85,7 @@ class Client(threading.Thread):
         self._ending.set()
 
     def _ride(self) -> None:
-        ask = self._ledger.ask(self.name)
+        ask = self._journal.ask(self.name)
         manner = self._dice.choices(list(SHARES), list(SHARES.values()))[0]
         head, body = request(ask)
         if manner is Manner.HALF_BODY or manner is Manner.HALF_THEN_WHOLE:
@@ -127,7 +127,7 @@ class Client(threading.Thread):
                     ask.answers.append(read(content, sent))
                     return
                 if answer.status != 503:
-                    self._ledger.troubles.append(
+                    self._journal.troubles.append(
                         f"the ride of {ask.distance} m was answered with {answer.status}: "
                         f"{content[:200].decode(errors='replace')}"
                     )

@@ -1,4 +1,9 @@
-"""Java, for the nightly job: installed where that can be done without asking."""
+"""Java, installed by apt-get where this runs as root, because Spark needs it and pip has none.
+
+Elsewhere a person is told what to install, and all but the nightly job works without. Whether the
+Java that is there will do, `analytics.prerequisites` says: it is asked in a process of its own,
+since `install` runs before any package is there.
+"""
 
 import os
 import shutil

@@ -229,7 +229,7 @@ def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
 ) -> None:
     (tmp_path / ".fleet").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("analytics.packages.NEEDED", ("no_such_package",))
+    monkeypatch.setattr("analytics.prerequisites.PACKAGES", ("no_such_package",))
     assert fetching.wanted(tmp_path)
     caplog.set_level("INFO")
     soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)

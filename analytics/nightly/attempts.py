@@ -7,8 +7,7 @@ from signal import Signals
 
 from analytics.nightly import fetching
 from analytics.nightly.child import Child
-from analytics.packages import require_packages
-from analytics.prerequisites import require_java
+from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Stop
