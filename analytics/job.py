@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from analytics import ownership, source, verify
+from analytics.cells import Cell, by_day, cells, merged, total
 from analytics.emit import emit
 from analytics.freeze import Frozen, Standing, freeze
 from analytics.ledger import Broken, Ledger, Manifest
 from analytics.ownership import History
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
-from analytics.tally import Cell, by_day, cells, merged, total
 from analytics.warehouse import Warehouse, within
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import crash

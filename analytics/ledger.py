@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import msgspec
 
+from analytics.cells import BLOCK, Cell, between, by_block, by_day, total
 from analytics.result import Tally
-from analytics.tally import BLOCK, Cell, between, by_block, by_day, total
 
 
 class Broken(Exception):

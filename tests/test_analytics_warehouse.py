@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from pyspark.errors import ArithmeticException
 
+from analytics.cells import cells
 from analytics.job import Step
 from analytics.source import plan
-from analytics.tally import cells
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash
 from tests.books import MILLIMETRE, Books, exact, tally
