@@ -18,7 +18,7 @@ import psycopg
 from analytics import ownership, source, verify
 from analytics.cells import Cell, by_day, cells, merged, total
 from analytics.emit import emit
-from analytics.freeze import Frozen, Standing, freeze
+from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Broken, Ledger, Manifest
 from analytics.ownership import History
 from analytics.result import Compared, Result
@@ -125,7 +125,7 @@ class Job:
     ) -> list[Cell]:
         """Read the rides that the warehouse does not have, write them to it unless `check`."""
         parallelism = self.spark.sparkContext.defaultParallelism
-        ranges = source.plan(self.connection, base.last_ride_id, upto, parallelism)
+        ranges = source.cut_into_ranges(self.connection, base.last_ride_id, upto, parallelism)
         if not ranges:
             return []
         table = source.this_table(self.connection)
@@ -183,7 +183,7 @@ class Job:
         self.connection.execute("SELECT")  # who has lost the connection has lost the lock
         if new:
             manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
-            self.warehouse.publish(ownership.signed(manifest, frozen.history))
+            self.warehouse.publish(ownership.with_owner(manifest, frozen.history))
         elif not base.blocks:
             self.warehouse.empty()
         crash(Step.AFTER_PUBLISH, crash_at)
@@ -196,7 +196,9 @@ class Job:
         crash(Step.AFTER_COMMIT, crash_at)
 
 
-def _compare(standing: Standing, settled: int, base: Ledger, found: Sequence[Cell]) -> Compared:
+def _compare(
+    standing: FrozenConsumer, settled: int, base: Ledger, found: Sequence[Cell]
+) -> Compared:
     name, last_ride_id, claimed = standing
     exact = base.upto(min(last_ride_id, settled), found).distance
     return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > settled)

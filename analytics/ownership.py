@@ -58,7 +58,7 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     return history_of(database, rows, last_sent)
 
 
-def signed(manifest: Manifest, ours: History) -> Manifest:
+def with_owner(manifest: Manifest, ours: History) -> Manifest:
     """The manifest of a run that has read its rides here."""
     return msgspec.structs.replace(manifest, database=ours.database, term=ours.newest)
 

@@ -74,7 +74,7 @@ class Fleet:
         return self._redis.append_only_file
 
     def back_up(self) -> Backup:
-        """A backup of the database as it is now. Raises Failed."""
+        """A backup of the database as it is now. Raises ServerFailed."""
         return Backup(self._postgres, str(next(self._backups)))
 
     def start(self) -> None:

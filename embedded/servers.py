@@ -18,7 +18,7 @@ import psycopg
 import redis
 from psycopg import sql
 
-from embedded.account import Failed, Unusable
+from embedded.failures import NeverStarts, ServerFailed
 from embedded.lifecycle import Server
 from embedded.reasons import STARTING_UP
 from rocket_rides.settings import (
@@ -28,7 +28,7 @@ from rocket_rides.settings import (
     embedded_redis_url,
 )
 
-__all__ = ["Failed", "Postgres", "Redis", "Unusable"]
+__all__ = ["NeverStarts", "Postgres", "Redis", "ServerFailed"]
 
 INITDB_OPTIONS = [
     "--username=postgres",

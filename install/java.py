@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 from install.environment import PROJECT, PYTHON, VENV
-from install.steps import Failed, Steps
+from install.steps import StepFailed, Steps
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
 # `satisfy` installs nothing where the release's own Java is too old.
@@ -30,10 +30,10 @@ def install(steps: Steps) -> None:
         try:
             try:
                 steps.run([*APT_GET, *SATISFY], quietly)
-            except Failed:
+            except StepFailed:
                 steps.run([*APT_GET, "update"], quietly)
                 steps.run([*APT_GET, *SATISFY], quietly)
-        except Failed:
+        except StepFailed:
             steps.note("apt-get can't get it now, or this release's is older than Java 17")
     if reason := said():
         steps.note(reason)

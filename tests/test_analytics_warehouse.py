@@ -12,7 +12,7 @@ from pyspark.errors import ArithmeticException
 
 from analytics.cells import cells
 from analytics.job import Step
-from analytics.source import plan
+from analytics.source import cut_into_ranges
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash
 from tests.books import MILLIMETRE, Books, exact, tally
@@ -252,13 +252,13 @@ def test_ranges_hold_equal_numbers_of_rides_whatever_the_holes(books: Books) -> 
         books.skip_ids(1_000_000)
     books.add_many(10)
     last = books.world.value("SELECT max(id) FROM rides")
-    ranges = plan(books.world.connection, 0, last, parallelism=100)
+    ranges = cut_into_ranges(books.world.connection, 0, last, parallelism=100)
     counts = [
         books.world.value("SELECT count(*) FROM rides WHERE id > %s AND id <= %s", after, upto)
         for after, upto, _ in ranges
     ]
     assert counts == [range_.rides for range_ in ranges] == [25_000] * 4 + [10]
-    assert plan(books.world.connection, last, last + 10_000_000, parallelism=2) == []
+    assert cut_into_ranges(books.world.connection, last, last + 10_000_000, parallelism=2) == []
 
 
 def test_sums_are_exact_where_a_bigint_of_millimetres_would_not_be(books: Books) -> None:

@@ -120,7 +120,7 @@ class Reconciler:
     def reconcile(self) -> None:
         """Start a run, and another one while runs can't do their work, until the next night."""
         until = nights.next_due(self.now(), self._at)
-        attempts.reconcile(self._command, until, self._stop, self._first_pause)
+        attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
 
     def prune(self) -> None:
         """Delete old idempotency keys; what can't be done now is left to the next night."""
