@@ -49,6 +49,5 @@ def create_app() -> Flask:
     answer_errors(app)
     app.after_request(Outages().note)
     app.extensions["pool"] = open_pool(config)
-    app.extensions["slow_clients"] = SlowClients(config.api_port, config.api_client_timeout)
-    app.extensions["slow_clients"].watch()
+    SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app
