@@ -49,9 +49,9 @@ class SlowClients:
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
         application = app.wsgi_app
 
-        def known(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        def known(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
             environ[IN_ENVIRON] = self
-            return application(environ, start)
+            return application(environ, start_response)
 
         app.wsgi_app = known  # type: ignore[method-assign]
 
@@ -88,7 +88,7 @@ class SlowClients:
 
 
 def read_body(request: Request) -> bytes:
-    """The body, all of it or what came of it. Raises RequestTimeout when its client was too slow."""
+    """The body, all of it or what came of it. Raises RequestTimeout when it was cut."""
     slow_clients: SlowClients = request.environ[IN_ENVIRON]
     return slow_clients.read(request)
 
