@@ -47,7 +47,8 @@ class Manifest(msgspec.Struct, frozen=True):
     total_distance: Decimal
     days: dict[date, Tally]  # this run's
     blocks: list[Block]
-    database: str | None = None  # where its rides were read
+    # Where its rides were read.
+    database_id: str | None = msgspec.field(default=None, name="database")
     term: str | None = None  # and under which term, the newest at the time
     files: dict[str, int] = {}  # its Parquet files, and how many bytes each has
 

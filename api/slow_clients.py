@@ -72,19 +72,19 @@ class SlowClients:
                     with duplicate, suppress(OSError):  # the other side may have closed it
                         self._cut_if_silent(duplicate)
 
-    def _cut_if_silent(self, connection: socket.socket) -> None:
-        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+    def _cut_if_silent(self, client: socket.socket) -> None:
+        if client.family not in (socket.AF_INET, socket.AF_INET6):
             return
-        if connection.type != socket.SOCK_STREAM or connection.getsockname()[1] != self._port:
+        if client.type != socket.SOCK_STREAM or client.getsockname()[1] != self._port:
             return
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_SENT.stop)
+        info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_SENT.stop)
         late = int.from_bytes(info[_LAST_DATA_SENT], sys.byteorder) / 1000 - self._limit
         if info[_STATE] != _ESTABLISHED or late < 0:
             return  # the listening socket, one that closes, or in time
         self._last_cut = time.monotonic()
         # Cut before, and still nothing was sent: it reads no answers, or the database hangs.
         gone = late > ANSWER_TIME
-        connection.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
+        client.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
 
 
 def read_body(request: Request) -> bytes:

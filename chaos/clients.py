@@ -61,7 +61,7 @@ class Client(threading.Thread):
         self._ending = threading.Event()
         self._give_up_at = float("inf")
         self._again: deque[tuple[float, Ask]] = deque()  # when to post which ride once more
-        self._connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
+        self._http = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
 
     def run(self) -> None:
         due = time.monotonic()
@@ -74,7 +74,7 @@ class Client(threading.Thread):
                 self._post(self._again.popleft()[1])
         for _, ask in self._again:
             self._post(ask)
-        self._connection.close()
+        self._http.close()
 
     def end(self, patience: float = PATIENCE) -> None:
         """Ask for no more rides; the thread ends when those that were asked for are answered.
@@ -105,9 +105,9 @@ class Client(threading.Thread):
         """Send this and hang up, a moment later or at once."""
         with (
             suppress(OSError),
-            socket.create_connection((HOST, self._port), timeout=TIMEOUT) as connection,
+            socket.create_connection((HOST, self._port), timeout=TIMEOUT) as half,
         ):
-            connection.sendall(data)
+            half.sendall(data)
             time.sleep(self._dice.choice([0, 0.002, 0.02]))
 
     def _post(self, ask: Ask) -> None:
@@ -117,11 +117,11 @@ class Client(threading.Thread):
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
             try:
-                self._connection.request("POST", "/rides", f"distance={ask.distance}", headers)
-                answer = self._connection.getresponse()
+                self._http.request("POST", "/rides", f"distance={ask.distance}", headers)
+                answer = self._http.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException):
-                self._connection.close()  # it opens again by itself
+                self._http.close()  # it opens again by itself
             else:
                 if answer.status == 201:
                     ask.answers.append(read(content, sent))

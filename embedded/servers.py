@@ -115,12 +115,12 @@ class Postgres(Server):
             row = connection.execute(COUNT_CLIENTS).fetchone()
         return int(row[0]) if row else 0
 
-    def _connect(self, database: str) -> psycopg.Connection:
+    def _connect(self, name: str) -> psycopg.Connection:
         return psycopg.connect(
             host=str(self.sockets),
             port=EMBEDDED_PORT,
             user="postgres",
-            dbname=database,
+            dbname=name,
             autocommit=True,
             connect_timeout=2,
         )
