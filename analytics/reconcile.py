@@ -33,11 +33,11 @@ from analytics.prerequisites import require_java, require_packages
 from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
+from rocket_rides.locks import Lock, try_lock
 
 if TYPE_CHECKING:
     from analytics.result import Result
 
-TRY_TO_START = "SELECT pg_try_advisory_lock(7268002)"
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 REFUSAL = "not reconciled: "
@@ -102,7 +102,7 @@ def the_only_run(url: str) -> Iterator[psycopg.Connection]:
     patience = {"lock_timeout": "1min", "idle_session_timeout": "0", "statement_timeout": "0"}
     with closing(database.connect(url, "reconciler", **patience)) as connection:
         database.require_current_schema(connection)
-        if connection.execute(TRY_TO_START).fetchone() != (True,):
+        if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")
         yield connection
 

@@ -24,6 +24,7 @@ import psycopg
 
 from rocket_rides import database
 from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
 from rocket_rides.waiting import delays
@@ -43,8 +44,6 @@ SESSION = {
     "default_transaction_isolation": "read committed",
     "lock_timeout": "1s",
 }
-
-TRY_TO_BE_THE_ONLY_ONE = "SELECT pg_try_advisory_lock(7268004)"
 
 # Keys written from now on are younger than the cutoff, in whatever block: the walk ends here.
 CUTOFF_AND_BLOCKS = """
@@ -110,7 +109,7 @@ class Pruner:
     def _attempt(self) -> None:
         session = database.connect(self._url, "api (pruning)", **SESSION)
         with closing(session) as connection:  # the lock is the session's
-            if connection.execute(TRY_TO_BE_THE_ONLY_ONE).fetchone() != (True,):
+            if not try_lock(connection, Lock.PRUNING):
                 logger.debug("another worker prunes idempotency keys")
                 return
             deleted = prune(connection, self._days, self._stop)

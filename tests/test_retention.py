@@ -155,7 +155,7 @@ def test_a_consumer_that_begins_later_ends_exact(world: World) -> None:
     assert len(known_terms(world)) == 2
     late = world.consumer("late")
     catch_up(late)
-    assert (late.at.ride_id, late.at.total) == world.truth
+    assert late.standing == world.truth
 
 
 def test_it_is_a_script_for_psql(world: World) -> None:

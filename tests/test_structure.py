@@ -32,6 +32,7 @@ WRONG = [
     ("chaos.journal", "tests.world"),
     ("embedded.spawn", "api.pool"),
     ("chaos.journal", "consumers.round"),
+    ("consumers.reader", "consumers.totals.total"),
     ("embedded.spawn", "migrations.models"),
     ("install.steps", "rocket_rides.errors"),
     ("analytics.result", "install.java"),
