@@ -44,6 +44,14 @@ WATCH = [
 ]
 
 
+@pytest.fixture
+def api(world: World) -> Iterator[Api]:
+    """An API that keeps all keys: those that are old here are a test's to prune."""
+    api = Api(world, IDEMPOTENCY_DAYS="36500")
+    yield api
+    api.client.close()
+
+
 def prune(world: World, stop: Stop | None = None) -> int:
     return pruning.prune(world.connect(**pruning.SESSION), DAYS, stop or Stop())
 
