@@ -23,7 +23,7 @@ from analytics.ledger import Broken, Ledger, Manifest
 from analytics.ownership import History
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
-from analytics.warehouse import Warehouse, within
+from analytics.warehouse import Warehouse, ledger_of, within
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
@@ -101,11 +101,12 @@ class Job:
 
         Raises Unavailable when it is another database's.
         """
-        readable = [found for found in self.warehouse.manifests() if isinstance(found, Manifest)]
+        manifests = self.warehouse.manifests()
+        readable = [manifest for manifest in manifests if isinstance(manifest, Manifest)]
         if reason := ownership.why_rebuild(readable, ours):
             return self._forgotten(result, f"The warehouse {reason}")
         try:
-            ledger = self.warehouse.ledger()
+            ledger = ledger_of(manifests)
         except Broken as reason:
             return self._forgotten(result, f"The warehouse is broken ({reason})")
         if not ledger.blocks and not full:
