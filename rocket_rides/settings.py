@@ -32,7 +32,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(BaseSettings):
-    """The environment, validated. The README's table of settings says what each one does."""
+    """The environment, validated. docs/settings.md says what each one does."""
 
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
