@@ -27,7 +27,7 @@ from install.environment import (
     the_only_installation,
     venv_is_there,
 )
-from install.steps import Failed, Step, Steps
+from install.steps import Step, StepFailed, Steps
 
 # Each part's lock, what its packages are for, and the parts whose locks it holds.
 LOCKS = {
@@ -41,7 +41,7 @@ LOCKS = {
 }
 
 
-def digest(part: str) -> str:
+def lock_digest(part: str) -> str:
     """What identifies the lock of `part`, for its stamp in .venv."""
     return hashlib.sha256((PROJECT / "requirements" / LOCKS[part][0]).read_bytes()).hexdigest()
 
@@ -49,7 +49,7 @@ def digest(part: str) -> str:
 def is_there(part: str) -> bool:
     """Whether the packages of `part` have been installed, whole, from the lock as it is now."""
     stamp = VENV / f".{part}"
-    if not venv_is_there() or not stamp.is_file() or stamp.read_text() != digest(part):
+    if not venv_is_there() or not stamp.is_file() or stamp.read_text() != lock_digest(part):
         return False
     return not left_unfinished() & packages.names(PROJECT / "requirements" / LOCKS[part][0])
 
@@ -59,7 +59,7 @@ def install(part: str, steps: Steps) -> None:
     lock, _, held = LOCKS[part]
     packages.install(PROJECT / "requirements" / lock, steps)
     for name in (part, *held):
-        (VENV / f".{name}").write_text(digest(name))
+        (VENV / f".{name}").write_text(lock_digest(name))
 
 
 def missing(parts: list[str]) -> list[Step]:
@@ -91,7 +91,7 @@ def main() -> None:
         if missing(arguments.parts):
             with the_only_installation(quiet=arguments.quiet) as lock:
                 Steps(missing(arguments.parts), lock, quiet=arguments.quiet).take()
-    except Failed as reason:
+    except StepFailed as reason:
         sys.exit(str(reason).splitlines()[-1] if arguments.quiet else str(reason))
     except KeyboardInterrupt:
         sys.exit(130)

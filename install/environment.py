@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from install.steps import EVERY, Failed, Steps, say
+from install.steps import EVERY, StepFailed, Steps, say
 
 PROJECT = Path(__file__).resolve().parent.parent
 VENV = PROJECT / ".venv"
@@ -87,8 +87,8 @@ def make_venv(steps: Steps) -> None:
     try:
         with unfinished({VENV_ITSELF}):
             steps.run([sys.executable, "-m", "venv", str(VENV)])
-    except Failed as reason:
-        raise Failed(
+    except StepFailed as reason:
+        raise StepFailed(
             f"{reason}\nPython's venv module is needed (Debian: apt install python3-venv)"
         ) from None
 

@@ -1,11 +1,16 @@
-"""Java, for the nightly job: installed where that can be done without asking."""
+"""Java, installed by apt-get where this runs as root, because Spark needs it and pip has none.
+
+Elsewhere a person is told what to install, and all but the nightly job works without. Whether the
+Java that is there will do, `analytics.prerequisites` says: it is asked in a process of its own,
+since `install` runs before any package is there.
+"""
 
 import os
 import shutil
 import subprocess
 
 from install.environment import PROJECT, PYTHON, VENV
-from install.steps import Failed, Steps
+from install.steps import StepFailed, Steps
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
 # `satisfy` installs nothing where the release's own Java is too old.
@@ -25,10 +30,10 @@ def install(steps: Steps) -> None:
         try:
             try:
                 steps.run([*APT_GET, *SATISFY], quietly)
-            except Failed:
+            except StepFailed:
                 steps.run([*APT_GET, "update"], quietly)
                 steps.run([*APT_GET, *SATISFY], quietly)
-        except Failed:
+        except StepFailed:
             steps.note("apt-get can't get it now, or this release's is older than Java 17")
     if reason := said():
         steps.note(reason)
@@ -38,6 +43,6 @@ def install(steps: Steps) -> None:
 
 def said() -> str:
     """What is wrong with this machine's Java; nothing, when it will do."""
-    command = [str(PYTHON), "-m", "analytics.java"]
+    command = [str(PYTHON), "-m", "analytics.prerequisites"]
     told = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     return told.stderr.strip() if told.returncode else ""

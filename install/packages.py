@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from install.environment import PROJECT, PYTHON, VENV, installed, normal, unfinished
-from install.steps import Failed, Steps
+from install.steps import StepFailed, Steps
 
 UV = VENV / "bin" / "uv"
 UV_LOCK = PROJECT / "requirements" / "uv.txt"
@@ -52,7 +52,7 @@ def get_uv(steps: Steps) -> None:
         wheels = ["--require-hashes", "--only-binary", ":all:"]
         try:
             steps.run([*PIP, "install", *wheels, *again, "-r", str(UV_LOCK)])
-        except Failed as reason:
+        except StepFailed as reason:
             steps.note(f"{reason}\nno uv; pip does its work, and needs longer")
             UV.unlink(missing_ok=True)
     (VENV / ".uv").write_text(UV_LOCK.read_text())
@@ -66,7 +66,7 @@ def install(lock: Path, steps: Steps) -> None:
             command = [str(UV), "pip", "install", "--python", str(PYTHON), *AS_LOCKED]
             try:
                 steps.run([*command, *again, "-r", str(lock)], registry(), has_a_bar=True)
-            except Failed as reason:
+            except StepFailed as reason:
                 steps.note(f"{reason}\nuv can't; pip tries")
             else:
                 return

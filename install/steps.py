@@ -14,7 +14,7 @@ LAST_LINES = 15  # of a program that failed
 BAR = 20  # characters
 
 
-class Failed(Exception):
+class StepFailed(Exception):
     """A step could not be done."""
 
 
@@ -44,7 +44,7 @@ class Steps:
         self._bar = ""
 
     def take(self) -> None:
-        """Take them all. Raises Failed."""
+        """Take them all. Raises StepFailed."""
         began = time.monotonic()
         for done, step in enumerate(self._steps):
             self._label = f"[{done + 1}/{len(self._steps)}] {step.what}"
@@ -66,7 +66,7 @@ class Steps:
         *,
         has_a_bar: bool = False,
     ) -> None:
-        """Run a program of this step, and show that it lives; Failed has the last that it said.
+        """Run a program of this step, and show that it lives; StepFailed has the last that it said.
 
         On a terminal, one that `has_a_bar` of its own shows it.
         """
@@ -89,7 +89,7 @@ class Steps:
             said.seek(0)
             if process.returncode:
                 told = "\n".join(said.read().splitlines()[-LAST_LINES:])
-                raise Failed(told or f"{command[0]} ended with {process.returncode}")
+                raise StepFailed(told or f"{command[0]} ended with {process.returncode}")
 
     def _wait(self, process: subprocess.Popen[bytes], output: int) -> None:
         began = time.monotonic()

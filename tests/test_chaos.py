@@ -18,7 +18,7 @@ from chaos.checker import check
 from chaos.evidence import Books, Evidence, Standing, Told
 from chaos.faults import FAULTS
 from chaos.faults.servers import cut_newest
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from chaos.losses import undone
 from chaos.nemesis import Struck, plan
 from chaos.observer import Look, Watch

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from install import environment, packages
-from install.steps import Failed, Step, Steps
+from install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 
 LOCKS = {path.stem: path for path in (PROJECT / "requirements").glob("*.txt")}
@@ -120,6 +120,6 @@ def test_without_a_terminal_a_line_every_two_seconds_says_where_it_is(
 def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(Failed, match="no such package"):
+    with pytest.raises(StepFailed, match="no such package"):
         take("import sys; sys.exit('no such package')", quiet=True)
     assert capsys.readouterr().err == ""
