@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup fleet test chaos reconcile lint format bench lock clean
+.PHONY: help setup fleet psql redis-cli break test chaos reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -29,6 +29,15 @@ setup:
 fleet:
 	@$(INSTALL) fleet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
+
+# On the servers that the fleet uses, in a second terminal. honcho reads .env for them too.
+psql redis-cli:
+	@$(INSTALL) fleet
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
+
+break:
+	@$(INSTALL) fleet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m chaos.by_hand $(ARGS)
 
 test:
 	@$(INSTALL) dev java

@@ -34,6 +34,7 @@ from embedded.account import Unusable, make_public
 from embedded.server import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
+from embedded.welcome import Welcome
 from migrations import upgrade
 from rocket_rides import fleet, process, settings
 
@@ -55,7 +56,7 @@ def main() -> None:
     try:
         if servers:
             lock(config.data_dir)
-        run(servers, config.postgres_url, stop)
+        run(servers, config, stop)
     except Unusable as error:
         raise SystemExit(process.in_one_line(error)) from None
     with contextlib.suppress(OSError):
@@ -79,17 +80,23 @@ def lock(data: Path) -> None:
         raise Unusable(f"the folder {data} can't be used: {error.strerror}") from None
 
 
-def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
-    """Keep the servers running and migrate the database at `url`; stop them when asked to."""
+def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:
+    """Keep the servers running and migrate the database; stop them when asked to.
+
+    Once the fleet is up, say what a person can do with it.
+    """
     supervised = [Supervised(server) for server in servers]
     migrated, back_off, complaint = False, BackOff(), process.Complaint()
+    welcome = Welcome(config)
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
             if not migrated and back_off.over and all(server.running for server in servers):
-                migrated = migrate(url, complaint)
+                migrated = migrate(config.postgres_url, complaint)
                 back_off.attempted()
+            if migrated:
+                welcome.once()
     finally:
         stop_last(servers)
 

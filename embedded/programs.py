@@ -18,7 +18,7 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     wheel is not installed.
     """
     package = _package(distribution)
-    folder = next(Path(folder) for folder in FOLDERS if (package / folder).is_dir())
+    folder = _folder(package)
     if all(account.reaches(program) for program in (package / folder).iterdir()):
         return package / folder
     name = f"{distribution}-{importlib.metadata.version(distribution)}"
@@ -28,6 +28,19 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
         _copy(package, folder.parts[0], unfinished)
         unfinished.rename(home / name)
     return home / name / package.name / folder
+
+
+def installed(distribution: str) -> Path:
+    """The folder of the wheel's programs, for this process' own user.
+
+    Raises Unusable when the wheel is not installed.
+    """
+    package = _package(distribution)
+    return package / _folder(package)
+
+
+def _folder(package: Path) -> Path:
+    return next(Path(folder) for folder in FOLDERS if (package / folder).is_dir())
 
 
 def _package(distribution: str) -> Path:

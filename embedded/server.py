@@ -53,11 +53,6 @@ class Server(ABC):
     def url(self) -> str:
         """What a client of this server needs."""
 
-    @property
-    @abstractmethod
-    def shell(self) -> str:
-        """The command that gives a person a prompt on this server."""
-
     @abstractmethod
     def clients(self) -> int:
         """How many connections others have. Raises what the client library does."""

@@ -75,12 +75,6 @@ class Postgres(Server):
     def url(self) -> str:
         return embedded_postgres_url(self.sockets)
 
-    @property
-    def shell(self) -> str:
-        return (
-            f"{self.programs}/psql -h {self.sockets} -p {EMBEDDED_PORT} -U postgres {DATABASE_NAME}"
-        )
-
     def _initialise(self) -> None:
         """Make the data folder: under another name first, so that it is whole or not there."""
         if not self.folder.exists():
@@ -139,10 +133,6 @@ class Redis(Server):
     @property
     def url(self) -> str:
         return embedded_redis_url(self.sockets)
-
-    @property
-    def shell(self) -> str:
-        return f"{self.programs}/redis-cli -s {self.sockets}/redis.sock"
 
     @property
     def append_only_file(self) -> Path:

@@ -249,7 +249,7 @@ def test_programs_that_the_servers_user_cannot_reach_are_copied(
     try:
         server.start()
         assert server.clients() == 0
-        assert subprocess.run([*server.shell.split(), "--version"], check=True)
+        assert subprocess.run([server.programs / server.program, "--version"], check=True)
     finally:
         server.stop()
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
