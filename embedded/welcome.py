@@ -23,16 +23,17 @@ TIMEOUT = 1.0
 
 SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
 
-BLOCK = """\
-─── the fleet is up ──────────────────────────────────────────────────────
- post a ride      curl -d distance=539.837 http://{api}/rides
- see the totals   curl http://{api}/consumers
- break it         {elsewhere}make break
- look inside      {elsewhere}make psql, {elsewhere}make redis-cli
- stop it          Ctrl-C here; the data stays
- ({terminal})
-──────────────────────────────────────────────────────────────────────────"""
-TERMINAL = "curl and make: in a second terminal; make in this folder"
+RULE = "─" * 60
+BLOCK = f"""\
+{RULE}
+The fleet is up. Here, Ctrl-C stops it, and the data stays.
+In a second terminal{{where}}:
+  curl -d distance=539.837 http://{{api}}/rides
+  curl http://{{api}}/consumers      the totals
+  make break        the ways to break it, and see it heal
+  make psql         a prompt on its database
+  make redis-cli    a prompt on its log
+{RULE}"""
 
 
 class Welcome:
@@ -55,10 +56,12 @@ class Welcome:
         self._due = time.monotonic() + LOOK_EVERY
 
     def block(self) -> str:
-        default = Settings.model_fields["data_dir"].default
         data = self._config.data_dir
-        elsewhere = "" if data == default else f"DATA_DIR={data} "
-        return BLOCK.format(api=self._config.api_address, elsewhere=elsewhere, terminal=TERMINAL)
+        is_default = data == Settings.model_fields["data_dir"].default
+        return BLOCK.format(
+            api=self._config.api_address,
+            where=" in this folder" if is_default else f", with DATA_DIR={data}",
+        )
 
     def _api_is_ready(self) -> bool:
         try:
