@@ -36,7 +36,7 @@ from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from embedded.welcome import Welcome
 from migrations import upgrade
-from rocket_rides import fleet, process, settings
+from rocket_rides import errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("embedded")
 
@@ -58,7 +58,7 @@ def main() -> None:
             lock(config.data_dir)
         run(servers, config, stop)
     except Unusable as error:
-        raise SystemExit(process.in_one_line(error)) from None
+        raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()
 
@@ -86,7 +86,7 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     Once the fleet is up, say what a person can do with it.
     """
     supervised = [Supervised(server) for server in servers]
-    migrated, back_off, complaint = False, BackOff(), process.Complaint()
+    migrated, back_off, complaint = False, BackOff(), waiting.Complaint()
     welcome = Welcome(config)
     try:
         while not stop.wait(POLL):
@@ -101,15 +101,15 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
         stop_last(servers)
 
 
-def migrate(url: str, complaint: process.Complaint) -> bool:
+def migrate(url: str, complaint: waiting.Complaint) -> bool:
     """Bring the schema up to date; False, and a complaint, when that does not work now."""
     try:
         upgrade(url)
     except (psycopg.Error, alembic.util.CommandError) as error:
-        complaint(f"not migrated yet: {process.in_one_line(error)}")
+        complaint(f"not migrated yet: {errors.in_one_line(error)}")
         return False
     except sqlalchemy.exc.SQLAlchemyError as error:
-        complaint(f"not migrated yet: {process.in_one_line(getattr(error, 'orig', None) or error)}")
+        complaint(f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}")
         return False
     logger.info("the schema is up to date")
     return True

@@ -26,7 +26,7 @@ from embedded.programs import installed
 from embedded.redis_prompt import converse
 from embedded.servers import Postgres
 from rocket_rides import database, settings
-from rocket_rides.process import Unavailable, in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 
 TIMEOUT = 5.0
 

@@ -12,8 +12,8 @@ from http.client import HTTPConnection, HTTPException
 import psycopg
 
 from rocket_rides import database, sessions
+from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
-from rocket_rides.process import Unavailable
 from rocket_rides.settings import Settings
 
 logger = logging.getLogger("embedded")

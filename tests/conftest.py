@@ -15,7 +15,7 @@ from analytics.java import require_java
 from analytics.session import session
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 from tests.api import Api
 from tests.books import Books
 from tests.clusters import world_of_its_own

@@ -12,7 +12,7 @@ from analytics.freeze import freeze
 from analytics.ledger import Manifest
 from analytics.ownership import History, history, history_of, why_rebuild
 from embedded.servers import Postgres, Redis
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 from streamer.mend import mend
 from tests.books import SENT, Books, exact, tally
 from tests.conftest import fresh_world

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 import redis
 
-from rocket_rides.process import AN_HOUR, Once, Progress
+from rocket_rides.waiting import AN_HOUR, Once, Progress
 from tests.world import World, eventually, limited_redis
 
 ATTEMPTS = 4
@@ -127,7 +127,7 @@ def test_a_server_that_is_just_coming_up_is_no_warning(
     assert caplog.messages == ["waiting: the server is away", "at 1"]
 
     caplog.clear()
-    monkeypatch.setattr("rocket_rides.process.STARTING_UP", 0)
+    monkeypatch.setattr("rocket_rides.waiting.STARTING_UP", 0)
     progress = Progress()
     progress.failed("the server is away")
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
@@ -173,6 +173,6 @@ def test_what_stays_true_is_said_again_after_an_hour(
         once.say(["broken"])
     assert caplog.messages == ["broken"]
     an_hour_later = time.monotonic() + AN_HOUR
-    monkeypatch.setattr("rocket_rides.process.time.monotonic", lambda: an_hour_later)
+    monkeypatch.setattr("rocket_rides.waiting.time.monotonic", lambda: an_hour_later)
     once.say(["broken"])
     assert caplog.messages == ["broken"] * 2

@@ -17,8 +17,8 @@ from chaos.by_hand.running import consumers
 from chaos.by_hand.standings import Books
 from chaos.by_hand.ways import WAYS, NotHealed, Target, say
 from rocket_rides import database, settings
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import Log
-from rocket_rides.process import Unavailable, in_one_line
 
 LATECOMER = """\
 One more: a consumer that comes late heals all that it has missed (Ctrl-C ends it).

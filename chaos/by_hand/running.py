@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
-from rocket_rides.process import Unavailable
 from rocket_rides.settings import Settings
 
 CONSUMER = ["-m", "consumers"]
