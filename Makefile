@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
+	@echo "make break   break the running fleet in one way, and see it heal; without ARGS, the ways;"
+	@echo "             ARGS=wipe-log"
+	@echo "make psql, make redis-cli   a prompt on the fleet's database, on its log; ARGS='-c \"SELECT 1\"'"
 	@echo "make test    set up, then run the test suite on private servers"
 	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
 	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
@@ -41,7 +44,7 @@ break:
 
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.bar -n 2 --dist loadgroup $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet
