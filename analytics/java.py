@@ -29,8 +29,7 @@ def require_java() -> None:
         raise Unavailable(f"{WANTED}; {java} is Java {version}")
 
 
-if __name__ == "__main__":
-    try:
-        require_java()
-    except Unavailable as reason:
-        raise SystemExit(str(reason)) from None
+def apt_may_install() -> bool:
+    """Whether `python -m install java` installs it without asking: as root, on Debian."""
+    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
+    return as_root and not os.environ.get("JAVA_HOME")

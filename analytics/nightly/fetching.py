@@ -6,14 +6,13 @@ what is there is what there is. A kill leaves what `python -m install` says, whi
 """
 
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from analytics.java import require_java
+from analytics.java import apt_may_install, require_java
 from analytics.nightly.child import Child
 from analytics.packages import NEEDED, require_packages
 from rocket_rides.errors import Unavailable
@@ -40,7 +39,7 @@ def wanted(venv: Path = PROJECT / ".venv") -> bool:
         require_packages()
     except Unavailable:
         return True
-    return is_half_there(venv / ".unfinished") or (java_can_be_had() and not has_java())
+    return is_half_there(venv / ".unfinished") or (apt_may_install() and not has_java())
 
 
 def is_half_there(unfinished: Path) -> bool:
@@ -50,12 +49,6 @@ def is_half_there(unfinished: Path) -> bool:
     return not {name.replace("_", "-") for name in NEEDED}.isdisjoint(
         unfinished.read_text().split()
     )
-
-
-def java_can_be_had() -> bool:
-    """Whether `python -m install java` would try to."""
-    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    return as_root and not os.environ.get("JAVA_HOME")
 
 
 def has_java() -> bool:
