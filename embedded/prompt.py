@@ -65,7 +65,7 @@ def redis_cli(config: settings.Settings, arguments: Sequence[str]) -> None:
         if not over_tls or _knows_tls(program):
             password = given.get("password")
             environment = {"REDISCLI_AUTH": password} if password else {}
-            _become([program, *_options_of_redis_cli(given), *arguments], environment)
+            _become([program, *options_of_redis_cli(given), *arguments], environment)
     converse(redis.Redis.from_url(config.log_url), arguments)
 
 
@@ -94,7 +94,7 @@ def _knows_tls(redis_cli: str) -> bool:
     return "--tls" in told.stdout + told.stderr
 
 
-def _options_of_redis_cli(given: Mapping[str, Any]) -> list[str]:
+def options_of_redis_cli(given: Mapping[str, Any]) -> list[str]:
     """The server of a URL, as redis-cli is told of it."""
     host = given.get("host", "localhost")
     options = ["-h", host, "-p", str(given.get("port", 6379))]

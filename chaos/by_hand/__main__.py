@@ -36,6 +36,9 @@ def main() -> None:
     parser.add_argument(
         "--any-server", action="store_true", help="also one of DATABASE_URL or REDIS_URL"
     )
+    parser.add_argument(
+        "--seconds", type=float, default=5, help="that a consumer is frozen (default: %(default)s)"
+    )
     given = parser.parse_args()
     if given.way is None:
         list_ways()
@@ -43,7 +46,7 @@ def main() -> None:
     # As Ctrl-C does. What is frozen goes on in any case.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        do(given.way, any_server=given.any_server)
+        do(given.way, given.seconds, any_server=given.any_server)
     except (Unavailable, NotHealed, psycopg.Error, psutil.Error, redis.RedisError) as reason:
         raise SystemExit(in_one_line(reason)) from None
     except KeyboardInterrupt:
@@ -57,7 +60,7 @@ def list_ways() -> None:
     say(LATECOMER)
 
 
-def do(name: str, *, any_server: bool) -> None:
+def do(name: str, seconds: float, *, any_server: bool) -> None:
     """Break the fleet in the way `name`. Raises Unavailable, NotHealed and what servers raise."""
     config, way = settings.load(), WAYS[name]
     given = {"DATABASE_URL": config.database_url, "REDIS_URL": config.redis_url}
@@ -73,7 +76,7 @@ def do(name: str, *, any_server: bool) -> None:
     ):
         database.require_current_schema(connection)
         books = Books(connection, [consumer.name for consumer in fleet])
-        way.take(Target(config, fleet[-1], books, connection, log))
+        way.take(Target(fleet[-1], books, connection, log, seconds))
 
 
 if __name__ == "__main__":

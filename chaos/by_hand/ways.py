@@ -10,10 +10,8 @@ import redis
 from chaos.by_hand.running import Consumer, frozen
 from chaos.by_hand.standings import Books, seconds_until
 from rocket_rides.log import Log
-from rocket_rides.settings import Settings
 
-FREEZE = 5.0  # seconds
-PATIENCE = 30.0
+PATIENCE = 30.0  # seconds
 ADD_A_MILLIMETRE = """
     UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = %s
 """
@@ -25,19 +23,19 @@ class NotHealed(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """The fleet to break: one of its consumers, its database and its log."""
+    """The fleet to break: a consumer, which is frozen for `seconds`, its database and its log."""
 
-    config: Settings
     victim: Consumer
     books: Books
     connection: psycopg.Connection
     log: Log
+    seconds: float
 
 
 def freeze(target: Target) -> None:
-    """Freeze a consumer for five seconds: it catches up."""
+    """Freeze a consumer for some seconds: it catches up."""
     name = target.victim.name
-    say(f"{name} (process {target.victim.pid}) is frozen for {FREEZE:.0f} s.")
+    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s.")
     say(f"Watch its lines stop, while the other goes on; then {name} catches up.")
     with frozen(target.victim):
         newest = _after_some_rides(target)
@@ -60,8 +58,8 @@ def stop_redis(target: Target) -> None:
 def wipe_log(target: Target) -> None:
     """Delete the log while a consumer is behind: it heals the gap from the rides."""
     name = target.victim.name
-    say(f"{name} (process {target.victim.pid}) is frozen for {FREEZE:.0f} s. It falls behind.")
-    say("Then the log is deleted, with all that it has not read, and it goes on.")
+    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s. Before it goes")
+    say("on, the log is deleted, with all that it has not read.")
     say(f"Watch {name} say that it healed a gap.")
     with frozen(target.victim):
         newest = _after_some_rides(target)
@@ -108,7 +106,7 @@ def say(line: str) -> None:
 def _after_some_rides(target: Target) -> int:
     """Wait while the consumer is frozen; the newest ride then."""
     before = target.books.newest_ride()
-    time.sleep(FREEZE)
+    time.sleep(target.seconds)
     newest = target.books.newest_ride()
     count = "no ride was" if newest == before else f"{newest - before} rides were"
     say(f"Meanwhile {count} taken" + (": is the simulator running?" if newest == before else "."))
