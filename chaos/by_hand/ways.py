@@ -81,10 +81,11 @@ def change_total(target: Target) -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """One way, and the setting of the server that it touches."""
+    """One way, the setting of the server that it touches, and whether the fleet heals from it."""
 
     take: Callable[[Target], None]
     server: str = ""
+    heals: bool = True
 
     @property
     def summary(self) -> str:
@@ -95,7 +96,7 @@ WAYS = {
     "freeze": Way(freeze),
     "stop-redis": Way(stop_redis, "REDIS_URL"),
     "wipe-log": Way(wipe_log, "REDIS_URL"),
-    "change-total": Way(change_total, "DATABASE_URL"),
+    "change-total": Way(change_total, "DATABASE_URL", heals=False),
 }
 
 

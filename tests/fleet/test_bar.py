@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rocket_rides.settings import PROJECT
 
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # it starts sooner
 TESTS = """
 import time
 
@@ -24,7 +25,7 @@ def run(folder: Path, output: int, *options: str) -> int:
     command = [sys.executable, "-m", "pytest", "-p", "tests.support.bar", "-c", os.devnull]
     return subprocess.run(
         [*command, f"--rootdir={folder}", *options, folder],
-        env=os.environ | {"PYTHONPATH": str(PROJECT), "COLUMNS": "100"},
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "COLUMNS": "100"} | ALONE,
         stdout=output,
         stderr=output,
     ).returncode
@@ -32,7 +33,7 @@ def run(folder: Path, output: int, *options: str) -> int:
 
 def test_without_a_terminal_lines_say_how_far_it_is(tmp_path: Path) -> None:
     with (tmp_path / "output").open("w+") as output:
-        assert run(tmp_path, output.fileno(), "-n", "1") == 1
+        assert run(tmp_path, output.fileno(), "-p", "xdist", "-n", "1") == 1
         said = Path(output.name).read_text()
     assert "0 %, 0 of 2 tests, " in said
     assert " s: test_slow (" in said
