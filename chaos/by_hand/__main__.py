@@ -78,9 +78,8 @@ def do(name: str, seconds: float, *, any_server: bool) -> None:
         books = Books(connection, [consumer.name for consumer in fleet])
         wrong = [s.name for s in books.standings() if s.total != s.exact]
         if way.heals and wrong:
-            raise Unavailable(
-                f"already wrong: the total of {', '.join(wrong)}; `make reconcile` puts it right"
-            )
+            names = ", ".join(wrong)
+            raise Unavailable(f"{names} is wrong already: `make reconcile` puts that right")
         way.take(Target(fleet[-1], books, connection, log, seconds))
 
 
