@@ -5,6 +5,7 @@ By the process `servers`: each Procfile's fleet has one, also where both servers
 
 import logging
 import os
+import re
 import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
@@ -14,7 +15,7 @@ import psycopg
 from rocket_rides import database, sessions
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
-from rocket_rides.settings import Settings
+from rocket_rides.settings import PROJECT, Settings
 
 logger = logging.getLogger("embedded")
 
@@ -43,6 +44,7 @@ class Welcome:
         self._config = config
         # What honcho has not started is watched by nobody, or has another way to be used.
         self._said = not os.environ.get(NAME)
+        self._wanted = {sessions.STREAMER, *map(sessions.consumer, consumers_of_the_procfile())}
         self._due = 0.0
 
     def once(self) -> None:
@@ -77,4 +79,9 @@ class Welcome:
                 names = {name or "" for (name,) in connection.execute(SESSIONS)}
         except (Unavailable, psycopg.Error):
             return False
-        return sessions.all_are_at_work(names)
+        return self._wanted <= names
+
+
+def consumers_of_the_procfile() -> list[str]:
+    """The names of the consumers that a whole fleet has."""
+    return re.findall(r"-m consumers (\S+)", (PROJECT / "Procfile").read_text())

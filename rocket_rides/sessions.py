@@ -7,12 +7,10 @@ session with each attempt, so it never loses the suffix.
 
 import hashlib
 import re
-from collections.abc import Set
 
 import psycopg
 
 STREAMER = "streamer"
-CONSUMER = "consumer "
 STARTING = " (starting)"
 
 # Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a
@@ -25,27 +23,14 @@ RENAME = "SELECT set_config('application_name', %s, false)"
 def consumer(name: str) -> str:
     """The application name of the consumer `name`; no other session has it."""
     if _LASTING.fullmatch(name) and not name.endswith(STARTING):
-        return f"{CONSUMER}{name}"
+        return f"consumer {name}"
     readable = re.sub(r"[^ -\"$-~]", "?", name)[:26]
-    return f"{CONSUMER}{readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"consumer {readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def starting(name: str) -> str:
     """The application name of a session that has not completed any work yet."""
     return name + STARTING
-
-
-def all_are_at_work(names: Set[str]) -> bool:
-    """Whether these are the sessions of a fleet that is up: nobody in it is still starting.
-
-    A consumer that has not come as far as a session is not missed.
-    """
-    ours = {name for name in names if name.startswith((STREAMER, CONSUMER))}
-    return (
-        STREAMER in ours
-        and any(name.startswith(CONSUMER) for name in ours)
-        and not any(name.endswith(STARTING) for name in ours)
-    )
 
 
 def at_work(connection: psycopg.Connection) -> None:
