@@ -16,7 +16,7 @@ help:
 	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
 	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   make the virtual environment and install all that the fleet and its nights need"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    ruff, mypy, and the rules of who may import whom"
 	@echo "make bench   the measurements of the README"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
@@ -59,6 +59,7 @@ lint:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format:
 	@$(INSTALL) dev

@@ -24,7 +24,7 @@ from chaos.faults import FAULTS
 from chaos.fleet import Fleet
 from chaos.play import Options, Play
 from chaos.table import table
-from embedded.account import Failed
+from embedded.failures import ServerFailed
 
 SECONDS = 100.0  # two minutes with the start and the end
 RATE = 60.0
@@ -50,7 +50,7 @@ def main() -> int:
         ) as bar:
             outcome = Play(fleet, options).run(bar)
         keep = bool(outcome.findings)
-    except (Failed, TimeoutError) as reason:
+    except (ServerFailed, TimeoutError) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, SystemExit) as end:

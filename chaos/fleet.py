@@ -13,8 +13,8 @@ import psycopg
 
 import migrations
 from chaos.backup import Backup
+from chaos.kept_server import KeptServer
 from chaos.proxy import Proxy
-from chaos.server import KeptServer
 from chaos.service import Service
 from embedded.servers import Postgres, Redis
 from rocket_rides import database
@@ -74,7 +74,7 @@ class Fleet:
         return self._redis.append_only_file
 
     def back_up(self) -> Backup:
-        """A backup of the database as it is now. Raises Failed."""
+        """A backup of the database as it is now. Raises ServerFailed."""
         return Backup(self._postgres, str(next(self._backups)))
 
     def start(self) -> None:

@@ -30,8 +30,9 @@ import alembic.util
 import psycopg
 import sqlalchemy.exc
 
-from embedded.account import Unusable, make_public
-from embedded.server import Server
+from embedded.account import make_public
+from embedded.failures import NeverStarts
+from embedded.lifecycle import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from embedded.welcome import Welcome
@@ -57,14 +58,14 @@ def main() -> None:
         if servers:
             lock(config.data_dir)
         run(servers, config, stop)
-    except Unusable as error:
+    except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()
 
 
 def lock(data: Path) -> None:
-    """Lock the data folder until this process ends; raise Unusable when another one has it."""
+    """Lock the data folder until this process ends; raise NeverStarts when another one has it."""
     try:
         descriptor = os.open(make_public(data) / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -72,12 +73,12 @@ def lock(data: Path) -> None:
         except BlockingIOError:
             owner = os.read(descriptor, 20)
             if not owner:  # it is about to write its number
-                raise Unusable(f"another fleet is just starting on {data}") from None
-            raise Unusable(fleet.in_the_way(data, int(owner))) from None
+                raise NeverStarts(f"another fleet is just starting on {data}") from None
+            raise NeverStarts(fleet.in_the_way(data, int(owner))) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
     except OSError as error:
-        raise Unusable(f"the folder {data} can't be used: {error.strerror}") from None
+        raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None
 
 
 def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:

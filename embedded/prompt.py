@@ -21,7 +21,7 @@ import redis
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from redis.connection import SSLConnection, parse_url
 
-from embedded.account import Unusable
+from embedded.failures import NeverStarts
 from embedded.programs import installed
 from embedded.redis_prompt import converse
 from embedded.servers import Postgres
@@ -40,7 +40,7 @@ TLS_OPTIONS = {
 
 
 def psql(config: settings.Settings, arguments: Sequence[str]) -> NoReturn:
-    """Become psql. Raises Unavailable when Postgres can't be reached, Unusable without a psql."""
+    """Become psql. Raises Unavailable without a server, NeverStarts without a psql."""
     database.connect(config.postgres_url, "psql").close()
     given = conninfo_to_dict(config.postgres_url)
     # There is no variable for the passphrase of a client's key: psql asks for that itself.
@@ -133,7 +133,7 @@ def main() -> None:
     except Unavailable as reason:
         hint = "; `make fleet` starts it" if embedded else ""
         raise SystemExit(f"{reason}{hint}") from None
-    except Unusable as reason:
+    except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
 
 

@@ -18,9 +18,9 @@ import psycopg
 import redis
 from psycopg import sql
 
-from embedded.account import Failed, Unusable
+from embedded.failures import NeverStarts, ServerFailed
+from embedded.lifecycle import Server
 from embedded.reasons import STARTING_UP
-from embedded.server import Server
 from rocket_rides.settings import (
     DATABASE_NAME,
     EMBEDDED_PORT,
@@ -28,7 +28,7 @@ from rocket_rides.settings import (
     embedded_redis_url,
 )
 
-__all__ = ["Failed", "Postgres", "Redis", "Unusable"]
+__all__ = ["NeverStarts", "Postgres", "Redis", "ServerFailed"]
 
 INITDB_OPTIONS = [
     "--username=postgres",
@@ -109,12 +109,12 @@ class Postgres(Server):
             row = connection.execute(COUNT_CLIENTS).fetchone()
         return int(row[0]) if row else 0
 
-    def _connect(self, database: str) -> psycopg.Connection:
+    def _connect(self, name: str) -> psycopg.Connection:
         return psycopg.connect(
             host=str(self.sockets),
             port=EMBEDDED_PORT,
             user="postgres",
-            dbname=database,
+            dbname=name,
             autocommit=True,
             connect_timeout=2,
         )

@@ -43,7 +43,7 @@ def lock(part: str) -> Path:
     return PROJECT / "requirements" / LOCKS[part][0]
 
 
-def digest(part: str) -> str:
+def lock_digest(part: str) -> str:
     """What identifies the lock of `part`, for its stamp in .venv."""
     return hashlib.sha256(lock(part).read_bytes()).hexdigest()
 
@@ -51,14 +51,14 @@ def digest(part: str) -> str:
 def is_there(part: str) -> bool:
     """Whether the packages of `part` have been installed, whole, from the lock as it is now."""
     stamps = {name: VENV / f".{name}" for name in (part, "dev")}
-    stamped = any(s.is_file() and s.read_text() == digest(name) for name, s in stamps.items())
+    stamped = any(s.is_file() and s.read_text() == lock_digest(name) for name, s in stamps.items())
     return venv_is_there() and stamped and not left_unfinished() & packages.names(lock(part))
 
 
 def install(part: str, steps: Steps) -> None:
     """Install the packages of `part`, and remember that."""
     packages.install(lock(part), steps)
-    (VENV / f".{part}").write_text(digest(part))
+    (VENV / f".{part}").write_text(lock_digest(part))
 
 
 def missing(parts: list[str]) -> list[Step]:

@@ -3,7 +3,7 @@
 Elsewhere a person is told what to install, and all but the nightly job works without.
 """
 
-from analytics.java import apt_may_install, require_java
+from analytics.prerequisites import java_can_be_installed, require_java
 from install.steps import StepFailed, Steps
 from rocket_rides.errors import Unavailable
 
@@ -24,7 +24,7 @@ def is_there() -> bool:
 
 def install(steps: Steps) -> None:
     """See to it that there is one, or say what to install: then again at the next run."""
-    if apt_may_install():
+    if java_can_be_installed():
         try:
             try:
                 steps.run([*APT_GET, *SATISFY], QUIETLY)

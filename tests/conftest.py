@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from analytics.java import require_java
+from analytics.prerequisites import require_java
 from analytics.session import session
 from embedded.servers import Postgres, Redis
 from migrations import upgrade

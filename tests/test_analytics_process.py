@@ -11,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from analytics.java import WANTED
 from analytics.ledger import Manifest
+from analytics.prerequisites import WANTED
 from analytics.reconcile import parse, run
 from migrations import downgrade
 from rocket_rides.locks import Lock
@@ -70,7 +70,7 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
 def another_databases_warehouse(world: World) -> dict[str, str]:
     run = world.folder / "warehouse" / "rides" / "run=0000001"
     run.mkdir(parents=True)
-    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database="1-1", term="")
+    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database_id="1-1", term="")
     (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
     return {}
 

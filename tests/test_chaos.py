@@ -17,7 +17,7 @@ import pytest
 from chaos.checker import check
 from chaos.evidence import Books, Evidence, Standing, Told
 from chaos.faults import FAULTS
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from chaos.losses import undone
 from chaos.nemesis import Struck, plan
 from chaos.observer import Look, Watch

@@ -16,8 +16,8 @@ import pytest
 import redis
 
 from embedded.account import server_account
-from embedded.server import Server
-from embedded.servers import Failed, Postgres, Redis, Unusable
+from embedded.lifecycle import Server
+from embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
@@ -184,9 +184,9 @@ def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres)
 
 
 def test_a_failed_start_says_why(place: Path) -> None:
-    with pytest.raises(Failed, match="shared_buffers"):
+    with pytest.raises(ServerFailed, match="shared_buffers"):
         Postgres(place / "data", place / "run", settings={"shared_buffers": "many"}).start()
-    with pytest.raises(Failed, match="appendfsync"):
+    with pytest.raises(ServerFailed, match="appendfsync"):
         Redis(place / "data", place / "run", settings={"appendfsync": "seldom"}).start()
 
 
@@ -195,7 +195,7 @@ def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
 ) -> None:
     (place / "theirs").mkdir()
     (place / "run").symlink_to("theirs")
-    with pytest.raises(Unusable, match="remove it first"):
+    with pytest.raises(NeverStarts, match="remove it first"):
         redis_server.start()
 
 
@@ -203,7 +203,7 @@ def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
 def test_a_folder_for_sockets_of_another_user_is_refused(redis_server: Redis, place: Path) -> None:
     (place / "run").mkdir()
     os.chown(place / "run", 12345, 12345)
-    with pytest.raises(Unusable, match="belongs to another user, 12345"):
+    with pytest.raises(NeverStarts, match="belongs to another user, 12345"):
         redis_server.start()
 
 

@@ -83,11 +83,11 @@ def test_sigterm_ends_a_streamer_with_status_zero(world: World) -> None:
     assert len({record.id for record in world.records()}) == 1
 
 
-def test_records_overtaken_by_the_log_are_reported(world: World) -> None:
+def test_stranded_records_are_reported(world: World) -> None:
     world.take(1, 2)
     drain(world.streamer())
     world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
-    [alarm] = checks.overtaken_warnings(world.connection, 2)
+    [alarm] = checks.stranded_warnings(world.connection, 2)
     assert "never sent: records 1; python -m streamer.mend" in alarm
     world.service("streamer").says(alarm)
 

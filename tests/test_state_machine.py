@@ -290,7 +290,7 @@ class System(RuleBasedStateMachine):
             self.log.redis.xadd(self.log.name, fields)  # type: ignore[arg-type]
 
     @rule(distance=distances, hole=st.integers(0, 10))
-    def a_ride_is_overtaken_and_mended(self, distance: Decimal, hole: int) -> None:
+    def a_ride_is_stranded_and_mended(self, distance: Decimal, hole: int) -> None:
         """A number that was drawn and rolled back is used after all, and too late."""
         [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
         taken = {number for number, _ in self.look.execute(RIDES)}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from embedded.account import Account, Failed
+from embedded.account import Account
+from embedded.failures import ServerFailed
 from rocket_rides.parent_death import preexec_die_with_parent
 
 KILL_TIMEOUT = 10.0
@@ -52,7 +53,7 @@ def end_all(program: str, folder: Path) -> None:
     deadline = time.monotonic() + KILL_TIMEOUT
     while found := _running(program, folder):
         if time.monotonic() > deadline:
-            raise Failed(f"processes of an earlier run in {folder} do not end: {found}")
+            raise ServerFailed(f"processes of an earlier run in {folder} do not end: {found}")
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
