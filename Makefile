@@ -5,10 +5,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup fleet test chaos reconcile lint format bench lock clean
+.PHONY: help setup fleet psql redis-cli break test chaos reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
+	@echo "make break   break the running fleet in one way, and see it heal; without ARGS, the ways;"
+	@echo "             ARGS=wipe-log"
+	@echo "make psql, make redis-cli   a prompt on the fleet's database, on its log; ARGS='-c \"SELECT 1\"'"
 	@echo "make test    set up, then run the test suite on private servers"
 	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
 	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
@@ -30,9 +33,18 @@ fleet:
 	@$(INSTALL) fleet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
+# On the servers that the fleet uses, in a second terminal. honcho reads .env for them too.
+psql redis-cli:
+	@$(INSTALL) fleet
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
+
+break:
+	@$(INSTALL) fleet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m chaos.by_hand $(ARGS)
+
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.bar -n 2 --dist loadgroup $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet

@@ -2,8 +2,8 @@
 
 They take 400 MB, and nothing but the reconciliation needs them. So a run refuses to start without
 them, in one line (`analytics.reconcile`); the nightly process has them installed in time
-(`analytics.nightly.fetching`); and `install.java` runs `python -m analytics.prerequisites` to learn
-whether this machine's Java will do. Nothing is installed here.
+(`analytics.nightly.fetching`). Nothing is installed here, and nothing but Python's own library is
+imported: `install.java` asks about Java before any package is there.
 """
 
 import importlib
@@ -46,8 +46,7 @@ def require_java() -> None:
         raise Unavailable(f"{WANTED}; {java} is Java {named}")
 
 
-if __name__ == "__main__":
-    try:
-        require_java()
-    except Unavailable as reason:
-        raise SystemExit(str(reason)) from None
+def java_can_be_installed() -> bool:
+    """Whether `python -m install java` installs it without asking: for root, on Debian."""
+    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
+    return as_root and not os.environ.get("JAVA_HOME")

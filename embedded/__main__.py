@@ -35,6 +35,7 @@ from embedded.failures import NeverStarts
 from embedded.lifecycle import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
+from embedded.welcome import Welcome
 from migrations import upgrade
 from rocket_rides import errors, fleet, process, settings, waiting
 
@@ -56,7 +57,7 @@ def main() -> None:
     try:
         if servers:
             lock(config.data_dir)
-        run(servers, config.postgres_url, stop)
+        run(servers, config, stop)
     except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
@@ -80,17 +81,23 @@ def lock(data: Path) -> None:
         raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None
 
 
-def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
-    """Keep the servers running and migrate the database at `url`; stop them when asked to."""
+def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:
+    """Keep the servers running and migrate the database; stop them when asked to.
+
+    Once the fleet is up, say what a person can do with it.
+    """
     supervised = [Supervised(server) for server in servers]
     migrated, back_off, complaint = False, BackOff(), waiting.Complaint()
+    welcome = Welcome(config)
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
             if not migrated and back_off.over and all(server.running for server in servers):
-                migrated = migrate(url, complaint)
+                migrated = migrate(config.postgres_url, complaint)
                 back_off.attempted()
+            if migrated:
+                welcome.once()
     finally:
         stop_last(servers)
 

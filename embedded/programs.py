@@ -31,9 +31,18 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     return home / name / package.name / folder
 
 
+def installed(distribution: str) -> Path:
+    """The folder of the wheel's programs, for this process' own user.
+
+    Raises NeverStarts when the wheel is not installed.
+    """
+    package = _package(distribution)
+    return package / _folder(package)
+
+
 def _folder(package: Path) -> Path:
-    found = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
-    return found.relative_to(package)
+    first = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
+    return first.relative_to(package)
 
 
 def _package(distribution: str) -> Path:

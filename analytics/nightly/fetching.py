@@ -7,7 +7,6 @@ leaves a half-made installation, which the next `python -m install` repairs.
 """
 
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,7 +14,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from analytics.nightly.child import Child
-from analytics.prerequisites import PACKAGES, require_java, require_packages
+from analytics.prerequisites import (
+    PACKAGES,
+    java_can_be_installed,
+    require_java,
+    require_packages,
+)
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT
@@ -50,12 +54,6 @@ def is_half_there(unfinished: Path) -> bool:
     return not {name.replace("_", "-") for name in PACKAGES}.isdisjoint(
         unfinished.read_text().split()
     )
-
-
-def java_can_be_installed() -> bool:
-    """Whether `python -m install java` would try to."""
-    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    return as_root and not os.environ.get("JAVA_HOME")
 
 
 def has_java() -> bool:
