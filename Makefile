@@ -1,6 +1,6 @@
-# `make fleet` runs everything, `make test` proves it. Neither needs more than Python 3.11 and make;
-# only the nightly job wants Java as well, which is installed where that can be done without asking.
-# What that job alone needs is left until it is needed: a fleet starts without it.
+# `make fleet` runs everything, `make test` proves it. Both need only Python 3.11 and make. The nightly
+# job also needs Java, which is installed where that is possible without asking. A fleet starts without
+# the packages that only the nightly job needs; they are installed when they are needed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,21 +9,21 @@ BIN := $(VENV)/bin
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
-	@echo "make break   break the running fleet in one way, and see it heal; without ARGS, the ways;"
-	@echo "             ARGS=wipe-log"
-	@echo "make psql, make redis-cli   a prompt on the fleet's database, on its log; ARGS='-c \"SELECT 1\"'"
+	@echo "make break   list the ways to break the running fleet; ARGS=wipe-log does one, and shows"
+	@echo "             how the fleet heals"
+	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
 	@echo "make test    set up, then run the test suite on private servers"
-	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
-	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
-	@echo "make setup   make the virtual environment and install all that the fleet and its nights need"
-	@echo "make lint    ruff, mypy, and the rules of who may import whom"
-	@echo "make bench   the measurements of the README"
+	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
+	@echo "             lost; ARGS=\"--seed 7 --seconds 60\""
+	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
+	@echo "make lint    ruff, mypy, and the rules about who may import what"
+	@echo "make bench   take the measurements in docs/performance.md"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
-	@echo "make reconcile   prove every total right, now, with Spark; options in ARGS, such as ARGS=--help."
-	@echo "             make fails unless all agree; the module's own status says more."
+	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
+	@echo "             all agree; docs/reconciliation.md lists the exit statuses of the program itself"
 
-# Only what is missing, as each step says; nothing, without a word, where all is there.
+# Installs only what is missing and names each step; prints nothing if nothing is missing.
 INSTALL := $(PYTHON) -m install
 
 setup:
@@ -33,7 +33,7 @@ fleet:
 	@$(INSTALL) fleet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
-# On the servers that the fleet uses, in a second terminal. honcho reads .env for them too.
+# For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
 psql redis-cli:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
@@ -73,7 +73,7 @@ bench:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate
 
-# The one that holds all comes first: the others have its versions.
+# dev.txt comes first: it contains everything, and the others take its versions.
 lock:
 	@$(INSTALL) fleet
 	$(COMPILE) --upgrade pyproject.toml --group analytics --group fleet --group dev \

@@ -1,1 +1,1 @@
-"""Postgres and Redis from PyPI wheels, for a machine that has none."""
+"""Postgres and Valkey from PyPI wheels, for machines that have neither."""

@@ -1,21 +1,21 @@
-"""`python -m embedded`: the servers that the settings do not name, and the newest schema.
+"""`python -m embedded`: runs the servers that the settings do not name; migrates the database.
 
-An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set;
-a server that dies is started again, for ever. The database is migrated once it can be reached. The
-process ends when it is told to, after the other processes: they get their signal at the same
-moment, so it waits until they have hung up, and stops the servers well before honcho kills it.
-It ends by itself, with status 1, only when its data folder is another fleet's, or unusable, or
-damaged: when a server that has not served yet gives the same reason to end again and again.
+An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set.
+A server that dies is restarted, every time. The database is migrated once it can be reached. On
+SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
+others to disconnect, then stops the servers, well before honcho would kill it. It exits by itself,
+with status 1, only when its data folder is unusable, damaged, or in use by another fleet. Damaged
+means: a server that has never served exits again and again, always for the same reason.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 
-1. While Postgres' data folder is being made: a folder `postgres.new`, which is thrown away.
-2. Before the database is created, or while it is migrated: a start does what is still missing;
-   a migration is one transaction.
-3. While the servers run: on Linux the kernel ends both at once. A server that did outlive us is
-   killed before the new one starts. What Postgres or Redis acknowledged is on disk; their files
-   carry the locks and sockets of the dead, which are removed. The lock on the data folder is the
-   kernel's (flock) and is gone with us.
+1. While Postgres' data folder is created: a folder `postgres.new`, which is deleted.
+2. Before the database is created, or while it is migrated: the next start does what is missing; a
+   migration is one transaction.
+3. While the servers run: on Linux the kernel ends both at once. A server that survives anyway is
+   killed before the new one starts. Whatever Postgres or Redis acknowledged is on disk; stale lock
+   files and sockets are removed. The lock on the data folder (flock) belongs to the kernel and ends
+   with this process.
 4. While stopping: the same.
 """
 
@@ -49,7 +49,7 @@ def main() -> None:
     process.log_to_stdout(config.log_level)
     stop = process.Stop().on_signals()
     servers: list[Server] = []
-    # Redis first: it is there in no time, and what waits for Postgres finds both.
+    # Redis first: it starts at once, so whoever waits for Postgres finds both ready.
     if config.embedded_redis:
         servers.append(Redis(config.data_dir, config.socket_dir))
     if config.embedded_postgres:
@@ -65,15 +65,15 @@ def main() -> None:
 
 
 def lock(data: Path) -> None:
-    """Lock the data folder until this process ends; raise NeverStarts when another one has it."""
+    """Lock the data folder for this process' lifetime; NeverStarts if another process holds it."""
     try:
         descriptor = os.open(make_public(data) / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.read(descriptor, 20)
-            if not owner:  # it is about to write its number
-                raise NeverStarts(f"another fleet is just starting on {data}") from None
+            if not owner:  # it has not written its process id yet
+                raise NeverStarts(f"another fleet is starting on {data}") from None
             raise NeverStarts(fleet.in_the_way(data, int(owner))) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
@@ -82,9 +82,9 @@ def lock(data: Path) -> None:
 
 
 def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:
-    """Keep the servers running and migrate the database; stop them when asked to.
+    """Keep the servers running and migrate the database; stop the servers when asked to.
 
-    Once the fleet is up, say what a person can do with it.
+    Once the fleet is up, tell the user what to do with it.
     """
     supervised = [Supervised(server) for server in servers]
     migrated, back_off, complaint = False, BackOff(), waiting.Complaint()
@@ -103,7 +103,7 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
 
 
 def migrate(url: str, complaint: waiting.Complaint) -> bool:
-    """Bring the schema up to date; False, and a complaint, when that does not work now."""
+    """Bring the schema up to date; False, after a complaint, if that is not possible now."""
     try:
         upgrade(url)
     except (psycopg.Error, alembic.util.CommandError) as error:

@@ -1,8 +1,8 @@
-"""Postgres refuses to run as root, so root starts the servers as another user: this is that user.
+"""The user that the servers run as. Postgres refuses to run as root, so root has to pick another.
 
-An unprivileged user cannot get into a checkout below /root, for example. No permission outside the
-project's own folders is changed for that: what the user cannot reach is kept in a folder of its own
-in /var/lib. Whoever is not root runs the servers as themselves, and none of this matters.
+That user may be unable to reach the checkout, below /root for example. No permissions outside the
+project's own folders are changed; instead, the servers' files go into a folder in /var/lib. Users
+other than root run the servers as themselves, and none of this applies to them.
 """
 
 import os
@@ -28,26 +28,26 @@ class Account:
 
     @property
     def is_other(self) -> bool:
-        """Whether the servers run as somebody else than this process."""
+        """Whether the servers run as a different user than this process."""
         return self.uid != os.geteuid()
 
     def reaches(self, path: Path, wanted: int = READ | SEARCH) -> bool:
-        """Whether the account has the `wanted` rights on `path` and may pass all its parents."""
+        """Whether the account has the `wanted` rights on `path` and may enter all its parents."""
         if not self.is_other:
             return True
         path = path.resolve()
         return self._may(path, wanted) and all(self._may(up, SEARCH) for up in path.parents)
 
     def _may(self, path: Path, wanted: int) -> bool:
-        found = path.stat()
-        shift = 6 if found.st_uid == self.uid else 3 if found.st_gid == self.gid else 0
-        return found.st_mode >> shift & wanted == wanted
+        stat = path.stat()
+        shift = 6 if stat.st_uid == self.uid else 3 if stat.st_gid == self.gid else 0
+        return stat.st_mode >> shift & wanted == wanted
 
     def home(self, data: Path) -> Path:
-        """The folder for the servers' files: `data`, or one in /var/lib where it is out of reach.
+        """The folder for the servers' files: `data`, or one in /var/lib if `data` is out of reach.
 
-        Once there is one in /var/lib it stays the home: a parent folder whose permissions change
-        must not hide what was stored. Named after `data` like the sockets' folder is.
+        Once the one in /var/lib exists it stays in use: a change of permissions on a parent folder
+        must not hide the data stored there. It is named after `data`, like the sockets' folder.
         """
         if not self.is_other:
             return make_public(data).resolve()
@@ -57,9 +57,9 @@ class Account:
         return make_public(fallback)
 
     def make_private(self, folder: Path) -> None:
-        """Make `folder` for this account alone. Raises NeverStarts when somebody else has it."""
+        """Create `folder` for this account alone. Raises NeverStarts if another user owns it."""
         folder.mkdir(PRIVATE, exist_ok=True)
-        # By descriptor, and through no symbolic link: in /tmp anyone may have been here first.
+        # By descriptor, and without following symbolic links: in /tmp another user may come first.
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError as error:
@@ -76,20 +76,20 @@ class Account:
 
 
 def server_account() -> Account:
-    """This process' own account; for root an unprivileged one."""
+    """This process' own account, or an unprivileged one if it runs as root."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid())
     for name in ("postgres", "nobody"):
         try:
-            found = pwd.getpwnam(name)
+            user = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(found.pw_uid, found.pw_gid)
-    raise NeverStarts("the servers do not run as root, and there is no user postgres or nobody")
+        return Account(user.pw_uid, user.pw_gid)
+    raise NeverStarts("the servers can't run as root, and there is no user postgres or nobody")
 
 
 def make_public(folder: Path) -> Path:
-    """Make `folder` and its missing parents, passable whatever the umask; leave others alone."""
+    """Create `folder` and its missing parents, with mode 755 whatever the umask."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir()

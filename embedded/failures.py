@@ -1,4 +1,4 @@
-"""How an embedded server can fail to start or to stop: for this time, by itself, or for good."""
+"""How an embedded server can fail: this time, by exiting on its own, or permanently."""
 
 
 class ServerFailed(Exception):
@@ -6,8 +6,8 @@ class ServerFailed(Exception):
 
 
 class RefusedToStart(ServerFailed):
-    """A server ended by itself before it served; the message is its own reason."""
+    """A server exited by itself before it served; the message is the reason that it gave."""
 
 
 class NeverStarts(ServerFailed):
-    """It never will, unless a person changes something; the message says what."""
+    """It will never start unless somebody changes something; the message says what."""

@@ -1,4 +1,4 @@
-"""What the two embedded servers have in common: their files, their start and their end."""
+"""What the two embedded servers have in common: files, start and stop."""
 
 import re
 import shutil
@@ -23,10 +23,10 @@ from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import delays
 
-START_TIMEOUT = 120.0  # recovery after a crash takes its time
+START_TIMEOUT = 120.0  # seconds; crash recovery can take long
 STOP_TIMEOUT = 10.0
-# A server that runs and turns its clients away for so long, with a reason of its own, will not
-# think better of it; unless it has served before: then it may be full, say.
+# Seconds. A server that has never served and rejects its clients for this long, stating a reason,
+# will not recover. One that has served before may: it may be full, for example.
 REFUSING = 3.0
 
 
@@ -38,7 +38,7 @@ class Server(ABC):
     distribution: str
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
-    reason: ClassVar[re.Pattern[str]]  # finds in its log why it ended
+    reason: ClassVar[re.Pattern[str]]  # matches its reason for exiting in its log
 
     def __init__(
         self, data: Path, sockets: Path, settings: Mapping[str, str] | None = None
@@ -49,31 +49,31 @@ class Server(ABC):
         self.account = server_account()
         self.has_served = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._logged = 0  # how long the log was before the last start, in bytes
+        self._logged = 0  # the log's size before the last start, in bytes
 
     @property
     @abstractmethod
     def url(self) -> str:
-        """What a client of this server needs."""
+        """The URL that clients of this server use."""
 
     @abstractmethod
     def clients(self) -> int:
-        """How many connections others have. Raises what the client library does."""
+        """The number of other connections. Raises the client library's errors."""
 
     @abstractmethod
     def _initialise(self) -> None:
-        """Make `folder` ready for a start."""
+        """Prepare `folder` for a start."""
 
     @abstractmethod
     def _command(self) -> list[str]: ...
 
     @abstractmethod
     def _check(self) -> None:
-        """Return when the server is fit for its clients; raise what the client library does."""
+        """Return if the server is ready for clients; else raise the client library's error."""
 
     @cached_property
     def home(self) -> Path:
-        """Where this server's files are: `data`, unless the server's user can't get there."""
+        """Where this server's files are: `data`, unless the server's user can't reach it."""
         return self.account.home(self.data)
 
     @cached_property
@@ -82,12 +82,12 @@ class Server(ABC):
 
     @property
     def process_names(self) -> frozenset[str]:
-        """Whatever runs in its folder under one of these names is a leftover."""
+        """Any process with one of these names that runs in its folder is a leftover."""
         return frozenset({self.program})
 
     @property
     def folder(self) -> Path:
-        """The server's own data, and its working directory."""
+        """The server's data folder, which is also its working directory."""
         return self.home / self.name.lower()
 
     @property
@@ -109,11 +109,11 @@ class Server(ABC):
         return self._process is not None and self._process.poll() is None
 
     def start(self, stop: Stop | None = None) -> None:
-        """Start the server and return when it serves. Gives up when `stop` is asked for.
+        """Start the server and return when it serves. Gives up when `stop` is requested.
 
-        Whatever still runs in its folder is ended first. Raises ServerFailed, with the reason in
-        the server's log, when it can't be started: RefusedToStart when it has ended by itself, and
-        NeverStarts when it never can.
+        Processes still running in its folder are killed first. If the server can't be started, it
+        raises ServerFailed with the reason from the server's log: RefusedToStart if the server
+        exited by itself, NeverStarts if it never can start.
         """
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
@@ -147,19 +147,19 @@ class Server(ABC):
 
     def _explain_the_end(self) -> NoReturn:
         status = self.process.poll()
-        if status is not None and status > 0:  # or else a signal's number
+        if status is not None and status > 0:  # negative: a signal killed it
             raise RefusedToStart(self._why())
         raise ServerFailed(f"{self.name} ended with status {status}: {self._why()}")
 
     def hopeless(self, reason: str) -> NeverStarts:
-        """What to raise when only a person can help."""
+        """The error to raise when only a person can help."""
         return NeverStarts(
             f"{self.name} can't use its data in {self.folder}: {reason.rstrip('.')}."
             " Restore that folder, or move it away to start with an empty one"
         )
 
     def stop(self, within: float = STOP_TIMEOUT) -> None:
-        """Shut the server down whether or not it has clients; kill it after `within` seconds."""
+        """Shut the server down even if it has clients; kill it after `within` seconds."""
         if not self.running:
             return
         self.process.send_signal(self.stop_signal)
@@ -169,21 +169,21 @@ class Server(ABC):
             self.kill()
 
     def kill(self) -> None:
-        """Crash the server: SIGKILL to it and all its children. Returns when they are gone."""
+        """Crash the server: SIGKILL it and its children. Returns when all are gone."""
         self.process.kill()
         self.process.wait()
         end_all(self.process_names, self.folder)
 
     def _fresh_folder(self, name: str) -> Path:
-        """An empty folder that belongs to the server."""
+        """Create an empty folder that the server's user owns."""
         folder = self.home / name
         shutil.rmtree(folder, ignore_errors=True)
         self.account.make_private(folder)
         return folder
 
     def _run(self, command: list[str]) -> None:
-        """Run one of the server's programs to its end. Raises ServerFailed."""
-        # Not in a session of its own: it may as well end on a Ctrl-C.
+        """Run one of the server's programs to completion. Raises ServerFailed."""
+        # Not in a session of its own, so that Ctrl-C ends it.
         status = self._spawn(command, signal.SIGKILL, session=False).wait()
         if status:
             raise ServerFailed(f"{Path(command[0]).name} ended with status {status}: {self._why()}")

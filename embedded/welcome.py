@@ -1,6 +1,6 @@
-"""What a person can do with the fleet, said once, when it is up.
+"""Tells the user, once the fleet is up, what to do with it.
 
-By the process `servers`: each Procfile's fleet has one, also where both servers are given ones.
+The process `servers` does this, because every fleet has one, even when it runs no server itself.
 """
 
 import logging
@@ -27,32 +27,32 @@ SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = curren
 RULE = "─" * 60
 BLOCK = f"""\
 {RULE}
-The fleet is up. Here, Ctrl-C stops it, and the data stays.
+The fleet is up. Ctrl-C here stops it; the data is kept.
 In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers      the totals
-  make break        the ways to break it, and see it heal
+  make break        ways to break it and watch it heal
   make psql         a prompt on its database
   make redis-cli    a prompt on its log
 {RULE}"""
 
 
 class Welcome:
-    """Says it as soon as the API takes rides, and the streamer and the consumers are at work."""
+    """Prints the welcome as soon as the API is ready and streamer and consumers are at work."""
 
     def __init__(self, config: Settings) -> None:
         self._config = config
-        # What honcho has not started is watched by nobody, or has another way to be used.
+        # Without honcho nobody is watching, or the fleet is used in some other way.
         self._said = not os.environ.get(NAME)
         self._wanted = {sessions.STREAMER, *map(sessions.consumer, consumers_of_the_procfile())}
         self._due = 0.0
 
     def once(self) -> None:
-        """Look again, now and then, until it has been said."""
+        """Check from time to time whether the fleet is up, and print the welcome once."""
         if self._said or time.monotonic() < self._due:
             return
         if self._api_is_ready() and self._all_are_at_work():
-            # In one piece: honcho passes on whole lines, and the others' lines may come between.
+            # In one write: honcho passes on whole lines, and other processes' may come between.
             logger.info("%s", self.block().replace("\n", "\n        "))
             self._said = True
         self._due = time.monotonic() + LOOK_EVERY
@@ -83,5 +83,5 @@ class Welcome:
 
 
 def consumers_of_the_procfile() -> list[str]:
-    """The names of the consumers that a whole fleet has."""
+    """The names of the consumers in a complete fleet."""
     return re.findall(r"-m consumers (\S+)", (PROJECT / "Procfile").read_text())

@@ -1,6 +1,6 @@
-"""Sets up .venv, with nothing but Python's own library: it runs before there is anything else."""
+"""Sets up .venv. It runs before any package is installed, so it uses the standard library alone."""
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 (older ones get to here)
-    sys.exit("Python 3.11 or newer is needed; name one with PYTHON=...")
+if sys.version_info < (3, 11):  # noqa: UP036 (older versions get this far)
+    sys.exit("Python 3.11 or newer is needed; choose one with PYTHON=...")

@@ -1,16 +1,16 @@
-"""`python -m install fleet`: has all that a part of this project needs, from nothing, in .venv.
+"""`python -m install fleet`: installs everything that one part of this project needs, into .venv.
 
-The parts are `fleet`, `nightly` (Spark and what else the nightly job needs), `dev` (all of that,
-and the tests' tools) and `java`. What is there already is left alone, without a word.
+The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `dev` (both, and
+the tools for tests) and `java`. Whatever is already installed is left alone, silently.
 
-It guarantees that each lock's packages are there, at the locked versions and checked against the
-locked hashes, when it ends with 0. Java may be missing then: a line has said what to install.
+When it exits with 0, each lock's packages are installed, at the locked versions and checked against
+the locked hashes. Java may still be missing; then a line has said what to install.
 
-A crash leaves behind the file .venv/.unfinished, which names what was being installed. The next
-run does that again from its start, and touches nothing that was there before.
+A crash leaves behind the file .venv/.unfinished, which names the packages that were being
+installed. The next run installs those again from scratch and touches no others.
 
-One installation at a time: the others wait. The programs it starts inherit its lock, so that one
-that outlives it, after a kill -9, is waited for as well.
+Only one installation runs at a time; others wait. The programs that it starts inherit its lock, so
+the others also wait for a program that outlives it after a kill -9.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from install.environment import (
 )
 from install.steps import Step, StepFailed, Steps
 
-# Each part's lock, and what its packages are for. `dev` holds the others.
+# Each part's lock, and what its packages are for. `dev` includes the others.
 LOCKS = {
     "fleet": ("fleet.txt", "the fleet"),
     "nightly": ("analytics.txt", "the nightly job (Spark alone is 400 MB)"),
@@ -44,19 +44,19 @@ def lock(part: str) -> Path:
 
 
 def lock_digest(part: str) -> str:
-    """What identifies the lock of `part`, for its stamp in .venv."""
+    """The digest of `part`'s lock, for its stamp in .venv."""
     return hashlib.sha256(lock(part).read_bytes()).hexdigest()
 
 
 def is_there(part: str) -> bool:
-    """Whether the packages of `part` have been installed, whole, from the lock as it is now."""
+    """Whether the packages of `part` are completely installed, from the current lock."""
     stamps = {name: VENV / f".{name}" for name in (part, "dev")}
     stamped = any(s.is_file() and s.read_text() == lock_digest(name) for name, s in stamps.items())
     return venv_is_there() and stamped and not left_unfinished() & packages.names(lock(part))
 
 
 def install(part: str, steps: Steps) -> None:
-    """Install the packages of `part`, and remember that."""
+    """Install the packages of `part`, and record it in .venv."""
     packages.install(lock(part), steps)
     (VENV / f".{part}").write_text(lock_digest(part))
 
@@ -65,7 +65,7 @@ def missing(parts: list[str]) -> list[Step]:
     """The steps that are left to do."""
     steps = []
     if not venv_is_there():
-        steps.append(Step("making the virtual environment, .venv", make_venv))
+        steps.append(Step("creating the virtual environment, .venv", make_venv))
     left = [part for part in LOCKS if part in parts and not is_there(part)]
     if left and not packages.uv_is_there():
         steps.append(Step("getting uv, which installs faster than pip", packages.get_uv))
@@ -78,10 +78,10 @@ def missing(parts: list[str]) -> list[Step]:
 
 
 def main() -> None:
-    """Do what is missing, one step after the other."""
+    """Take the steps that are left, in order."""
     parser = argparse.ArgumentParser(prog="python -m install")
     parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java"])
-    parser.add_argument("--quiet", action="store_true", help="say only what went wrong")
+    parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:
         if missing(arguments.parts):

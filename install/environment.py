@@ -1,4 +1,4 @@
-"""The virtual environment, the lock on changing it, and what a killed installation left behind."""
+"""The virtual environment, the lock for changing it, and the traces of a killed installation."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ UNFINISHED = VENV / ".unfinished"
 
 @contextmanager
 def the_only_installation(*, quiet: bool) -> Iterator[int]:
-    """Hold the lock, once nobody else does; yields its file, which child processes may inherit."""
+    """Wait for the lock and hold it; yields its descriptor, which child processes may inherit."""
     VENV.mkdir(exist_ok=True)
     lock = os.open(VENV, os.O_RDONLY | os.O_CLOEXEC)  # the folder itself is what is locked
     try:
@@ -26,7 +26,7 @@ def the_only_installation(*, quiet: bool) -> Iterator[int]:
         while not _locked(lock):
             if not quiet and time.monotonic() - said >= EVERY:
                 said = time.monotonic()
-                say("waiting for another installation into .venv to end")
+                say("waiting for another installation into .venv to finish")
             time.sleep(0.1)
         yield lock
     finally:
@@ -41,15 +41,15 @@ def _locked(lock: int) -> bool:
 
 
 def left_unfinished() -> set[str]:
-    """What a killed installation was at."""
+    """The packages that a killed installation was installing."""
     return set(UNFINISHED.read_text().split()) if UNFINISHED.exists() else set()
 
 
 @contextmanager
 def unfinished(new: set[str], lock: set[str]) -> Iterator[set[str]]:
-    """Keep on disk, until this is done, what of the `lock` is being installed for the first time.
+    """Record the `new` packages on disk until they are installed.
 
-    Yields what an earlier one has left of this lock, and has to be repaired.
+    Yields the packages of `lock` that an earlier installation left unfinished, to be repaired.
     """
     before = left_unfinished()
     _remember(before | new)
@@ -64,12 +64,12 @@ def _remember(names: set[str]) -> None:
 
 
 def venv_is_there() -> bool:
-    """Whether it was made, and to its end: the scripts that activate it come last."""
+    """Whether it was created completely: the activation scripts are written last."""
     return (VENV / "bin" / "activate").exists()
 
 
 def make_venv(steps: Steps) -> None:
-    """Make it, with pip; the remains of one that was not finished go first."""
+    """Create it, with pip, after clearing the remains of an unfinished one."""
     try:
         steps.run([sys.executable, "-m", "venv", "--clear", str(VENV)])
     except StepFailed as reason:
@@ -79,11 +79,11 @@ def make_venv(steps: Steps) -> None:
 
 
 def installed() -> set[str]:
-    """The names of the packages that are in .venv, also of those that are there in part."""
+    """The names of the packages in .venv, including partly installed ones."""
     folders = VENV.glob("lib/python*/site-packages/*.dist-info")
     return {normal(folder.name.split("-")[0]) for folder in folders}
 
 
 def normal(name: str) -> str:
-    """A package's name, as any spelling of it is compared."""
+    """A package's name in the form in which all its spellings are equal."""
     return name.lower().replace("_", "-").replace(".", "-")

@@ -1,6 +1,6 @@
-"""Java, installed by apt-get where this runs as root, because Spark needs it and pip has none.
+"""Installs Java with apt-get if this runs as root: Spark needs Java, and pip can't install it.
 
-Elsewhere a person is told what to install, and all but the nightly job works without.
+Otherwise it says what to install. Everything but the nightly job works without Java.
 """
 
 from analytics.prerequisites import java_can_be_installed, require_java
@@ -8,13 +8,13 @@ from install.steps import StepFailed, Steps
 from rocket_rides.errors import Unavailable
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
-# `satisfy` installs nothing where the release's own Java is too old.
+# `satisfy` installs nothing if the release's own Java is too old.
 SATISFY = ("satisfy", "--yes", "--no-install-recommends", "default-jre-headless (>= 2:1.17)")
 QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def is_there() -> bool:
-    """Whether this machine has a Java that will do."""
+    """Whether this machine has a suitable Java."""
     try:
         require_java()
     except Unavailable:
@@ -23,7 +23,7 @@ def is_there() -> bool:
 
 
 def install(steps: Steps) -> None:
-    """See to it that there is one, or say what to install: then again at the next run."""
+    """Install Java, or say what to install; the next run tries again."""
     if java_can_be_installed():
         try:
             try:
@@ -32,7 +32,7 @@ def install(steps: Steps) -> None:
                 steps.run([*APT_GET, "update"], QUIETLY)
                 steps.run([*APT_GET, *SATISFY], QUIETLY)
         except StepFailed:
-            steps.note("apt-get can't get it now, or this release's is older than Java 17")
+            steps.note("apt-get can't install Java now, or this release only has one older than 17")
     try:
         require_java()
     except Unavailable as reason:

@@ -1,4 +1,4 @@
-"""The steps of an installation: which one it is at, and a sign of life every two seconds."""
+"""The steps of an installation: shows the current one, with a sign of life every two seconds."""
 
 import os
 import subprocess
@@ -10,33 +10,33 @@ from contextlib import suppress
 from dataclasses import dataclass
 from textwrap import shorten
 
-EVERY = 1.5  # seconds between signs of life, without a terminal; two with a busy machine
+EVERY = 1.5  # seconds between lines without a terminal; on a busy machine that becomes two
 ON_TERMINAL = 0.2
-LAST_LINES = 15  # of a program that failed
+LAST_LINES = 15  # of a failed program's output
 BAR = 20  # characters
 ASIDES = ("WARNING", "DEPRECATION", "[notice]")
 
 
 class StepFailed(Exception):
-    """A step could not be done."""
+    """A step failed; the message has the program's last lines."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One of them."""
+    """One step; `what` describes it to the user."""
 
     what: str
     take: Callable[["Steps"], None]
 
 
 def say(line: str) -> None:
-    """Tell whoever waits."""
+    """Print a line to standard error."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
 
 class Steps:
-    """The steps to take, and the one that is being taken."""
+    """The steps to take, and the one under way."""
 
     def __init__(self, steps: Sequence[Step], lock: int, *, quiet: bool) -> None:
         self._steps = steps
@@ -58,7 +58,7 @@ class Steps:
             say(f"set up in {time.monotonic() - began:.0f} s")
 
     def note(self, line: str) -> None:
-        """Say something about this step."""
+        """Print a line about this step."""
         if not self._quiet:
             say(line)
 
@@ -69,13 +69,13 @@ class Steps:
         *,
         has_a_bar: bool = False,
     ) -> None:
-        """Run a program of this step, and show that it lives; StepFailed has the last that it said.
+        """Run a program for this step and show progress. Raises StepFailed.
 
-        On a terminal, one that `has_a_bar` of its own shows it.
+        On a terminal, a program that `has_a_bar` of its own shows that instead.
         """
         own_bar = has_a_bar and self._terminal
-        with tempfile.TemporaryFile("w+", errors="replace") as said:
-            output = None if own_bar else said
+        with tempfile.TemporaryFile("w+", errors="replace") as captured:
+            output = None if own_bar else captured
             if own_bar:
                 say(self._label)
             process = subprocess.Popen(
@@ -87,14 +87,14 @@ class Steps:
                 pass_fds=[self._lock],
             )
             if not (own_bar or self._quiet):
-                self._show(process, said.fileno())
+                self._show(process, captured.fileno())
             if process.wait():
-                said.seek(0)
-                told = "\n".join(said.read().splitlines()[-LAST_LINES:])
-                raise StepFailed(told or f"{command[0]} ended with {process.returncode}")
+                captured.seek(0)
+                last = "\n".join(captured.read().splitlines()[-LAST_LINES:])
+                raise StepFailed(last or f"{command[0]} ended with {process.returncode}")
 
     def _show(self, process: subprocess.Popen[bytes], output: int) -> None:
-        """Until it ends."""
+        """Show progress until the program ends."""
         began = time.monotonic()
         while process.returncode is None:
             seconds = time.monotonic() - began
@@ -112,9 +112,9 @@ class Steps:
 
 
 def last_line(file: int) -> str:
-    """The last line of what a program has said by now, in brackets; but no warnings of pip's."""
+    """The last line of a program's output so far, in brackets, leaving out pip's warnings."""
     size = os.fstat(file).st_size
-    # The first of these may have lost its beginning.
+    # The first of these lines may be incomplete.
     lines = os.pread(file, 4000, max(0, size - 4000)).decode(errors="replace").splitlines()
     texts = [line.strip() for line in lines[size > 4000 :]]
     text = next((text for text in reversed(texts) if text and not text.startswith(ASIDES)), "")
