@@ -17,6 +17,7 @@ from chaos.kept_server import KeptServer
 from chaos.proxy import Proxy
 from chaos.service import Service
 from embedded.servers import Postgres, Redis
+from embedded.stream_servers import VALKEY, StreamServer
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
@@ -41,13 +42,13 @@ SETTINGS = {
 class Fleet:
     """All of it in one temporary folder, with a log file per process."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream_server: StreamServer = VALKEY) -> None:
         # Short, because the servers' sockets are in it; public, because their user is not root.
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
         self.folder.chmod(0o755)
         sockets = self.folder / "run"
         self._postgres = Postgres(data=self.folder / "data", sockets=sockets)
-        self._redis = Redis(data=self.folder / "data", sockets=sockets)
+        self._redis = Redis(self.folder / "data", sockets, kind=stream_server)
         self.postgres = KeptServer(self._postgres)
         self.redis = KeptServer(self._redis)
         self.postgres_proxy = Proxy(sockets / f".s.PGSQL.{EMBEDDED_PORT}")

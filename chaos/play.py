@@ -47,6 +47,7 @@ class Options:
     rate: float
     kinds: tuple[str, ...]
     rides: int | None = None
+    stream_server: str = "valkey"
 
 
 @dataclass(frozen=True)

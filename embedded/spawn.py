@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -43,15 +44,15 @@ def spawn(
         )
 
 
-def end_all(program: str, folder: Path) -> None:
-    """Kill every process of that name whose working directory is `folder`, until there is none.
+def end_all(names: Collection[str], folder: Path) -> None:
+    """Kill every process of these names whose working directory is `folder`, until there is none.
 
     For a server that is dead itself, or about to be: then it has no new children, so a scan that
     finds nothing is final. Postgres' children are in sessions of their own, and notice that they
     are orphans only when they next wait for something.
     """
     deadline = time.monotonic() + KILL_TIMEOUT
-    while found := _running(program, folder):
+    while found := _running(names, folder):
         if time.monotonic() > deadline:
             raise ServerFailed(f"processes of an earlier run in {folder} do not end: {found}")
         for process in found:
@@ -60,6 +61,9 @@ def end_all(program: str, folder: Path) -> None:
         time.sleep(0.01)
 
 
-def _running(program: str, folder: Path) -> list[psutil.Process]:
-    wanted = {"name": program, "cwd": str(folder)}
-    return [process for process in psutil.process_iter(list(wanted)) if process.info == wanted]
+def _running(names: Collection[str], folder: Path) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["name", "cwd"])
+        if process.info["name"] in names and process.info["cwd"] == str(folder)
+    ]

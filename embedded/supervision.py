@@ -83,7 +83,6 @@ class Supervised:
             self._was_up = True
             self._complaint = Complaint()
             logger.info("%s runs on the data in %s", server.name, server.folder)
-            logger.info("a prompt on it: %s", server.shell)
 
     def _give_up_on(self, error: ServerFailed) -> None:
         """Raise NeverStarts after the last attempt at a server that always refuses alike."""

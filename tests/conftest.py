@@ -3,7 +3,7 @@
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import pytest
 from analytics.prerequisites import require_java
 from analytics.session import session
 from embedded.servers import Postgres, Redis
+from embedded.stream_servers import STREAM_SERVERS
 from migrations import upgrade
 from rocket_rides.errors import Unavailable
 from tests.api import Api
@@ -47,12 +48,43 @@ def postgres(folder: Path) -> Iterator[Postgres]:
     server.stop()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what is marked `stream_servers`, and uses one, on each of them."""
+    if (
+        metafunc.definition.get_closest_marker("stream_servers")
+        and "stream_server" in metafunc.fixturenames
+    ):
+        metafunc.parametrize("stream_server", STREAM_SERVERS, indirect=True)
+
+
 @pytest.fixture(scope="session")
-def redis(folder: Path) -> Iterator[Redis]:
-    server = Redis(data=folder / "data", sockets=folder / "run")
-    server.start()
-    yield server
-    server.stop()
+def redis_of_kind(folder: Path) -> Iterator[Callable[[str], Redis]]:
+    """The server of a kind, started when it is first asked for."""
+    servers: dict[str, Redis] = {}
+
+    def started(kind: str) -> Redis:
+        if kind not in servers:
+            place = folder / kind
+            place.mkdir(0o755)
+            servers[kind] = Redis(place / "data", place / "run", kind=STREAM_SERVERS[kind])
+            servers[kind].start()
+        return servers[kind]
+
+    yield started
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture
+def stream_server(request: pytest.FixtureRequest) -> str:
+    """The kind of server that holds the log."""
+    kind: str = getattr(request, "param", "valkey")
+    return kind
+
+
+@pytest.fixture
+def redis(redis_of_kind: Callable[[str], Redis], stream_server: str) -> Redis:
+    return redis_of_kind(stream_server)
 
 
 @contextmanager
@@ -89,10 +121,13 @@ def own_world(redis: Redis, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def module_world(
-    postgres: Postgres, redis: Redis, tmp_path_factory: pytest.TempPathFactory
+    postgres: Postgres,
+    redis_of_kind: Callable[[str], Redis],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     """One world for a module whose tests leave no trace in it."""
-    with fresh_world(postgres, redis, tmp_path_factory.mktemp("module")) as world:
+    folder = tmp_path_factory.mktemp("module")
+    with fresh_world(postgres, redis_of_kind("valkey"), folder) as world:
         yield world
 
 

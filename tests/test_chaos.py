@@ -17,6 +17,7 @@ import pytest
 from chaos.checker import check
 from chaos.evidence import Books, Evidence, Standing, Told
 from chaos.faults import FAULTS
+from chaos.faults.servers import cut_newest
 from chaos.journal import Answer, Ask
 from chaos.losses import undone
 from chaos.nemesis import Struck, plan
@@ -27,11 +28,12 @@ from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
 from rocket_rides.settings import EMBEDDED_PORT, PROJECT
-from tests.world import World, eventually
+from tests.world import World, drain, eventually
 
+REDIS = ("--stream-server", "redis")
 SHORT_RUNS = [
     ["--seed", "7", "--seconds", "20"],
-    ["--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
+    [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
 ]
 LIMIT = 240  # seconds; only a hanging run takes so long
 
@@ -97,6 +99,16 @@ def test_the_seed_decides_the_plan() -> None:
     first, again, other = ([(p.at, p.kind) for p in plan(n, 60, kinds)] for n in (7, 7, 8))
     assert first == again != other
     assert {kind for _, kind in first} == set(kinds)
+
+
+@pytest.mark.stream_servers
+def test_the_newest_entries_are_cut_off_the_file_and_no_others(world: World) -> None:
+    world.take(*range(1, 101))
+    drain(world.streamer(batch_size=5))
+    world.redis.kill()
+    cut_newest(world.redis.append_only_file, 10)
+    world.redis.start()
+    assert [record.id for record in world.records()] == [*range(1, 91)]
 
 
 def test_a_connection_is_cut_in_the_middle(world: World) -> None:

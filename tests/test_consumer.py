@@ -15,6 +15,8 @@ from rocket_rides.log import Entry, Record
 from streamer.drain import Step as SendStep
 from tests.world import World, catch_up, drain, eventually, exact
 
+pytestmark = pytest.mark.stream_servers
+
 
 def add(world: World, data: bytes, prev: bytes = b"0") -> None:
     world.log().redis.xadd(world.stream, {"data": data, "prev": prev})

@@ -10,6 +10,8 @@ from tests.test_consumer import cut_newest, flush
 from tests.test_consumer import restart as restart_redis
 from tests.world import World, eventually, take
 
+pytestmark = pytest.mark.stream_servers
+
 CONSUMERS = ("consumer0", "consumer1")
 
 

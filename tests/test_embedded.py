@@ -7,8 +7,9 @@ import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -18,6 +19,11 @@ import redis
 from embedded.account import server_account
 from embedded.lifecycle import Server
 from embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
+from embedded.stream_servers import REDIS, STREAM_SERVERS
+
+Kind = Callable[[Path, Path], Server]
+old_redis = partial(Redis, kind=REDIS)
+ORPHANS = [[Postgres, Postgres], [Redis, Redis], [old_redis, Redis]]
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
@@ -38,9 +44,9 @@ def postgres(place: Path) -> Iterator[Postgres]:
     server.stop()
 
 
-@pytest.fixture
-def redis_server(place: Path) -> Iterator[Redis]:
-    server = Redis(data=place / "data", sockets=place / "run")
+@pytest.fixture(params=STREAM_SERVERS)
+def redis_server(request: pytest.FixtureRequest, place: Path) -> Iterator[Redis]:
+    server = Redis(place / "data", place / "run", kind=STREAM_SERVERS[request.param])
     yield server
     server.stop()
 
@@ -112,9 +118,9 @@ def test_both_are_durable_and_listen_on_sockets_alone(
     assert sockets.st_uid == server_account().uid
 
 
-def test_settings_reach_the_servers(place: Path) -> None:
+def test_settings_reach_the_servers(place: Path, redis_server: Redis) -> None:
     postgres = Postgres(place / "data", place / "run", settings={"work_mem": "5MB"})
-    redis_server = Redis(place / "data", place / "run", settings={"maxmemory": "10000000"})
+    redis_server.settings = {"maxmemory": "10000000"}
     try:
         postgres.start()
         redis_server.start()
@@ -139,9 +145,9 @@ def test_a_crash_ends_busy_backends_too(postgres: Postgres) -> None:
     assert query(postgres.url, "SELECT 1") == "1"
 
 
-@pytest.mark.parametrize("kind", [Postgres, Redis])
-def test_a_start_ends_a_server_that_outlived_its_parent(kind: type[Server], place: Path) -> None:
-    orphan, server = (kind(place / "data", place / "run") for _ in range(2))
+@pytest.mark.parametrize("kinds", ORPHANS, ids=["postgres", "redis", "the redis of before"])
+def test_a_start_ends_a_server_that_outlived_its_parent(kinds: list[Kind], place: Path) -> None:
+    orphan, server = (kind(place / "data", place / "run") for kind in kinds)
     try:
         orphan.start()
         server.start()
@@ -183,11 +189,12 @@ def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres)
     assert not unfinished.exists()
 
 
-def test_a_failed_start_says_why(place: Path) -> None:
+def test_a_failed_start_says_why(place: Path, redis_server: Redis) -> None:
     with pytest.raises(ServerFailed, match="shared_buffers"):
         Postgres(place / "data", place / "run", settings={"shared_buffers": "many"}).start()
+    redis_server.settings = {"appendfsync": "seldom"}
     with pytest.raises(ServerFailed, match="appendfsync"):
-        Redis(place / "data", place / "run", settings={"appendfsync": "seldom"}).start()
+        redis_server.start()
 
 
 def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
@@ -232,24 +239,24 @@ def test_below_a_private_folder_root_puts_the_data_elsewhere_and_opens_nothing(
 
 
 @as_root
-@pytest.mark.parametrize("kind", [Postgres, Redis])
+@pytest.mark.parametrize("kind", [Postgres, Redis, old_redis])
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
-    kind: type[Server], place: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private = place / "private"
     private.mkdir(0o700)
-    package = kind.distribution.replace("-", "_")
+    server = kind(place / "data", place / "run")
+    package = server.distribution.replace("-", "_")
     installed = importlib.util.find_spec(package)
     assert installed is not None
     for folder in Path(str(installed.origin)).parents[1].glob(f"{package}*"):
         shutil.copytree(folder, private / folder.name)
     monkeypatch.syspath_prepend(str(private))
-    server = kind(place / "data", place / "run")
     assert server.programs.is_relative_to(place / "data")
     try:
         server.start()
         assert server.clients() == 0
-        assert subprocess.run([*server.shell.split(), "--version"], check=True)
+        assert subprocess.run([server.programs / server.program, "--version"], check=True)
     finally:
         server.stop()
     assert stat.S_IMODE(private.stat().st_mode) == 0o700

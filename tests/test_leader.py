@@ -111,6 +111,7 @@ def test_two_streamers_that_try_in_vain_say_why_and_nothing_else(world: World) -
     assert world.value(names) == 0
 
 
+@pytest.mark.stream_servers
 def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     log = world.log()
     assert checks.durability_warnings(world.connection, log) == []
@@ -127,6 +128,7 @@ def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     ]
 
 
+@pytest.mark.stream_servers
 def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,6 +11,8 @@ import redis
 from rocket_rides.waiting import AN_HOUR, Once, Progress
 from tests.world import World, eventually, limited_redis
 
+pytestmark = pytest.mark.stream_servers
+
 ATTEMPTS = 4
 
 

@@ -19,6 +19,8 @@ from streamer.drain import Step
 from tests.conftest import fresh_world
 from tests.world import World, chained, drain, eventually, exact
 
+pytestmark = pytest.mark.stream_servers
+
 TERMS = "SELECT after, term, void FROM terms ORDER BY after"
 
 
