@@ -1,14 +1,11 @@
 """Private servers for each test process, and a fresh database and stream for each test."""
 
-import itertools
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
 from analytics.java import require_java
@@ -16,15 +13,13 @@ from analytics.session import session
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
 from rocket_rides.process import Unavailable
-from tests.api import Api
-from tests.books import Books
-from tests.clusters import world_of_its_own
-from tests.world import World
+from tests.support.api import Api
+from tests.support.books import Books
+from tests.support.clusters import fresh_world, world_of_its_own
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -53,25 +48,6 @@ def redis(folder: Path) -> Iterator[Redis]:
     server.start()
     yield server
     server.stop()
-
-
-@contextmanager
-def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[World]:
-    """A migrated database and an empty log."""
-    name = f"test_{next(_numbers)}"
-    for server in (postgres, redis):
-        if not server.running:  # a test that failed half-way
-            server.start()
-    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides")
-    url = postgres.url.replace("/rocket_rides", f"/{name}")
-    world = World(postgres, redis, url, name, folder)
-    yield world
-    log = world.log().redis
-    log.delete(name)
-    world.close()
-    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from analytics.result import Compared
-from tests.books import MILLIMETRE, Books, exact, tally
-from tests.world import eventually, take
+from tests.support.books import MILLIMETRE, Books, exact, tally
+from tests.support.world import eventually, take
 
 pytestmark = pytest.mark.xdist_group("spark")
 

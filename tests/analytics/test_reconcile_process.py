@@ -16,8 +16,8 @@ from analytics.ledger import Manifest
 from analytics.reconcile import parse, run
 from migrations import downgrade
 from rocket_rides.settings import load
-from tests.books import MILLIMETRE, Books, tally
-from tests.world import PATIENCE, Service, World, eventually, transaction
+from tests.support.books import MILLIMETRE, Books, tally
+from tests.support.world import PATIENCE, Service, World, eventually, transaction
 
 SPARK_PATIENCE = 120  # seconds: on a busy machine Spark alone takes thirty to start
 
@@ -106,13 +106,6 @@ def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(wor
     status, said = ended(start(world, "--json", "/nowhere/result.json"))
     assert status == 2
     assert "/nowhere/result.json can't be written" in said
-
-
-def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as refusal:
-        parse(["--report", "a" * 300])
-    assert refusal.value.code == 2
-    assert "can't be written: File name too long" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("java")

@@ -15,7 +15,7 @@ from analytics.nightly.__main__ import Reconciler
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
-from tests.world import PATIENCE, Service, World, eventually
+from tests.support.world import PATIENCE, Service, World, eventually
 
 NO_JAVA = {"JAVA_HOME": "/nonexistent"}
 HONCHOS_PATIENCE = 5  # seconds
@@ -38,7 +38,7 @@ def miss_a_night(world: World) -> None:
 def night(world: World, code: str, **environment: str) -> Service:
     """The reconciler, with a night to make up for, on a run that is `code`."""
     miss_a_night(world)
-    return world.service("tests.night", code, **environment)
+    return world.service("tests.support.night", code, **environment)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def far_away() -> str:
 def test_a_night_is_not_made_up_for_without_need(world: World) -> None:
     world.take(5)  # but nothing was there to reconcile last night
     reconciler = world.service(
-        "tests.night", "print('started')", LOG_LEVEL="DEBUG", RECONCILE_AT=far_away()
+        "tests.support.night", "print('started')", LOG_LEVEL="DEBUG", RECONCILE_AT=far_away()
     )
     reconciler.says("no night was missed")
     assert reconciler.stop() == 0
@@ -116,7 +116,7 @@ def test_without_java_it_says_so_and_lives_on(world: World) -> None:
 def test_it_waits_for_the_database_and_for_the_schema(world: World) -> None:
     miss_a_night(world)
     world.connection.execute("UPDATE alembic_version SET version_num = '0001'")
-    waiting = world.service("tests.night", "")
+    waiting = world.service("tests.support.night", "")
     waiting.says("schema is 0001")
     world.connection.execute(f"UPDATE alembic_version SET version_num = '{REVISION}'")
     waiting.says("INFO    reconciled\n")

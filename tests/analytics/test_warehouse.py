@@ -15,7 +15,7 @@ from analytics.source import plan
 from analytics.tally import cells
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.process import Unavailable
-from tests.books import MILLIMETRE, Books, exact, tally
+from tests.support.books import MILLIMETRE, Books, exact, tally
 
 pytestmark = pytest.mark.xdist_group("spark")
 

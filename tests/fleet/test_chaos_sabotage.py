@@ -23,9 +23,9 @@ from consumers.round import Healed
 from rocket_rides.log import Record, decode
 from rocket_rides.terms import Range, Term, Terms
 from streamer.barrier import Barrier
-from tests.clusters import restore, world_of_its_own
-from tests.test_consumer import flush
-from tests.world import World, catch_up, drain, take, transaction
+from tests.support.clusters import restore, world_of_its_own
+from tests.support.disasters import flush
+from tests.support.world import World, catch_up, drain, take, transaction
 
 Patch = pytest.MonkeyPatch
 

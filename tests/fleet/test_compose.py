@@ -1,18 +1,18 @@
 """docker-compose.yml is valid by the Compose Specification; it and Dockerfile keep their word."""
 
 import copy
-import json
 import re
 import tomllib
 from typing import Any
 
 import pytest
 import yaml
+from check_jsonschema.builtin_schemas import get_builtin_schema
 from jsonschema import Draft202012Validator
 
 from rocket_rides.settings import PROJECT, Settings
 
-SCHEMA = json.loads((PROJECT / "tests/compose-spec/compose-spec.json").read_text())
+SCHEMA = get_builtin_schema("vendor.compose-spec")
 COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}

@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
-from tests.world import PATIENCE, eventually, free_port
+from tests.support.world import PATIENCE, eventually, free_port
 
 RIDES = 200
 # All of the Procfile but the simulator, whose rides nobody has added up.

@@ -18,7 +18,7 @@ import redis
 
 from embedded.supervision import ATTEMPTS
 from rocket_rides.settings import PROJECT, Settings
-from tests.world import PATIENCE, eventually
+from tests.support.world import PATIENCE, eventually
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs prctl(PR_SET_PDEATHSIG)")
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from rocket_rides.settings import KEY_LENGTH
-from tests.api import Api, is_problem
-from tests.world import World, drain
+from tests.support.api import Api, is_problem
+from tests.support.world import World, drain
 
 ROUNDED = {
     "539.837": "539.837",

@@ -6,9 +6,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.api import Api, within_two_seconds
-from tests.hostile import FORM, JSON, MULTIPART, ask, statuses
-from tests.world import World
+from tests.support.api import Api, within_two_seconds
+from tests.support.hostile import FORM, JSON, MULTIPART, ask, statuses
+from tests.support.world import World
 
 
 @pytest.mark.parametrize("chunked", [True, False])

@@ -10,7 +10,7 @@ import pytest
 
 from rocket_rides.process import in_one_line
 from streamer.barrier import Barrier
-from tests.world import World, catch_up, drain, eventually, take, transaction
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
 
 
 def test_the_log_waits_for_a_transaction_that_drew_a_lower_position(world: World) -> None:

@@ -7,8 +7,15 @@ import pytest
 
 from api.pool import SESSION, open_pool
 from rocket_rides.settings import load
-from tests.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api, is_problem, within_two_seconds
-from tests.world import World, eventually, transaction
+from tests.support.api import (
+    KEY_REUSED,
+    MAYBE_TAKEN,
+    NOT_TAKEN,
+    Api,
+    is_problem,
+    within_two_seconds,
+)
+from tests.support.world import World, eventually, transaction
 
 
 def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World) -> None:

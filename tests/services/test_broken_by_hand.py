@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from rocket_rides.terms import BEGIN, RESTORE_STATE, StateLost
-from tests.world import World, catch_up, drain, eventually, exact, limited_redis
+from tests.support.world import World, catch_up, drain, eventually, exact, limited_redis
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"
 

@@ -12,7 +12,8 @@ from consumers.round import Healed, Overtaken, Step
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.log import Entry, Record
 from streamer.drain import Step as SendStep
-from tests.world import World, catch_up, drain, eventually, exact
+from tests.support.disasters import cut_newest, flush, restart_redis
+from tests.support.world import World, catch_up, drain, eventually, exact
 
 
 def add(world: World, data: bytes, prev: bytes = b"0") -> None:
@@ -146,27 +147,7 @@ def test_a_brand_new_consumer_on_a_trimmed_log_heals(world: World) -> None:
     assert catch_up(late).total == early.at.total
 
 
-def flush(world: World) -> None:
-    world.log().redis.flushall()
-
-
-def restart(world: World) -> None:
-    world.redis.stop()
-    world.redis.start()
-
-
-def cut_newest(world: World) -> None:
-    """Restart Redis on an append-only file that lacks the newest entries."""
-    world.redis.stop()
-    file = world.redis.append_only_file
-    content = file.read_bytes()
-    assert content.count(b"XADD") > 3
-    newest = content.rindex(b"XADD", 0, content.rindex(b"XADD"))
-    file.write_bytes(content[: content.rindex(b"*", 0, newest)])
-    world.redis.start()
-
-
-DISASTERS = [flush, restart, cut_newest]
+DISASTERS = [flush, restart_redis, cut_newest]
 
 
 @pytest.mark.parametrize("disaster", DISASTERS)

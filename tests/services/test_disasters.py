@@ -1,31 +1,21 @@
 """Real processes, rides in flow, and a server that loses its mind: every ride counts once."""
 
-import threading
 from collections.abc import Callable
 
-import psycopg
 import pytest
 
-from tests.test_consumer import cut_newest, flush
-from tests.test_consumer import restart as restart_redis
-from tests.world import World, eventually, take
+from tests.support.disasters import (
+    Rides,
+    crash_postgres,
+    crash_redis,
+    cut_newest,
+    flush,
+    restart_postgres,
+    restart_redis,
+)
+from tests.support.world import World, eventually
 
 CONSUMERS = ("consumer0", "consumer1")
-
-
-def restart_postgres(world: World) -> None:
-    world.postgres.stop()
-    world.postgres.start()
-
-
-def crash_postgres(world: World) -> None:
-    world.postgres.kill()
-    world.postgres.start()
-
-
-def crash_redis(world: World) -> None:
-    world.redis.kill()
-    world.redis.start()
 
 
 DISASTERS = [flush, restart_redis, crash_redis, cut_newest, restart_postgres, crash_postgres]
@@ -33,37 +23,6 @@ DISASTERS = [flush, restart_redis, crash_redis, cut_newest, restart_postgres, cr
 
 def all_exact(world: World) -> bool:
     return all(world.standing(name) == world.truth for name in CONSUMERS)
-
-
-class Rides:
-    """Takes a ride every few milliseconds, until told to end; waits for a lost database."""
-
-    def __init__(self, world: World) -> None:
-        self.url = world.postgres_url
-        self.taken = 0
-        self.end = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self) -> None:
-        while not self.end.is_set():
-            try:
-                with psycopg.connect(self.url) as connection:
-                    while not self.end.wait(0.003):
-                        take(connection, "0.001", 7)
-                        connection.commit()
-                        self.taken += 2
-            except psycopg.OperationalError:
-                self.end.wait(0.05)
-
-    def flow(self, rides: int) -> None:
-        """Wait until so many more have been taken."""
-        enough = self.taken + rides
-        eventually(lambda: self.taken >= enough, "more rides")
-
-    def stop(self) -> None:
-        self.end.set()
-        self.thread.join()
 
 
 @pytest.mark.parametrize("disaster", DISASTERS)

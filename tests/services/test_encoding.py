@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from rocket_rides import database
-from tests.api import Api
-from tests.world import World, eventually
+from tests.support.api import Api
+from tests.support.world import World, eventually
 
 NAME = "käufer"
 

@@ -7,7 +7,7 @@ import pytest
 from rocket_rides import sessions
 from rocket_rides.health import is_at_work
 from rocket_rides.settings import NAME_LENGTH
-from tests.world import World, eventually, limited_redis
+from tests.support.world import World, eventually, limited_redis
 
 NAMES = [
     "streamer",

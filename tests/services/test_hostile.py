@@ -12,8 +12,8 @@ from threading import Event
 
 import pytest
 
-from tests.api import Api
-from tests.hostile import (
+from tests.support.api import Api
+from tests.support.hostile import (
     CORPUS,
     FORM,
     HOLDS_A_THREAD,
@@ -26,7 +26,7 @@ from tests.hostile import (
     statuses,
     with_body,
 )
-from tests.world import World
+from tests.support.world import World
 
 KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
 

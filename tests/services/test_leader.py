@@ -8,7 +8,7 @@ import pytest
 
 from streamer import checks
 from streamer.upkeep import Alarms
-from tests.world import World, catch_up, chained, drain, eventually, transaction
+from tests.support.world import World, catch_up, chained, drain, eventually, transaction
 
 
 def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:

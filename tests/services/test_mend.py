@@ -10,7 +10,7 @@ from rocket_rides.process import Unavailable
 from streamer import checks
 from streamer.drain import Overtaken
 from streamer.mend import mend
-from tests.world import World, catch_up, drain, eventually, take, transaction
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
 
 CHANGES = {
     "ALTER SEQUENCE log_position CACHE 10": "CACHE 10",

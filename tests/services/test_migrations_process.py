@@ -1,6 +1,6 @@
 """`python -m migrations` as a process: it waits for the server, and tells what has become of it."""
 
-from tests.world import World
+from tests.support.world import World
 
 
 def test_it_migrates_and_says_so(world: World) -> None:

@@ -3,24 +3,22 @@
 Schemathesis makes requests from it, valid ones and invalid ones, and holds every answer against it.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import httpx
 import pytest
 import schemathesis
-from flask import Flask
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from jsonschema import Draft202012Validator
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi import checks
 
-from api.views import DESCRIPTION, routes
-from rocket_rides.settings import KEY_LENGTH, PROJECT
-from tests.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api
-from tests.world import World, transaction
+from api.views import DESCRIPTION
+from rocket_rides.settings import PROJECT
+from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api
+from tests.support.world import World, transaction
 
 # The same examples in every run. The load of a test, not the search for faults: raise it for that.
 EXAMPLES = 200
@@ -113,19 +111,6 @@ def test_it_is_served_as_it_is_written_and_valid(live: Api) -> None:
         Draft202012Validator.check_schema(described)
 
 
-def test_every_route_is_described_and_nothing_else() -> None:
-    app = Flask("test", static_folder=None)
-    app.register_blueprint(routes)
-    served = {
-        (re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule), method)
-        for rule in app.url_map.iter_rules()
-        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}  # Flask adds these two
-    }
-    paths = schema.raw_schema["paths"]
-    described = {(path, method.upper()) for path in paths for method in paths[path]}
-    assert served == described
-
-
 def test_every_type_of_problem_is_explained_where_it_points(live: Api) -> None:
     for kind in (KEY_REUSED, NOT_TAKEN, MAYBE_TAKEN):
         path, _, anchor = kind.partition("#")
@@ -133,10 +118,6 @@ def test_every_type_of_problem_is_explained_where_it_points(live: Api) -> None:
         [explained] = [one for one in described if one.get("$anchor") == anchor]
         assert explained["const"] == kind
         assert explained["description"]
-
-
-def test_the_limits_it_names_are_the_applications() -> None:
-    assert f"{{1,{KEY_LENGTH}}}$" in DESCRIPTION.decode()
 
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -10,7 +10,7 @@ import psutil
 
 from rocket_rides import fleet
 from rocket_rides.settings import PROJECT
-from tests.world import World, drain, eventually
+from tests.support.world import World, drain, eventually
 
 # What a streamer does whose connections to both servers end in the middle of a batch.
 LOSE_BOTH = """

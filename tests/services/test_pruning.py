@@ -10,8 +10,8 @@ import pytest
 from analytics.nightly import pruning
 from api.booking import CLAIM_KEY, FIND_KEY
 from rocket_rides.process import Stop
-from tests.api import Api
-from tests.world import World, eventually
+from tests.support.api import Api
+from tests.support.world import World, eventually
 
 DAYS = 30
 # Enough for many ranges of blocks; every third key is old, so that none could be left out whole.

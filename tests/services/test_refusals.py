@@ -9,8 +9,8 @@ import pytest
 from api.outages import PAUSE
 from embedded.servers import Postgres
 from migrations import upgrade
-from tests.api import NOT_TAKEN, Api, is_problem
-from tests.world import World, eventually
+from tests.support.api import NOT_TAKEN, Api, is_problem
+from tests.support.world import World, eventually
 
 SAYING_SO = "; the ride was not taken"
 RIGHTS = [

@@ -15,9 +15,9 @@ from consumers.reset import Applied, Reset
 from consumers.round import Overtaken, Round, Step
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.log import Record
-from tests.api import Api
-from tests.test_disasters import Rides
-from tests.world import World, drain, eventually, transaction
+from tests.support.api import Api
+from tests.support.disasters import Rides
+from tests.support.world import World, drain, eventually, transaction
 
 WRONG = Decimal("777.777")
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 import pytest
 
 from chaos.backup import Backup
-from tests.clusters import cluster, restore, until_promoted, world_on
-from tests.world import World, catch_up, drain, eventually, take
+from tests.support.clusters import cluster, restore, until_promoted, world_on
+from tests.support.world import World, catch_up, drain, eventually, take
 
 CONSUMERS = ("consumer0", "consumer1")
 

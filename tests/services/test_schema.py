@@ -14,7 +14,7 @@ from migrations import config, downgrade, upgrade
 from rocket_rides import database
 from rocket_rides.models import Base
 from rocket_rides.process import Unavailable
-from tests.world import World
+from tests.support.world import World
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:

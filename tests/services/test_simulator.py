@@ -3,9 +3,7 @@
 import itertools
 import os
 import pty
-import random
 import signal
-import statistics
 import subprocess
 import sys
 import termios
@@ -23,8 +21,7 @@ import psutil
 import pytest
 
 from rocket_rides.settings import PROJECT
-from simulator.__main__ import arguments, schedule
-from tests.world import eventually, free_port
+from tests.support.world import eventually, free_port
 
 DROP = 0  # instead of a status: hang up without an answer
 
@@ -198,48 +195,3 @@ def test_a_terminal_sees_a_progress_bar() -> None:
     seen = os.read(ours, 65536)
     os.close(ours)
     assert b"5/5" in seen
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "--rides 0",
-        "--rides x",
-        "--rate -1",
-        "--rate nan",
-        "--rate inf",
-        "--concurrency 0",
-        "--seed x",
-    ],
-)
-def test_a_bad_argument_is_named(
-    given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["simulator", *given.split()])
-    with pytest.raises(SystemExit, match="2"):
-        arguments()
-    name, value = given.split()
-    last_line = capsys.readouterr().err.splitlines()[-1]
-    assert f"error: argument {name}: " in last_line
-    assert value in last_line
-
-
-def test_rides_come_at_random_moments_at_the_rate_asked() -> None:
-    moments = [due for due, _ in schedule(random.Random(1), 1e6, 20_000)]
-    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
-    # Exponential gaps: their spread is their mean. The clock can only have stretched a few.
-    assert statistics.median(gaps) == pytest.approx(0.693e-6, rel=0.05)
-
-
-def test_the_same_seed_gives_the_same_rides() -> None:
-    first, again = ([metres for _, metres in schedule(random.Random(7), 0, 50)] for _ in "12")
-    assert first == again
-    assert all(metres == round(metres, 3) for metres in first)
-
-
-def test_after_an_outage_it_catches_up_by_a_second_at_most() -> None:
-    rides = schedule(random.Random(1), 100, None)
-    next(rides)
-    time.sleep(1.5)
-    due, _ = next(rides)
-    assert due >= time.monotonic() - 1.1

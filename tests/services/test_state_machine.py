@@ -38,7 +38,7 @@ from streamer import trimming
 from streamer.drain import INDEX_SCANS, Streamer
 from streamer.drain import Step as StreamerStep
 from streamer.mend import mend
-from tests.world import World, take
+from tests.support.world import World, take
 
 BATCH = 3  # small, so that batches end in the middle of things
 CAP = 4

@@ -7,7 +7,7 @@ import pytest
 
 from rocket_rides.faults import InjectedCrash
 from streamer.drain import NEXT_BATCH, Overtaken, Step
-from tests.world import World, catch_up, chained, drain, eventually, transaction
+from tests.support.world import World, catch_up, chained, drain, eventually, transaction
 
 
 def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:

@@ -1,23 +1,19 @@
 """A log of one history: what another database wrote, or this one's lost past, does not count."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Any
 
 import psycopg
 import pytest
 
-from consumers.digest import Unbelieved
-from consumers.report import Report
-from consumers.round import Healed, Position, Round
+from consumers.round import Healed
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.log import Entry
 from rocket_rides.terms import NO_TERM, Term, begin
 from streamer.drain import Overtaken, Step
-from tests.conftest import fresh_world
-from tests.world import World, chained, drain, eventually, exact
+from tests.support.clusters import fresh_world
+from tests.support.world import World, chained, drain, eventually, exact
 
 TERMS = "SELECT after, term, void FROM terms ORDER BY after"
 
@@ -284,20 +280,3 @@ def test_a_forgery_in_the_log_does_not_keep_the_streamer_from_leading(world: Wor
     write(world, 999999, "5", 999998)
     world.take(1)
     assert exact_after_drain(world)
-
-
-def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    report = Report("me", each_ride=False)
-    at = Position("0-0", 0, Decimal(0))
-    for number in range(1000):
-        unbelieved = Unbelieved(uncommitted=Counter({b"%d" % number: 1}))
-        report.round(Round(unbelieved=unbelieved), Decimal(0), at)
-    caplog.clear()
-    for _ in range(3):
-        stranger = Unbelieved(foreign=Counter({b"stranger": 5}), uncommitted=Counter({NO_TERM: 7}))
-        report.round(Round(unbelieved=stranger), Decimal(0), at)
-    first, second = caplog.messages
-    assert first.startswith("me skipped 5 entries of another database's")
-    assert second.startswith("me skipped 7 entries without a term, as the version before")

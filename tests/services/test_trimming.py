@@ -5,7 +5,7 @@ import redis
 
 from rocket_rides.log import LogFull
 from streamer import trimming
-from tests.world import World, catch_up, drain, eventually
+from tests.support.world import World, catch_up, drain, eventually
 
 
 def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -> None:

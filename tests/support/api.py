@@ -8,7 +8,7 @@ import httpx
 from jsonschema import Draft202012Validator
 
 from api.views import DESCRIPTION
-from tests.world import Service, World, eventually, free_port
+from tests.support.world import Service, World, eventually, free_port
 
 PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/schemas/Problem"})
 # As in RFC 9110.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from analytics.reconciliation import Job
 from analytics.result import Result, Tally
 from analytics.warehouse import Warehouse
-from tests.world import World, catch_up, drain
+from tests.support.world import World, catch_up, drain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

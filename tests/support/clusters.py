@@ -1,15 +1,42 @@
-"""Postgres clusters of a test's own: a restore takes a whole cluster back. The Redis is shared."""
+"""Worlds: on the servers that a test process shares, or in a Postgres cluster of a test's own.
 
+A restore takes a whole cluster back. The Redis is always shared.
+"""
+
+import itertools
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from chaos.backup import Backup
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
-from tests.world import World, eventually
+from tests.support.world import World, eventually
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[World]:
+    """A migrated database and an empty log."""
+    name = f"test_{next(_numbers)}"
+    for server in (postgres, redis):
+        if not server.running:  # a test that failed half-way
+            server.start()
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides")
+    url = postgres.url.replace("/rocket_rides", f"/{name}")
+    world = World(postgres, redis, url, name, folder)
+    yield world
+    log = world.log().redis
+    log.delete(name)
+    world.close()
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextmanager

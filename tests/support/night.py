@@ -1,4 +1,4 @@
-"""`python -m tests.night CODE`: the reconciler, which starts a small Python program as its run."""
+"""The reconciler, on a small Python program as its run: `python -m tests.support.night CODE`."""
 
 import sys
 
