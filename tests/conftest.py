@@ -1,4 +1,7 @@
-"""Private servers for each test process, and a fresh database and stream for each test."""
+"""Private servers for each test process, and a fresh database and stream for each test.
+
+The packages that only these need are imported where they are used: the fast tests run without.
+"""
 
 import shutil
 import tempfile
@@ -8,18 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.java import require_java
-from analytics.session import session
-from embedded.servers import Postgres, Redis
-from migrations import upgrade
 from rocket_rides.process import Unavailable
-from tests.support.api import Api
-from tests.support.books import Books
-from tests.support.clusters import fresh_world, world_of_its_own
-from tests.support.world import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from embedded.servers import Postgres, Redis
+    from tests.support.api import Api
+    from tests.support.books import Books
+    from tests.support.world import World
+
+pytest_plugins = ["tests.support.tiers"]
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres(folder: Path) -> Iterator[Postgres]:
+def postgres(folder: Path) -> Iterator["Postgres"]:
+    from embedded.servers import Postgres
+    from migrations import upgrade
+
     server = Postgres(
         data=folder / "data", sockets=folder / "run", settings={"max_prepared_transactions": "10"}
     )
@@ -43,7 +48,9 @@ def postgres(folder: Path) -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def redis(folder: Path) -> Iterator[Redis]:
+def redis(folder: Path) -> Iterator["Redis"]:
+    from embedded.servers import Redis
+
     server = Redis(data=folder / "data", sockets=folder / "run")
     server.start()
     yield server
@@ -51,23 +58,29 @@ def redis(folder: Path) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def world(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
+def world(postgres: "Postgres", redis: "Redis", tmp_path: Path) -> Iterator["World"]:
+    from tests.support.clusters import fresh_world
+
     with fresh_world(postgres, redis, tmp_path) as world:
         yield world
 
 
 @pytest.fixture
-def own_world(redis: Redis, tmp_path: Path) -> Iterator[World]:
+def own_world(redis: "Redis", tmp_path: Path) -> Iterator["World"]:
     """A cluster for this test alone."""
+    from tests.support.clusters import world_of_its_own
+
     with world_of_its_own(redis, tmp_path) as world:
         yield world
 
 
 @pytest.fixture(scope="module")
 def module_world(
-    postgres: Postgres, redis: Redis, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+    postgres: "Postgres", redis: "Redis", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["World"]:
     """One world for a module whose tests leave no trace in it."""
+    from tests.support.clusters import fresh_world
+
     with fresh_world(postgres, redis, tmp_path_factory.mktemp("module")) as world:
         yield world
 
@@ -75,6 +88,8 @@ def module_world(
 @pytest.fixture(scope="session")
 def java() -> Iterator[None]:
     """Skips what needs Spark where there is no Java for it, and says why."""
+    from analytics.java import require_java
+
     try:
         require_java()
     except Unavailable as reason:
@@ -88,17 +103,23 @@ def java() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator["SparkSession"]:
     """One Spark session for all tests."""
+    from analytics.session import session
+
     with session() as spark:
         yield spark
 
 
 @pytest.fixture
-def books(world: World, spark: "SparkSession") -> Books:
+def books(world: "World", spark: "SparkSession") -> "Books":
+    from tests.support.books import Books
+
     return Books(world, spark)
 
 
 @pytest.fixture
-def api(world: World) -> Iterator[Api]:
+def api(world: "World") -> Iterator["Api"]:
+    from tests.support.api import Api
+
     api = Api(world)
     yield api
     api.client.close()
