@@ -4,6 +4,7 @@ import msgspec
 import psycopg
 
 from analytics.result import Compared, PastRun, Result
+from rocket_rides.database import one_row
 
 RECORD = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
@@ -26,12 +27,10 @@ PAST_RUNS = """
 def emit(connection: psycopg.Connection, result: Result) -> None:
     """Write the row, and the resets, in the caller's transaction; note both in `result`."""
     values = [result.last_ride_id, result.total.distance, result.total.rides, result.seconds]
-    row = connection.execute(RECORD, [*values, _compared(result)]).fetchone()
-    assert row is not None  # noqa: S101 (it has just been made)
-    result.reconciliation = row[0]
+    [result.reconciliation] = one_row(connection.execute(RECORD, [*values, _compared(result)]))
     wrong = [consumer.name for consumer in result.consumers if consumer.wrong]
     if wrong:
-        asked = connection.execute(ASK_FOR_RESETS, [row[0], wrong])
+        asked = connection.execute(ASK_FOR_RESETS, [result.reconciliation, wrong])
         result.resets = [name for (name,) in asked]
 
 

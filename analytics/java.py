@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 OLDEST = 17
 WANTED = f"Java {OLDEST} or newer is needed for the reconciliation, and for nothing else"

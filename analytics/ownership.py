@@ -14,7 +14,7 @@ import msgspec
 import psycopg
 
 from analytics.ledger import Manifest
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 from rocket_rides.terms import ALL, Range, Terms
 
 MAY_ASK_FOR_THE_CLUSTER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"

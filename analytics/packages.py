@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 NEEDED = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib")
 

@@ -32,13 +32,13 @@ import psycopg
 from analytics.java import require_java
 from analytics.packages import require_packages
 from analytics.warehouse import Warehouse
-from rocket_rides import database, process, settings
-from rocket_rides.process import Unavailable
+from rocket_rides import database, errors, settings
+from rocket_rides.errors import Unavailable
+from rocket_rides.locks import Lock, try_lock
 
 if TYPE_CHECKING:
     from analytics.result import Result
 
-TRY_TO_START = "SELECT pg_try_advisory_lock(7268002)"
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 REFUSAL = "not reconciled: "
@@ -93,7 +93,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
             if path:
                 path.write_bytes(content())
         except (OSError, psycopg.Error) as error:
-            sys.stderr.write(f"{path} could not be written: {process.in_one_line(error)}\n")
+            sys.stderr.write(f"{path} could not be written: {errors.in_one_line(error)}\n")
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def the_only_run(url: str) -> Iterator[psycopg.Connection]:
     patience = {"lock_timeout": "1min", "idle_session_timeout": "0", "statement_timeout": "0"}
     with closing(database.connect(url, "reconciler", **patience)) as connection:
         database.require_current_schema(connection)
-        if connection.execute(TRY_TO_START).fetchone() != (True,):
+        if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")
         yield connection
 
@@ -156,7 +156,7 @@ def main() -> None:
 
 def refuse(reason: Exception) -> NoReturn:
     """Say in one line why the job could not run, and end the process."""
-    sys.stderr.write(f"{REFUSAL}{process.in_one_line(reason)}\n")
+    sys.stderr.write(f"{REFUSAL}{errors.in_one_line(reason)}\n")
     raise SystemExit(COULD_NOT_RUN)
 
 

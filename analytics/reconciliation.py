@@ -24,8 +24,8 @@ from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
 from analytics.tally import Cell, by_day, cells, merged, total
 from analytics.warehouse import Warehouse, within
-from rocket_rides.faults import crash
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
+from rocket_rides.faults import reached
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,9 +59,7 @@ class Job:
     chance: random.Random = field(default_factory=random.Random)
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
 
-    def run_once(
-        self, *, check: bool = False, full: bool = False, crash_at: Step | None = None
-    ) -> Result:
+    def run_once(self, *, check: bool = False, full: bool = False) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
 
         Extends the warehouse and emits, unless `check`, or unless the warehouse is found wrong;
@@ -72,14 +70,14 @@ class Job:
         result = Result(datetime.now(UTC), repairing=not check)
         frozen = freeze(self.connection)
         result.last_ride_id = frozen.last_ride_id
-        crash(Step.AFTER_FREEZE, crash_at)
+        reached(Step.AFTER_FREEZE)
         known = self._known(result, frozen.history, full)
 
         base = Ledger() if full else known
         # Where a total is wanted; and where the warehouse ends, to tell the new from the old.
         marks = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks |= {frozen.last_ride_id, known.last_ride_id}
-        new = self._extract(base, frozen.last_ride_id, sorted(marks), check, crash_at)
+        new = self._extract(base, frozen.last_ride_id, sorted(marks), check)
         if full:
             self._verify_all(known, new, result)
             found = new
@@ -93,8 +91,8 @@ class Job:
             _compare(standing, frozen.last_ride_id, base, found) for standing in frozen.consumers
         ]
         if not check and (full or not result.mismatches):
-            self._publish(base, new, frozen, crash_at)
-            self._emit(result, started, crash_at)
+            self._publish(base, new, frozen)
+            self._emit(result, started)
         result.seconds = time.monotonic() - started
         return result
 
@@ -120,9 +118,7 @@ class Job:
         result.notes.append(f"{reason}: {_rebuilt(result)}.")
         return Ledger()
 
-    def _extract(
-        self, base: Ledger, upto: int, marks: Sequence[int], check: bool, crash_at: Step | None
-    ) -> list[Cell]:
+    def _extract(self, base: Ledger, upto: int, marks: Sequence[int], check: bool) -> list[Cell]:
         """Read the rides that the warehouse does not have, write them to it unless `check`."""
         parallelism = self.spark.sparkContext.defaultParallelism
         ranges = source.plan(self.connection, base.last_ride_id, upto, parallelism)
@@ -133,7 +129,7 @@ class Job:
         if not check:
             with self.shown("Extracting new rides"):
                 rides = self.warehouse.write(rides)
-        crash(Step.AFTER_EXTRACT, crash_at)
+        reached(Step.AFTER_EXTRACT)
         with self.shown("Adding up new rides"):
             found = cells(rides, marks)
         read, wanted = sum(cell.rides for cell in found), sum(range_.rides for range_ in ranges)
@@ -176,24 +172,22 @@ class Job:
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
 
-    def _publish(
-        self, base: Ledger, new: list[Cell], frozen: Frozen, crash_at: Step | None
-    ) -> None:
-        crash(Step.BEFORE_PUBLISH, crash_at)
+    def _publish(self, base: Ledger, new: list[Cell], frozen: Frozen) -> None:
+        reached(Step.BEFORE_PUBLISH)
         self.connection.execute("SELECT")  # who has lost the connection has lost the lock
         if new:
             manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
             self.warehouse.publish(ownership.signed(manifest, frozen.history))
         elif not base.blocks:
             self.warehouse.empty()
-        crash(Step.AFTER_PUBLISH, crash_at)
+        reached(Step.AFTER_PUBLISH)
 
-    def _emit(self, result: Result, started: float, crash_at: Step | None) -> None:
+    def _emit(self, result: Result, started: float) -> None:
         result.seconds = time.monotonic() - started
         with self.connection.transaction():
             emit(self.connection, result)
-            crash(Step.BEFORE_COMMIT, crash_at)
-        crash(Step.AFTER_COMMIT, crash_at)
+            reached(Step.BEFORE_COMMIT)
+        reached(Step.AFTER_COMMIT)
 
 
 def _compare(standing: Standing, settled: int, base: Ledger, found: Sequence[Cell]) -> Compared:

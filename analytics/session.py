@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analytics.progress import starting
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 

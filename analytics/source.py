@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from rocket_rides.database import CONNECTION
+from rocket_rides.database import CONNECTION, INDEX_SCANS, one_row
 
 if TYPE_CHECKING:
     import psycopg
@@ -44,7 +44,8 @@ RIDES_IN_RANGE = """
 # Postgres knows earlier times, and later ones, infinity among them; Python's dates end here.
 FIRST, LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31'"
 # Not a table scan for each range, whatever the planner knows of a young table.
-SESSION = "-c enable_seqscan=off -c enable_bitmapscan=off -c statement_timeout=0"
+SETTINGS = INDEX_SCANS | {"statement_timeout": "0"}
+SESSION = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
 
 
 class Range(NamedTuple):
@@ -70,9 +71,7 @@ def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: i
 
 def this_table(connection: "psycopg.Connection") -> str:
     """The full name, quoted, of the table `rides` that this connection sees."""
-    row = connection.execute(THIS_TABLE).fetchone()
-    assert row is not None  # noqa: S101 (the cast has found it)
-    name: str = row[0]
+    name: str = one_row(connection.execute(THIS_TABLE))[0]
     return name
 
 

@@ -10,6 +10,7 @@ import psycopg
 from analytics.ledger import Block
 from analytics.result import Mismatch, Tally
 from analytics.tally import BLOCK, Cell, between, by_block, total
+from rocket_rides.database import one_row
 
 RIDES_IN_BLOCK = """
     SELECT count(*), coalesce(sum(distance), 0), min(id), max(id)
@@ -23,8 +24,7 @@ def against_postgres(
     """Check blocks against Postgres: their manifest, and the `cells` that are in their files."""
     mismatches = []
     for block in blocks:
-        row = connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]).fetchone()
-        assert row is not None  # noqa: S101 (an aggregate has one row)
+        row = one_row(connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]))
         postgres, *ends = Tally(*row[:2]), *row[2:]
         in_files = between(cells, block.after, block.upto)
         if not postgres == in_files == block.tally or ends != [block.first, block.last]:

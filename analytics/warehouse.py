@@ -24,7 +24,7 @@ from uuid import uuid4
 import msgspec
 
 from analytics.ledger import Block, Broken, Ledger, Manifest
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,8 @@ from api.problems import answer_errors
 from api.slow_clients import SlowClients
 from api.views import routes
 from rocket_rides import settings
-from rocket_rides.process import end_with_parent, log_to_stdout
+from rocket_rides.parent_death import die_with_parent
+from rocket_rides.process import log_to_stdout
 
 
 class ExactJson(JSONProvider):
@@ -38,7 +39,7 @@ def create_app() -> Flask:
     """One worker's application, with a pool of connections of its own."""
     config = settings.load()
     log_to_stdout(config.log_level)
-    end_with_parent()
+    die_with_parent()
     app = Flask(__name__, static_folder=None)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)
     app.json = ExactJson(app)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import psycopg
 
 from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
-from rocket_rides.database import refusal
-from rocket_rides.process import delays
+from rocket_rides.database import one_row, refusal
+from rocket_rides.waiting import delays
 
 # One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
 # on rides: the streamer's barrier rests on that. The staged record takes the number over.
@@ -102,19 +102,13 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
 
 def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride:
     if key is None:
-        return Ride(*_one(connection.execute(TAKE, {"distance": distance})))
+        return Ride(*one_row(connection.execute(TAKE, {"distance": distance})))
     with connection.transaction():
         claim = connection.execute(CLAIM_KEY, [key, distance]).fetchone()
         if claim:
             values = {"distance": distance, "claimed": claim[0]}
-            return Ride(*_one(connection.execute(TAKE_UNDER_KEY, values)))
-        taken = Ride(*_one(connection.execute(FIND_KEY, [key])), replayed=True)
-    if taken.distance != distance:
+            return Ride(*one_row(connection.execute(TAKE_UNDER_KEY, values)))
+        ride_id, taken_distance = one_row(connection.execute(FIND_KEY, [key]))
+    if taken_distance != distance:
         raise KeyReused
-    return taken
-
-
-def _one(cursor: psycopg.Cursor[tuple[int, Decimal]]) -> tuple[int, Decimal]:
-    row = cursor.fetchone()
-    assert row is not None  # noqa: S101 (each of the statements above gives a row)
-    return row
+    return Ride(ride_id, taken_distance, replayed=True)

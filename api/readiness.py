@@ -3,7 +3,7 @@
 import psycopg
 
 from rocket_rides import database
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 # In one look: may this session write, which right does its role lack, and is the sequence's next
 # number free?

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 from api import booking, parameters
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 routes = Blueprint("routes", __name__)
 

@@ -5,7 +5,8 @@ import time
 from benchmarks import outbox
 from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand
-from consumers.consumer import Consumer
+from consumers.reader import Reader
+from consumers.totals.total import Total
 from rocket_rides import database
 from rocket_rides.log import START, Log
 from streamer.drain import Streamer
@@ -25,20 +26,20 @@ def measure(stand: Stand) -> list[Figure]:
         outbox.stage(connection, ENTRIES)
         outbox.drain(Streamer(connection, log), ENTRIES)
         for round_ in range(ROUNDS):
-            consumer = Consumer(connection, log, f"consumer{round_}")
+            consumer = Reader(connection, log, f"consumer{round_}", Total)
             figure.runs.append(_consume(consumer))
             figure.limits.append(_read(log))
     return [figure]
 
 
-def _consume(consumer: Consumer) -> float:
+def _consume(consumer: Reader[Total]) -> float:
     started = time.perf_counter()
     counted = 0
     while counted < ENTRIES:
-        found = consumer.run_once().found
-        if not found:
+        news = consumer.run_once().news
+        if not news:
             raise RuntimeError(f"the consumer stands still after {counted} entries")
-        counted += len(found)
+        counted += len(news)
     return ENTRIES / (time.perf_counter() - started)
 
 

@@ -21,8 +21,6 @@ ROUNDS = 3
 MILLION = 1_000_000
 GOAL = Goal("value", ">=", 80_000)
 STILL = Goal("ratio", ">=", 0.8)  # the same, within noise
-# As the streamer's own connection has it.
-SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 STREAM = "rocket-rides-log"
 
 
@@ -30,7 +28,7 @@ def measure(stand: Stand) -> list[Figure]:
     """On a young table, and on one that a million records have passed through."""
     with (
         database.connect(stand.postgres.url, "benchmark") as connection,
-        database.connect(stand.postgres.url, "streamer", **SESSION) as streaming,
+        database.connect(stand.postgres.url, "streamer", **database.INDEX_SCANS) as streaming,
         Log(stand.redis.url, STREAM) as log,
     ):
         streamer = Streamer(streaming, log)

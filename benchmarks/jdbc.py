@@ -63,9 +63,8 @@ def listen(postgres: Postgres, driver: Path) -> OverTcp:
     with database.connect(postgres.url, "benchmark") as connection:
         connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{over_tcp.password}'")
         connection.execute(f"GRANT SELECT ON rides TO {ROLE}")
-        row = connection.execute("SHOW hba_file").fetchone()
-        assert row is not None
-    rules = Path(row[0])
+        [hba_file] = database.one_row(connection.execute("SHOW hba_file"))
+    rules = Path(hba_file)
     allowed = f"host {DATABASE_NAME} {ROLE} 127.0.0.1/32 scram-sha-256\n"
     rules.write_text(allowed + rules.read_text())
     postgres.stop()

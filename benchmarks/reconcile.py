@@ -120,9 +120,7 @@ def _extract(stand: Stand) -> list[Figure]:
 
 
 def _last(connection: psycopg.Connection) -> int:
-    row = connection.execute("SELECT max(id) FROM rides").fetchone()
-    assert row is not None
-    last: int = row[0]
+    last: int = database.one_row(connection.execute("SELECT max(id) FROM rides"))[0]
     return last
 
 

@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import Enum
 
 from chaos.ledger import Answer, Ask, Ledger
-from rocket_rides.process import delays
+from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
 TIMEOUT = 4.0  # seconds; the API answers within two, unless it is stopped

@@ -10,11 +10,11 @@ from chaos.ledger import Ask
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
+from rocket_rides.terms import LAST_SENT
 
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
-LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 # The rule by which an entry is true, from the database alone and without the product's code.
 TERMS = """
     WITH drawn AS (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS id FROM log_position)

@@ -18,7 +18,7 @@ from chaos.server import KeptServer
 from chaos.service import Service
 from embedded.servers import Postgres, Redis
 from rocket_rides import database
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 
 CONSUMERS = ("consumer0", "consumer1", "consumer2")

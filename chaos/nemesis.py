@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from chaos.faults import FAULTS
 from chaos.faults.scene import Moot, Scene
-from rocket_rides.process import in_one_line
+from rocket_rides.errors import in_one_line
 
 PAUSE = 1.5  # seconds between the beginnings of two faults, on average
 

@@ -19,8 +19,8 @@ import redis
 
 from chaos.evidence import Told
 from rocket_rides import database
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import START, Invalid, Log, decode
-from rocket_rides.process import Unavailable
 
 BLOCK = 0.2  # seconds
 PAUSE = 0.02

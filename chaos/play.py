@@ -17,7 +17,7 @@ from chaos.ledger import Ledger
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
 from chaos.recovery import Recovery, recoveries
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 CLIENTS = 8
 LOOK = 0.1  # seconds

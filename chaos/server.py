@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from embedded.account import Failed
 from embedded.server import Server
-from rocket_rides.process import in_one_line
+from rocket_rides.errors import in_one_line
 
 POLL = 0.02
 PATIENCE = 180.0  # seconds; a start alone may take 120

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 
 import psutil
 
-from rocket_rides.process import ending_with_parent
+from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT, Settings
 
 RESTART_PAUSE = 0.2  # seconds; as a supervisor would
@@ -100,7 +100,7 @@ class Service(threading.Thread):
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=ending_with_parent(),
+            preexec_fn=preexec_die_with_parent(),
         )
 
     @property

@@ -36,8 +36,9 @@ class Bounds(NamedTuple):
 class Unbelieved:
     """How many entries told of no ride of this database's, by the term that they carry."""
 
-    foreign: Counter[bytes] = field(default_factory=Counter)  # one that this database doesn't have
-    uncommitted: Counter[bytes] = field(default_factory=Counter)  # past the end of one that it has
+    # Of terms that this database doesn't have; and past the end of terms that it has.
+    foreign: Counter[bytes] = field(default_factory=Counter)
+    uncommitted: Counter[bytes] = field(default_factory=Counter)
 
     def add(self, term: bytes, known: bool) -> None:
         (self.uncommitted if known else self.foreign)[term] += 1
@@ -49,11 +50,11 @@ class Unbelieved:
 
 @dataclass
 class Digest:
-    """The entries of a batch, sorted out. `found` is in the order of the log."""
+    """The entries of a batch, sorted out. `news` is in the order of the log."""
 
     last_ride_id: int
     last_redis_id: str
-    found: list[Record | Gap] = field(default_factory=list)
+    news: list[Record | Gap] = field(default_factory=list)
     skipped: int = 0
     dead: list[DeadLetter] = field(default_factory=list)
     unbelieved: Unbelieved = field(default_factory=Unbelieved)
@@ -61,7 +62,7 @@ class Digest:
     def close_gap(self, upto: int) -> None:
         """The log has told all that it will of the rides up to there: the rest is missing."""
         if self.last_ride_id < upto:
-            self.found.append(Gap(self.last_ride_id, upto))
+            self.news.append(Gap(self.last_ride_id, upto))
             self.last_ride_id = upto
 
 
@@ -93,7 +94,7 @@ def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: 
             result.skipped += 1
             continue
         if record.prev > result.last_ride_id:
-            result.found.append(Gap(result.last_ride_id, record.prev))
-        result.found.append(record)
+            result.news.append(Gap(result.last_ride_id, record.prev))
+        result.news.append(record)
         result.last_ride_id = record.id
     return result

@@ -1,4 +1,4 @@
-"""What one round of a consumer does: from where to where, and what it met on the way."""
+"""What one round of a reader does, and what it met on the way."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -6,29 +6,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from consumers.digest import DeadLetter, Gap, Unbelieved
-from consumers.reset import Reset
 from rocket_rides.log import Record
-from rocket_rides.process import Unavailable
 
 
 class Step(Enum):
     """Where a consumer can be made to crash, in order."""
 
-    BEFORE_STATE = "before the batch was counted, or the reset looked at"
+    BEFORE_STATE = "before the batch was counted, or the repair looked at"
     BEFORE_COMMIT = "after its work and before its commit"
     AFTER_COMMIT = "after its commit"
-
-
-class Overtaken(Unavailable):
-    """Another process moved this consumer's checkpoint: this one starts over from there."""
-
-
-class Position(NamedTuple):
-    """Where a consumer stands in the log and in the rides; `total` is in metres."""
-
-    redis_id: str
-    ride_id: int
-    total: Decimal
 
 
 class Healed(NamedTuple):
@@ -41,12 +27,12 @@ class Healed(NamedTuple):
 
 @dataclass
 class Round:
-    """What one round did. `found` is in the order of the rides."""
+    """What one round did; nothing, unless it says so."""
 
-    found: list[Record | Healed] = field(default_factory=list)
-    skipped: int = 0
+    news: list[Record | Healed] = field(default_factory=list)  # in the order of the rides
+    skipped: int = 0  # re-sends
     dead: list[DeadLetter] = field(default_factory=list)
     unbelieved: Unbelieved = field(default_factory=Unbelieved)
-    rewound: bool = False
+    rewound: bool = False  # to the log's start, because it was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet
-    reset: Reset | None = None
+    repair: object = None  # what the projection's repair came to

@@ -35,7 +35,7 @@ from embedded.server import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from migrations import upgrade
-from rocket_rides import fleet, process, settings
+from rocket_rides import errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("embedded")
 
@@ -57,7 +57,7 @@ def main() -> None:
             lock(config.data_dir)
         run(servers, config.postgres_url, stop)
     except Unusable as error:
-        raise SystemExit(process.in_one_line(error)) from None
+        raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()
 
@@ -82,7 +82,7 @@ def lock(data: Path) -> None:
 def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
     """Keep the servers running and migrate the database at `url`; stop them when asked to."""
     supervised = [Supervised(server) for server in servers]
-    migrated, back_off, complaint = False, BackOff(), process.Complaint()
+    migrated, back_off, complaint = False, BackOff(), waiting.Complaint()
     try:
         while not stop.wait(POLL):
             for server in supervised:
@@ -94,15 +94,15 @@ def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
         stop_last(servers)
 
 
-def migrate(url: str, complaint: process.Complaint) -> bool:
+def migrate(url: str, complaint: waiting.Complaint) -> bool:
     """Bring the schema up to date; False, and a complaint, when that does not work now."""
     try:
         upgrade(url)
     except (psycopg.Error, alembic.util.CommandError) as error:
-        complaint(f"not migrated yet: {process.in_one_line(error)}")
+        complaint(f"not migrated yet: {errors.in_one_line(error)}")
         return False
     except sqlalchemy.exc.SQLAlchemyError as error:
-        complaint(f"not migrated yet: {process.in_one_line(getattr(error, 'orig', None) or error)}")
+        complaint(f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}")
         return False
     logger.info("the schema is up to date")
     return True

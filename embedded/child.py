@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from embedded.account import Account, Failed
-from rocket_rides.process import ending_with_parent
+from rocket_rides.parent_death import preexec_die_with_parent
 
 KILL_TIMEOUT = 10.0
 
@@ -38,7 +38,7 @@ def spawn(
             extra_groups=[] if other else None,
             umask=0o077,
             start_new_session=session,
-            preexec_fn=ending_with_parent(orphan_signal),
+            preexec_fn=preexec_die_with_parent(orphan_signal),
         )
 
 

@@ -18,7 +18,9 @@ from embedded.account import Failed, Refused, Unusable, server_account
 from embedded.child import end_all, spawn
 from embedded.programs import programs
 from embedded.reasons import refuses, why
-from rocket_rides.process import Stop, delays, in_one_line
+from rocket_rides.errors import in_one_line
+from rocket_rides.process import Stop
+from rocket_rides.waiting import delays
 
 START_TIMEOUT = 120.0  # recovery after a crash takes its time
 STOP_TIMEOUT = 10.0

@@ -9,7 +9,9 @@ import redis
 
 from embedded.account import Failed, Refused, Unusable
 from embedded.server import Server
-from rocket_rides.process import Complaint, Stop, delays, in_one_line
+from rocket_rides.errors import in_one_line
+from rocket_rides.process import Stop
+from rocket_rides.waiting import Complaint, delays
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import downgrade, upgrade
-from rocket_rides import database, process, settings
+from rocket_rides import database, errors, process, settings, waiting
 
 logger = logging.getLogger("migrations")
 
@@ -27,7 +27,7 @@ def main() -> None:
     stop = process.Stop().on_signals()
     done = False
 
-    def session(_progress: process.Progress) -> None:
+    def session(_progress: waiting.Progress) -> None:
         nonlocal done
         database.connect(config.postgres_url, "migrations").close()
         if arguments.down:
@@ -43,7 +43,7 @@ def main() -> None:
     try:
         process.keep_running(session, stop, psycopg.OperationalError, OperationalError)
     except (psycopg.Error, SQLAlchemyError, CommandError) as error:
-        raise SystemExit(f"not migrated: {process.in_one_line(error)}") from None
+        raise SystemExit(f"not migrated: {errors.in_one_line(error)}") from None
     if not done:
         raise SystemExit("not migrated: stopped before the server could be reached")
 

@@ -7,9 +7,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from rocket_rides import database
+from rocket_rides.locks import Lock
 from rocket_rides.models import Base
-
-MIGRATION_LOCK = 7_268_003
 
 # psycopg connects by itself: it reads every kind of URL that libpq knows.
 engine = create_engine(
@@ -23,7 +22,7 @@ engine = create_engine(
 with engine.connect() as connection:
     context.configure(connection=connection, target_metadata=Base.metadata)
     with context.begin_transaction():
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
         for found in context.get_context().get_current_heads():
             if database.is_newer(found):
                 raise CommandError(database.NEWER.format(found))

@@ -2,12 +2,14 @@
 
 import select
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
-from rocket_rides.process import Unavailable, in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.settings import PROJECT
+
+Row = TypeVar("Row")
 
 # The name of the newest migration is the schema that this code was written for.
 NEWEST_REVISION = max(path.name for path in Path(PROJECT, "migrations/versions").glob("[0-9]*.py"))
@@ -22,6 +24,10 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
+
+# For sessions whose statements each have their index: a young table has no statistics, and the
+# planner would scan all of it.
+INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 
 # What every connection asks for, whatever its URL or the environment say. Text is in UTF-8: from a
 # database in SQL_ASCII it would come as bytes. A server that is gone without a word is noticed
@@ -63,6 +69,14 @@ def configure(connection: psycopg.Connection, **session: str) -> None:
         [names, [session[name] for name in names]],
         prepare=False,
     )
+
+
+def one_row(cursor: psycopg.Cursor[Row]) -> Row:
+    """The row of a statement that gives one whatever the tables hold, such as an aggregate's."""
+    row = cursor.fetchone()
+    if row is None:
+        raise LookupError("a statement that always gives a row gave none")
+    return row
 
 
 def require_current_schema(connection: psycopg.Connection) -> None:

@@ -1,7 +1,16 @@
-"""Failure injection: a crash at a chosen step, raised and handled inside the process."""
+"""Failure injection: a hook at each numbered step of a process; ignored, unless somebody listens.
+
+A process says `reached(Step.BEFORE_COMMIT)` where a crash would be interesting. Who wants one there
+says `with crash_at(Step.BEFORE_COMMIT)` around the work, and the crash is raised in its middle.
+"""
 
 import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from enum import Enum
+
+Listener = Callable[[Enum], None]
 
 
 class InjectedCrash(Exception):
@@ -12,10 +21,36 @@ class InjectedCrash(Exception):
         self.step = step
 
 
-def crash(step: Enum, crash_at: Enum | None) -> None:
-    """Mark a numbered step of a process; raise InjectedCrash when `crash_at` is this step."""
-    if step is crash_at:
-        raise InjectedCrash(step)
+def _ignore(step: Enum) -> None:
+    pass
+
+
+_listener: ContextVar[Listener] = ContextVar("listener", default=_ignore)
+
+
+def reached(step: Enum) -> None:
+    """Say that this step of the work is reached. Raises what the listener does."""
+    _listener.get()(step)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Have `listener` told of each step that this thread reaches in the block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def crash_at(step: Enum | None) -> AbstractContextManager[None]:
+    """Raise InjectedCrash when this thread reaches `step` in the block; None is no step."""
+
+    def crash(here: Enum) -> None:
+        if here is step:
+            raise InjectedCrash(here)
+
+    return listening(crash) if step else nullcontext()
 
 
 def strikes(rate: float) -> bool:

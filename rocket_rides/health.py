@@ -10,7 +10,7 @@ import argparse
 import psycopg
 
 from rocket_rides import database, sessions, settings
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 # Seconds. An idle process asks something several times in one, and a busy one has time-outs.
 SILENCE = 30

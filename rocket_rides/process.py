@@ -1,30 +1,21 @@
-"""What every long-running process does alike: stop when told, wait for a lost server, log."""
+"""Running a process: it stops when told to, outlives a lost server, and logs to stdout."""
 
 import argparse
-import ctypes
 import logging
-import multiprocessing
 import os
-import random
 import select
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import TextIO
 
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
+from rocket_rides.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger(__name__)
-
-FIRST_DELAY = 0.05
-LONGEST_DELAY = 2.0
-REPEAT_AFTER = 10.0
-STARTING_UP = 5.0  # for so long, to wait for a server is nothing to warn of
-AN_HOUR = 3600.0
-PR_SET_PDEATHSIG = 1
 
 
 class Stop:
@@ -68,74 +59,6 @@ class Stop:
         return self
 
 
-def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterator[float]:
-    """Exponential back-off with full jitter in its upper half, in seconds, without end."""
-    delay = first
-    while True:
-        yield delay * random.uniform(0.5, 1)
-        delay = min(delay * 2, longest)
-
-
-class Progress:
-    """What a process says of how it is doing, over all of its sessions: once per real change."""
-
-    def __init__(self) -> None:
-        self.waits = delays()  # between attempts, since the last progress
-        # A server may just be coming up, together with us.
-        self._complaint = Complaint(STARTING_UP)
-        self._announced = self._held_back = ""
-        self._in_trouble = False
-        self._is_new = True
-
-    def announce(self, line: str) -> None:
-        """Log `line`, unless it was the last one; after a failure, once there is progress."""
-        if self._in_trouble:
-            self._held_back = line
-        elif line != self._announced:
-            logger.info(line)
-            self._announced = line
-            self._has_started()
-
-    def made(self) -> None:
-        """Something worked: a failure is over."""
-        self._has_started()
-        if self._in_trouble:
-            self.waits, self._complaint = delays(), Complaint()
-            self._in_trouble, self._announced = False, ""
-            if self._held_back:
-                self.announce(self._held_back)
-
-    def _has_started(self) -> None:
-        if self._is_new:
-            self._is_new, self._complaint = False, Complaint()
-
-    def failed(self, reason: str) -> None:
-        """Nothing works, and why: a warning, but of a process that has only just been started."""
-        if self._is_new and not self._in_trouble:
-            logger.info("waiting: %s", reason)
-        self._in_trouble, self._held_back = True, ""
-        self._complaint(reason)
-
-
-class Once:
-    """Lines that are logged when they become true, and while they stay so, once an hour."""
-
-    def __init__(self, level: int) -> None:
-        self._level = level
-        self._due: dict[str, float] = {}
-
-    def say(self, lines: Iterable[str]) -> None:
-        """Log those of the lines, which are all that is true now, whose time has come."""
-        now = time.monotonic()
-        was_due, self._due = self._due, {}
-        for line in lines:
-            due = was_due.get(line, now)
-            if now >= due:
-                logger.log(self._level, line)
-                due = now + AN_HOUR
-            self._due[line] = due
-
-
 def keep_running(
     session: Callable[[Progress], None], stop: Stop, *failures: type[Exception]
 ) -> None:
@@ -156,60 +79,6 @@ def keep_running(
         except expected as error:
             progress.failed(in_one_line(error))
             stop.wait(next(progress.waits))
-
-
-class Complaint:
-    """Says why a process waits: after `patience` seconds, and again every REPEAT_AFTER."""
-
-    def __init__(self, patience: float = 0) -> None:
-        self._said = ""
-        self._quiet_until = time.monotonic() + patience
-        self._due = 0.0
-
-    def __call__(self, reason: str) -> None:
-        now = time.monotonic()
-        if now >= self._quiet_until and (reason != self._said or now >= self._due):
-            logger.warning("%s; trying again until it works", reason)
-            self._said, self._due = reason, now + REPEAT_AFTER
-
-
-class Unavailable(Exception):
-    """Something that this process needs is not there yet; the message says what."""
-
-
-def in_one_line(error: BaseException) -> str:
-    """An exception's message for a person: one line, never empty."""
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def end_with_parent() -> None:
-    """Have the kernel end this process of multiprocessing's when its parent is killed (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        parent = multiprocessing.parent_process()
-        if parent and os.getppid() != parent.pid:  # it died before we asked
-            os._exit(1)
-
-
-def ending_with_parent(
-    orphan_signal: signal.Signals = signal.SIGKILL,
-) -> Callable[[], None] | None:
-    """The same for a child of subprocess's, as its `preexec_fn`; None where there is no such thing.
-
-    The signal comes when the very thread that started the child is gone: let it wait for the child.
-    """
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl  # not in the child: after a fork nothing may be loaded
-    parent = os.getpid()
-
-    def ask_for_signal() -> None:
-        # subprocess calls this after it has changed the user, which would undo it.
-        prctl(PR_SET_PDEATHSIG, orphan_signal)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
-
-    return ask_for_signal
 
 
 def terminate() -> None:

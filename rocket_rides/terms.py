@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 NO_TERM = b""  # of entries that were written before there were terms
 VOID_KEPT = 100

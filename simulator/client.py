@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import httpx
 
-from rocket_rides import process
+from rocket_rides import errors, waiting
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +29,11 @@ class Tally:
 async def wait_for_api(api: httpx.AsyncClient) -> None:
     """Return when the API can take rides. Says once that it waits, and why."""
     said = False
-    for delay in process.delays():
+    for delay in waiting.delays():
         try:
             answer = await api.get("/readyz")
         except httpx.TransportError as error:
-            reason = process.in_one_line(error)
+            reason = errors.in_one_line(error)
         else:
             if answer.is_success:
                 return
@@ -51,13 +51,13 @@ async def post_ride(api: httpx.AsyncClient, metres: Decimal, tally: Tally) -> No
     or of this client's, which repeating would not mend: reported and counted as refused.
     """
     key = str(uuid.uuid4())  # never seeded: a second run with the same seed must post new rides
-    for delay in process.delays():
+    for delay in waiting.delays():
         try:
             answer = await api.post(
                 "/rides", data={"distance": str(metres)}, headers={"Idempotency-Key": key}
             )
         except httpx.TransportError as error:
-            reason = process.in_one_line(error)
+            reason = errors.in_one_line(error)
         else:
             if answer.is_success:
                 tally.posted += 1

@@ -26,16 +26,15 @@ from itertools import count
 import psycopg
 import redis
 
-from rocket_rides import database, fleet, process, sessions, settings
+from rocket_rides import database, fleet, process, sessions, settings, waiting
 from rocket_rides.faults import strikes
+from rocket_rides.locks import Lock, try_lock
 from rocket_rides.log import Log, LogExhausted, LogFull
 from streamer import checks, trimming
-from streamer.drain import INDEX_SCANS, Streamer
+from streamer.drain import Streamer
 from streamer.upkeep import Alarms, Upkeep
 
 logger = logging.getLogger("streamer")
-
-TRY_TO_LEAD = "SELECT pg_try_advisory_lock(7268001)"
 
 STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
@@ -47,7 +46,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     """Lead or stand by until `stop`."""
     alarms = Alarms()
 
-    def session(progress: process.Progress) -> None:
+    def session(progress: waiting.Progress) -> None:
         timeout = f"{config.leader_timeout}s"
         with (
             database.connect(
@@ -57,7 +56,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
                 lock_timeout=timeout,
                 idle_in_transaction_session_timeout=timeout,
                 idle_session_timeout=timeout,
-                **INDEX_SCANS,
+                **database.INDEX_SCANS,
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
@@ -69,11 +68,11 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 
 
 def wait_for_the_lead(
-    connection: psycopg.Connection, stop: process.Stop, progress: process.Progress
+    connection: psycopg.Connection, stop: process.Stop, progress: waiting.Progress
 ) -> bool:
     """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
     for looks in count():
-        if stop or connection.execute(TRY_TO_LEAD).fetchone() == (True,):
+        if stop or try_lock(connection, Lock.LEADER):
             break
         progress.announce("another streamer leads; standing by")
         if looks * STANDBY_POLL > STEADY:  # the other may be trying in vain, as this one did
@@ -88,7 +87,7 @@ def lead(
     log: Log,
     config: settings.Settings,
     stop: process.Stop,
-    progress: process.Progress,
+    progress: waiting.Progress,
     alarms: Alarms,
 ) -> None:
     """Drain the outbox, batch after batch, and trim the log once a second."""
@@ -96,7 +95,7 @@ def lead(
     streamer = Streamer(connection, log, config.batch_size)
     progress.announce(f"leading; the log has everything up to ride {streamer.last_sent}")
     upkeep = Upkeep(connection, log, config.stream_max_length, alarms)
-    complaint = process.Complaint()
+    complaint = waiting.Complaint()
     while not stop:
         upkeep.when_due(streamer.last_sent)
         double_send = strikes(config.double_send_rate)

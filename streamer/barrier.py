@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from rocket_rides.database import LAST_DRAWN
+from rocket_rides.database import LAST_DRAWN, one_row
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +56,8 @@ class Wait(NamedTuple):
 class Barrier:
     """Asked again and again, it tells the highest settled position. It never blocks."""
 
-    def __init__(self, database: psycopg.Connection) -> None:
-        self._database = database
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
         self._settled = 0
         self._wait: Wait | None = None
         self._next_notice = 0.0
@@ -85,16 +85,14 @@ class Barrier:
         return self._settled
 
     def _last_drawn(self) -> int:
-        row = self._database.execute(LAST_DRAWN).fetchone()
-        assert row is not None  # noqa: S101 (a sequence has one row)
-        return int(row[0])
+        return int(one_row(self._connection.execute(LAST_DRAWN))[0])
 
     def _writers(self) -> frozenset[str]:
-        return frozenset(row[0] for row in self._database.execute(WRITERS))
+        return frozenset(row[0] for row in self._connection.execute(WRITERS))
 
     def _notice(self, writers: frozenset[str]) -> None:
         now = time.monotonic()
         if now >= self._next_notice:
             self._next_notice = now + NOTICE_EVERY
-            for (who,) in self._database.execute(WHO_IS_WAITED_FOR, [list(writers)]):
+            for (who,) in self._connection.execute(WHO_IS_WAITED_FOR, [list(writers)]):
                 logger.warning("the log waits for an open transaction of %s", who)

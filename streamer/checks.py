@@ -3,8 +3,8 @@
 import psycopg
 
 from rocket_rides.database import LAST_DRAWN
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
-from rocket_rides.process import Unavailable
 from rocket_rides.terms import StateLost
 
 DURABILITY = """
@@ -28,22 +28,22 @@ OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 
 AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 
 
-def durability_warnings(database: psycopg.Connection, log: Log) -> list[str]:
+def durability_warnings(connection: psycopg.Connection, log: Log) -> list[str]:
     """What of the two servers' settings could lose committed work; empty when all is well."""
     return log.durability_warnings() + [
         f"Postgres has {name} {setting}: a crash may lose rides that were answered with 201"
-        for name, setting in database.execute(DURABILITY)
+        for name, setting in connection.execute(DURABILITY)
     ]
 
 
-def require_rising_sequence(database: psycopg.Connection) -> None:
+def require_rising_sequence(connection: psycopg.Connection) -> None:
     """Raise Unavailable unless rides draw numbers one by one, each above all before it.
 
     The barrier rests on that. Numbers that a session has cached are drawn before its transaction
     has its lock; a sequence that runs backwards, or was set back, draws below what was sent.
     Raises StateLost, too.
     """
-    row = database.execute(SEQUENCE).fetchone()
+    row = connection.execute(SEQUENCE).fetchone()
     if row is None:
         raise StateLost
     cache, increment, cycles, last_drawn, taken = row
@@ -59,12 +59,12 @@ def require_rising_sequence(database: psycopg.Connection) -> None:
         )
 
 
-def overtaken_warnings(database: psycopg.Connection, last_sent: int) -> list[str]:
+def overtaken_warnings(connection: psycopg.Connection, last_sent: int) -> list[str]:
     """A sentence about staged records up to `last_sent`: there are none while the barrier holds.
 
     A record there was staged behind the log's back; the log can't take it any more.
     """
-    late = [str(row[0]) for row in database.execute(OVERTAKEN, [last_sent])]
+    late = [str(row[0]) for row in connection.execute(OVERTAKEN, [last_sent])]
     if not late:
         return []
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")

@@ -5,9 +5,9 @@ from enum import Enum
 import psycopg
 
 from rocket_rides import terms
-from rocket_rides.faults import crash
+from rocket_rides.errors import Overtaken
+from rocket_rides.faults import reached
 from rocket_rides.log import Log
-from rocket_rides.process import Unavailable
 from streamer.barrier import Barrier
 
 # Starts in the index at last_sent: rows deleted before it, dead or not, are never visited.
@@ -23,10 +23,6 @@ MOVE_LAST_SENT = f"""
 """  # noqa: S608 (no value is put in)
 
 
-# A young table has no statistics, and the planner would scan all of it.
-INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
-
-
 class Step(Enum):
     """Where a streamer can be made to crash, in order."""
 
@@ -36,30 +32,26 @@ class Step(Enum):
     AFTER_COMMIT = "after the commit"
 
 
-class Overtaken(Unavailable):
-    """Another streamer moved last_sent or took this batch's records: this one starts over."""
-
-
 class Streamer:
-    """Drains the outbox of `database` into `log`; the caller holds the leader lock.
+    """Drains the outbox, on `connection`, into `log`; the caller holds the leader lock.
 
     Begins a term. Raises psycopg.Error or terms.StateLost.
     """
 
-    def __init__(self, database: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
-        database.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-        self._database = database
+    def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self._connection = connection
         self._log = log
         self._batch_size = batch_size
-        self.barrier = Barrier(database)
-        self.term = terms.begin(database)
+        self.barrier = Barrier(connection)
+        self.term = terms.begin(connection)
         self.last_sent = self.term.after
         # Up to _settled records may be sent; up to _drained there are none left to send. Above
         # last_sent both may be numbers that rolled-back transactions drew.
         self._settled = 0
         self._drained = 0
 
-    def run_once(self, *, double_send: bool = False, crash_at: Step | None = None) -> int:
+    def run_once(self, *, double_send: bool = False) -> int:
         """Send one batch of settled records and return how many they were.
 
         A backlog is drained on one reading of the barrier, batch after batch. With `double_send`
@@ -70,30 +62,30 @@ class Streamer:
             self._settled = self.barrier.settled()
         if self._drained == self._settled:
             return 0
-        with self._database.transaction():
-            batch = self._database.execute(
+        with self._connection.transaction():
+            batch = self._connection.execute(
                 NEXT_BATCH, [self.last_sent, self._settled, self._batch_size]
             ).fetchall()
             if batch:
-                self._move(batch, double_send, crash_at)
-        crash(Step.AFTER_COMMIT, crash_at)
+                self._move(batch, double_send)
+        reached(Step.AFTER_COMMIT)
         if batch:
             self.last_sent = batch[-1][0]
         if len(batch) < self._batch_size:
             self._drained = self._settled
         return len(batch)
 
-    def _move(self, batch: list[tuple[int, str]], double_send: bool, crash_at: Step | None) -> None:
-        crash(Step.BEFORE_SEND, crash_at)
+    def _move(self, batch: list[tuple[int, str]], double_send: bool) -> None:
+        reached(Step.BEFORE_SEND)
         for _ in range(2 if double_send else 1):
             self._log.append(batch, self.last_sent, self.term)
-        crash(Step.AFTER_SEND, crash_at)
+        reached(Step.AFTER_SEND)
         sent = [position for position, _ in batch]
-        deleted = self._database.execute(DELETE_SENT, [sent]).rowcount
+        deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
         values = [sent[-1], self.last_sent, self.term.name]
-        moved = self._database.execute(MOVE_LAST_SENT, values).rowcount
+        moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
         if deleted != len(sent) or moved != 1:
             raise Overtaken(
                 "the outbox or streamer_state was changed by another streamer, or by hand"
             )
-        crash(Step.BEFORE_COMMIT, crash_at)
+        reached(Step.BEFORE_COMMIT)

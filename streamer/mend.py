@@ -24,8 +24,8 @@ import logging
 
 import psycopg
 
-from rocket_rides import database, process, settings, terms
-from rocket_rides.process import Unavailable
+from rocket_rides import database, errors, process, settings, terms
+from rocket_rides.errors import Unavailable
 from streamer import checks
 from streamer.barrier import Barrier
 
@@ -88,7 +88,7 @@ def main() -> None:
                 raise SystemExit("not mended: stopped")
             rides, consumers = mend(connection)
     except (Unavailable, psycopg.Error) as reason:
-        raise SystemExit(f"not mended: {process.in_one_line(reason)}") from None
+        raise SystemExit(f"not mended: {errors.in_one_line(reason)}") from None
     if not rides:
         logger.info("nothing to mend: no record was staged behind the log's back")
         return

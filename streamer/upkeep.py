@@ -6,7 +6,7 @@ import time
 import psycopg
 
 from rocket_rides.log import Log
-from rocket_rides.process import Once
+from rocket_rides.waiting import Once
 from streamer import checks, trimming
 
 UPKEEP_EVERY = 1.0  # seconds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

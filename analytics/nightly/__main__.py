@@ -31,7 +31,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
 from analytics.nightly import attempts, fetching, nights, pruning
-from rocket_rides import database, fleet, process, settings
+from rocket_rides import database, errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
 
@@ -78,7 +78,7 @@ class Reconciler:
         # What can be installed will be: no warning that it is missing.
         able = self._fetch_later() or attempts.is_able()
 
-        def session(_progress: process.Progress) -> None:
+        def session(_progress: waiting.Progress) -> None:
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)
@@ -130,8 +130,8 @@ class Reconciler:
                 self._config.postgres_url, "reconciler", **pruning.SESSION
             ) as connection:
                 deleted = pruning.prune(connection, days, self._stop)
-        except (process.Unavailable, psycopg.Error) as error:
-            logger.warning("idempotency keys are not pruned: %s", process.in_one_line(error))
+        except (errors.Unavailable, psycopg.Error) as error:
+            logger.warning("idempotency keys are not pruned: %s", errors.in_one_line(error))
         else:
             level = logging.INFO if deleted else logging.DEBUG
             logger.log(level, "pruned %d idempotency keys older than %d days", deleted, days)

@@ -10,7 +10,9 @@ from analytics.nightly import fetching
 from analytics.nightly.child import Child
 from analytics.packages import require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
-from rocket_rides.process import Stop, Unavailable, delays
+from rocket_rides.errors import Unavailable
+from rocket_rides.process import Stop
+from rocket_rides.waiting import delays
 
 logger = logging.getLogger(__name__)
 

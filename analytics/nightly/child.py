@@ -12,7 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO
 
-from rocket_rides.process import Stop, ending_with_parent
+from rocket_rides.parent_death import preexec_die_with_parent
+from rocket_rides.process import Stop
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Child:
             errors="replace",
             env={**os.environ, "PYTHONUNBUFFERED": "1"},  # each line at once
             process_group=0,  # a signal to ours is for us to pass on
-            preexec_fn=ending_with_parent(),
+            preexec_fn=preexec_die_with_parent(),
         )
         assert self._process.stdout is not None  # noqa: S101 (it is a pipe)
         self._lines = threading.Thread(

@@ -16,7 +16,8 @@ from pathlib import Path
 from analytics.java import require_java
 from analytics.nightly.child import Child
 from analytics.packages import NEEDED, require_packages
-from rocket_rides.process import Stop, Unavailable
+from rocket_rides.errors import Unavailable
+from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT
 
 logger = logging.getLogger(__name__)

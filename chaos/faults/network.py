@@ -8,7 +8,7 @@ import redis
 
 from chaos.faults.scene import Moot, Scene
 from chaos.proxy import Proxy
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 BACKENDS = """
     SELECT pid FROM pg_stat_activity

@@ -10,7 +10,7 @@ from chaos.backup import Backup
 from chaos.faults.scene import Moot, Scene
 from chaos.restore import Restore
 from embedded.account import Failed
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 
 AGAIN = 0.3  # how often the last restore's backup serves once more, with all that came since
 POLL = 0.02

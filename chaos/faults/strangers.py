@@ -12,8 +12,8 @@ import redis
 
 from chaos.faults.scene import Moot, Scene
 from chaos.fleet import STREAM
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Record
-from rocket_rides.process import Unavailable
 
 BURSTS = (1, 5, 40)  # entries at a time
 NO_TERM = b""

@@ -9,7 +9,8 @@ import psycopg
 from api.booking import TAKE
 from chaos.faults.scene import Moot, Scene
 from chaos.ledger import Answer, Ask
-from rocket_rides.process import Unavailable
+from rocket_rides.database import one_row
+from rocket_rides.errors import Unavailable
 
 
 def hold(scene: Scene, dice: random.Random) -> str:
@@ -62,6 +63,4 @@ def _connect(scene: Scene) -> psycopg.Connection:
 
 
 def _take(connection: psycopg.Connection, ask: Ask) -> Answer:
-    row = connection.execute(TAKE, {"distance": ask.distance}).fetchone()
-    assert row is not None  # noqa: S101 (the statement gives a row)
-    return Answer(*row)
+    return Answer(*one_row(connection.execute(TAKE, {"distance": ask.distance})))

@@ -11,7 +11,7 @@ import pytest
 from analytics.freeze import freeze
 from analytics.ownership import history
 from embedded.servers import Postgres, Redis
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
 from streamer.mend import mend
 from tests.support.books import SENT, Books, exact, tally
 from tests.support.clusters import fresh_world

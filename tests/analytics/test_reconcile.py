@@ -94,7 +94,7 @@ def test_a_consumer_that_has_run_past_the_tuple_meanwhile(books: Books) -> None:
     assert at > result.last_ride_id
     assert books.world.standing() == (at, exact(books.world, at) + MILLIMETRE)
     done = consumer.run_once()
-    assert done.reset is not None
+    assert done.repair is not None
     assert books.world.standing() == (at, exact(books.world, at))
     assert books.caught_up() == books.world.truth
 

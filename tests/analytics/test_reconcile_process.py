@@ -15,6 +15,7 @@ from analytics.java import WANTED
 from analytics.ledger import Manifest
 from analytics.reconcile import parse, run
 from migrations import downgrade
+from rocket_rides.locks import Lock
 from rocket_rides.settings import load
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.world import PATIENCE, Service, World, eventually, transaction
@@ -23,7 +24,7 @@ SPARK_PATIENCE = 120  # seconds: on a busy machine Spark alone takes thirty to s
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-HOLD_THE_LOCK = "SELECT pg_advisory_lock(7268002)"
+HOLD_THE_LOCK = f"SELECT pg_advisory_lock({Lock.RECONCILIATION:d})"
 NO_MORE_RESULTS = "LOCK TABLE reconciliations IN EXCLUSIVE MODE"
 READING = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND query LIKE 'COPY%%'"
 WAITING = (

@@ -13,8 +13,8 @@ from pyspark.errors import ArithmeticException
 from analytics.reconciliation import Step
 from analytics.source import plan
 from analytics.tally import cells
-from rocket_rides.faults import InjectedCrash
-from rocket_rides.process import Unavailable
+from rocket_rides.errors import Unavailable
+from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.books import MILLIMETRE, Books, exact, tally
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -29,8 +29,8 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.run()
     books.add("10.001", "20.002")
-    with pytest.raises(InjectedCrash):
-        books.job().run_once(full=full, crash_at=step)
+    with pytest.raises(InjectedCrash), crash_at(step):
+        books.job().run_once(full=full)
     books.add("30.003")
     result = books.run()
     assert books.in_warehouse() == books.in_postgres()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rocket_rides.process import AN_HOUR, Once, Progress
+from rocket_rides.waiting import AN_HOUR, Once, Progress
 
 
 def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:
@@ -32,7 +32,7 @@ def test_a_server_that_is_just_coming_up_is_no_warning(
     assert caplog.messages == ["waiting: the server is away", "at 1"]
 
     caplog.clear()
-    monkeypatch.setattr("rocket_rides.process.STARTING_UP", 0)
+    monkeypatch.setattr("rocket_rides.waiting.STARTING_UP", 0)
     progress = Progress()
     progress.failed("the server is away")
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
@@ -78,6 +78,6 @@ def test_what_stays_true_is_said_again_after_an_hour(
         once.say(["broken"])
     assert caplog.messages == ["broken"]
     an_hour_later = time.monotonic() + AN_HOUR
-    monkeypatch.setattr("rocket_rides.process.time.monotonic", lambda: an_hour_later)
+    monkeypatch.setattr("rocket_rides.waiting.time.monotonic", lambda: an_hour_later)
     once.say(["broken"])
     assert caplog.messages == ["broken"] * 2

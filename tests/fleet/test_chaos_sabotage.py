@@ -17,8 +17,8 @@ from chaos.ledger import Answer, Ask
 from chaos.observer import LogReader
 from chaos.restore import Restore
 from consumers import digest
-from consumers.consumer import Consumer
 from consumers.digest import Gap
+from consumers.reader import Reader
 from consumers.round import Healed
 from rocket_rides.log import Record, decode
 from rocket_rides.terms import Range, Term, Terms
@@ -94,16 +94,8 @@ def two_batches(world: World) -> list[str]:
 
 def move_the_checkpoint_alone(patch: Patch) -> None:
     patch.setattr(
-        "consumers.consumer.MOVE",
-        """
-        WITH moved AS (
-            UPDATE checkpoints SET last_redis_id = %(redis_id)s, last_ride_id = %(ride_id)s
-            WHERE name = %(name)s AND %(distance)s > 0
-              AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
-            RETURNING name
-        )
-        SELECT total_distance FROM consumer_states JOIN moved USING (name)
-        """,
+        "consumers.totals.total.ADD",
+        "SELECT total_distance FROM consumer_states WHERE %s > 0 AND name = %s",
     )
 
 
@@ -121,10 +113,10 @@ def a_lost_log(world: World) -> list[str]:
 
 
 def heal_nothing(patch: Patch) -> None:
-    def heal(_consumer: Consumer, gap: Gap) -> Healed:
+    def heal(_reader: object, gap: Gap) -> Healed:
         return Healed(gap, 0, Decimal(0))
 
-    patch.setattr(Consumer, "_heal", heal)
+    patch.setattr(Reader, "_heal", heal)
 
 
 def a_batch_sent_again(world: World) -> list[str]:
@@ -141,7 +133,7 @@ def count_again(patch: Patch) -> None:
         at = decode(entries[0].fields).prev if entries else last_ride_id
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.consumer.digest", believe)
+    patch.setattr("consumers.reader.digest", believe)
 
 
 STRANGER = Term("0123456789abcdef", 0)
@@ -226,7 +218,7 @@ def close_gaps_when_idle_alone(patch: Patch) -> None:
             result.close_gap = lambda upto: None  # type: ignore[method-assign]
         return result
 
-    patch.setattr("consumers.consumer.digest", sort_out)
+    patch.setattr("consumers.reader.digest", sort_out)
 
 
 SABOTAGE: list[tuple[Callable[[World], list[str]], Callable[[Patch], None], list[str]]] = [

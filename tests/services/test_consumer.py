@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import redis
 
-from consumers.__main__ import IDLE_ROUND
-from consumers.round import Healed, Overtaken, Step
-from rocket_rides.faults import InjectedCrash
+from consumers.round import Healed, Step
+from consumers.running import IDLE_ROUND
+from rocket_rides.errors import Overtaken
+from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Entry, Record
 from streamer.drain import Step as SendStep
 from tests.support.disasters import cut_newest, flush, restart_redis
@@ -24,8 +25,8 @@ def add(world: World, data: bytes, prev: bytes = b"0") -> None:
 def test_a_crash_at_any_step_counts_every_ride_once(world: World, step: Step) -> None:
     world.take("0.001", "0.002")
     drain(world.streamer())
-    with pytest.raises(InjectedCrash):
-        world.consumer().run_once(crash_at=step)
+    with pytest.raises(InjectedCrash), crash_at(step):
+        world.consumer().run_once()
     expected = (2, Decimal("0.003")) if step is Step.AFTER_COMMIT else (0, Decimal(0))
     assert world.standing() == expected
     assert exact(world, world.consumer())
@@ -95,7 +96,7 @@ def test_an_id_that_was_never_drawn_is_not_believed(world: World, number: int) -
     consumer = world.consumer()
     add(world, b'{"id": %d, "distance": 5}' % number)
     done = consumer.run_once()
-    assert (done.dead, done.found, done.unbelieved.total) == ([], [], 1)
+    assert (done.dead, done.news, done.unbelieved.total) == ([], [], 1)
     world.take(7)
     drain(world.streamer())
     assert exact(world, consumer)
@@ -107,11 +108,11 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     consumer, streamer = world.consumer(), world.streamer()
     streamer.run_once()
     world.take(3)
-    with pytest.raises(InjectedCrash):
-        streamer.run_once(crash_at=SendStep.AFTER_SEND)
-    assert consumer.run_once().found
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        streamer.run_once()
+    assert consumer.run_once().news
     assert consumer.run_once().held
-    assert consumer.at.total == 3
+    assert consumer.total == 3
     drain(world.streamer())
     assert exact(world, consumer)
 
@@ -141,10 +142,10 @@ def test_a_brand_new_consumer_on_a_trimmed_log_heals(world: World) -> None:
     catch_up(early)
     world.log().trim_to(100, exactly=True)
     late = world.consumer("late")
-    [healed, *_] = late.run_once().found
+    [healed, *_] = late.run_once().news
     assert isinstance(healed, Healed)
     assert healed.rides == 1900
-    assert catch_up(late).total == early.at.total
+    assert catch_up(late).total == early.total
 
 
 DISASTERS = [flush, restart_redis, cut_newest]
@@ -195,7 +196,7 @@ def test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap(world: Worl
         return found
 
     consumer._log.read = read_nothing_and_then_send  # type: ignore[method-assign,assignment]
-    [found] = consumer.run_once().found
+    [found] = consumer.run_once().news
     assert isinstance(found, Record)
 
 
@@ -212,7 +213,7 @@ def test_a_ride_sent_right_before_the_read_is_no_strangers(world: World) -> None
 
     consumer._log.read = send_and_then_read  # type: ignore[method-assign,assignment]
     done = consumer.run_once()
-    assert (len(done.found), done.unbelieved.total) == (1, 0)
+    assert (len(done.news), done.unbelieved.total) == (1, 0)
 
 
 def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:
@@ -224,7 +225,7 @@ def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:
     for entry in world.log().read("0-0", 10):
         world.log().redis.xdel(world.stream, entry.redis_id)
     world.connection.execute("UPDATE streamer_state SET last_sent_id = 3")
-    [healed] = consumer.run_once().found
+    [healed] = consumer.run_once().news
     assert isinstance(healed, Healed)
     assert healed.gap == (1, 3)
 
@@ -234,9 +235,9 @@ def test_a_tail_of_one_ride_is_healed(world: World) -> None:
     streamer._log.append = lambda *_: None  # type: ignore[method-assign]
     world.take(5)
     drain(streamer)
-    [healed] = consumer.run_once().found
+    [healed] = consumer.run_once().news
     assert isinstance(healed, Healed)
-    assert consumer.at[1:] == world.truth
+    assert consumer.standing == world.truth
 
 
 def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: World) -> None:

@@ -8,16 +8,18 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-import consumers.reset
+import consumers.totals.reset
 from api.views import CONSUMERS
-from consumers.consumer import BOUNDS, MOVE, Consumer
-from consumers.reset import Applied, Reset
-from consumers.round import Overtaken, Round, Step
-from rocket_rides.faults import InjectedCrash
+from consumers.checkpoint import MOVE
+from consumers.round import Round, Step
+from consumers.totals.reset import Applied, Reset
+from consumers.totals.total import ADD, Total
+from rocket_rides.errors import Overtaken
+from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Record
 from tests.support.api import Api
 from tests.support.disasters import Rides
-from tests.support.world import World, drain, eventually, transaction
+from tests.support.world import Consumer, World, drain, eventually, transaction
 
 WRONG = Decimal("777.777")
 
@@ -63,7 +65,7 @@ def exact(world: World, consumer: Consumer | None = None) -> bool:
     """Whether the consumer, with nothing more to do, has the truth."""
     consumer = consumer or world.consumer()
     eventually(lambda: consumer.run_once() == Round(), "nothing more to do")
-    return (consumer.at.ride_id, consumer.at.total) == world.standing() == world.truth
+    return consumer.standing == world.standing() == world.truth
 
 
 def half_way(world: World) -> Consumer:
@@ -71,7 +73,9 @@ def half_way(world: World) -> Consumer:
     send(world, *range(1, 7))
     world.consumer(batch_size=3).run_once()
     corrupt(world)
-    return Consumer(world.connect(lock_timeout="10s"), world.log(), "consumer0", batch_size=3)
+    return Consumer(
+        world.connect(lock_timeout="10s"), world.log(), "consumer0", Total, batch_size=3
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,8 +91,8 @@ def test_a_reset_is_exact_wherever_the_consumer_stands(
     consumer = world.consumer()
     assert ask(world, upto=5) == 1
     total = Decimal(sum(range(1, stands + 1)))
-    assert consumer.run_once().reset == Reset(Applied(1, stood, WRONG, stands, total))
-    assert world.standing() == consumer.at[1:] == (stands, total)
+    assert consumer.run_once().repair == Reset(Applied(1, stood, WRONG, stands, total))
+    assert world.standing() == consumer.standing == (stands, total)
     assert exact(world, consumer)
     send(world, "0.001")
     assert exact(world, consumer)
@@ -107,7 +111,7 @@ def test_a_consumer_that_has_never_counted_starts_from_the_reconciliation(world:
 def test_a_reset_before_the_first_ride_is_a_total_of_nothing(world: World) -> None:
     consumer = world.consumer()
     ask(world)
-    assert consumer.run_once().reset == Reset(Applied(1, 0, Decimal(0), 0, Decimal(0)))
+    assert consumer.run_once().repair == Reset(Applied(1, 0, Decimal(0), 0, Decimal(0)))
     send(world, 1)
     assert exact(world, consumer)
 
@@ -115,9 +119,9 @@ def test_a_reset_before_the_first_ride_is_a_total_of_nothing(world: World) -> No
 def test_entries_up_to_the_reconciled_ride_are_skipped_as_sent_again(world: World) -> None:
     consumer = half_way(world)
     ask(world, upto=5)
-    assert consumer.run_once().reset
+    assert consumer.run_once().repair
     done = consumer.run_once()
-    [found] = done.found
+    [found] = done.news
     assert isinstance(found, Record)
     assert (done.skipped, found[:3]) == (2, (6, 5, Decimal(6)))
     assert exact(world, consumer)
@@ -129,7 +133,7 @@ def test_a_consumer_brought_back_is_reset_before_it_reads_what_is_left(world: Wo
     send(world, *range(1, 101))
     world.log().trim_to(10, exactly=True)
     back = world.consumer()
-    assert back.run_once().reset
+    assert back.run_once().repair
     assert world.standing() == (6, Decimal(21))
     assert exact(world, back)
 
@@ -148,9 +152,9 @@ def test_a_reset_leaves_other_consumers_alone(world: World) -> None:
 def test_a_reset_is_applied_once(world: World) -> None:
     consumer = half_way(world)
     ask(world, upto=2)
-    assert consumer.run_once().reset
+    assert consumer.run_once().repair
     corrupt(world)  # a second one would put this right
-    assert all(world.consumer().run_once().reset is None for _ in range(2))
+    assert all(world.consumer().run_once().repair is None for _ in range(2))
     assert statuses(world) == ["applied"]
     ask(world)
     assert exact(world)
@@ -160,14 +164,14 @@ def test_a_reset_is_applied_once(world: World) -> None:
 def test_a_crash_at_any_step_applies_a_reset_once(world: World, step: Step) -> None:
     consumer = half_way(world)
     ask(world, upto=2)
-    with pytest.raises(InjectedCrash):
-        consumer.run_once(crash_at=step)
+    with pytest.raises(InjectedCrash), crash_at(step):
+        consumer.run_once()
     if step is Step.AFTER_COMMIT:
         assert (world.standing(), statuses(world)) == ((3, Decimal(6)), ["applied"])
-        assert world.consumer().run_once().reset is None
+        assert world.consumer().run_once().repair is None
     else:
         assert (world.standing(), statuses(world)) == ((3, WRONG), ["pending"])
-        assert world.consumer().run_once().reset
+        assert world.consumer().run_once().repair
     assert statuses(world) == ["applied"]
     assert world.value("SELECT count(*) FROM resets WHERE from_total = %s", WRONG) == 1
     assert exact(world)
@@ -176,7 +180,7 @@ def test_a_crash_at_any_step_applies_a_reset_once(world: World, step: Step) -> N
 def test_a_newer_reset_supersedes_an_older_one(world: World) -> None:
     consumer = half_way(world)
     older, newer = ask(world, upto=2), ask(world, upto=5)
-    done = consumer.run_once().reset
+    done = consumer.run_once().repair
     assert done == Reset(Applied(newer, 3, WRONG, 5, Decimal(15)), superseded=[older])
     assert statuses(world) == ["superseded", "applied"]
     assert exact(world, consumer)
@@ -189,10 +193,10 @@ def test_an_older_reset_that_commits_late_never_applies(world: World) -> None:
         late.execute("UPDATE reconciliations SET total_distance = 5000")
         late.execute(ASK, [1, "consumer0"])
         ask(world)
-        assert consumer.run_once().reset  # and does not wait for the open transaction
+        assert consumer.run_once().repair  # and does not wait for the open transaction
         late.commit()
     assert statuses(world) == ["pending", "applied"]
-    assert consumer.run_once().reset == Reset(superseded=[1])
+    assert consumer.run_once().repair == Reset(superseded=[1])
     assert statuses(world) == ["superseded", "applied"]
     assert exact(world, consumer)
 
@@ -201,7 +205,7 @@ def test_a_reset_that_comes_while_another_is_applied_is_not_lost(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = half_way(world)
-    apply = consumers.reset._apply
+    apply = consumers.totals.reset._apply
 
     def apply_and_ask(*arguments: object) -> Applied:
         done: Applied = apply(*arguments)  # type: ignore[arg-type]
@@ -210,12 +214,12 @@ def test_a_reset_that_comes_while_another_is_applied_is_not_lost(
         return done
 
     first = ask(world, upto=2)
-    monkeypatch.setattr(consumers.reset, "_apply", apply_and_ask)
+    monkeypatch.setattr(consumers.totals.reset, "_apply", apply_and_ask)
     consumer.run_once()
     monkeypatch.undo()
     assert statuses(world) == ["applied", "pending"]
-    again = consumer.run_once().reset
-    assert again
+    again = consumer.run_once().repair
+    assert isinstance(again, Reset)
     assert again.applied == Applied(first + 1, 3, Decimal(6), 6, Decimal(21))
     assert exact(world, consumer)
 
@@ -224,10 +228,10 @@ def test_a_reset_past_what_was_sent_is_superseded_and_costs_no_ride(world: World
     """The rides that it speaks of were taken before this database was restored."""
     consumer = half_way(world)
     ahead = ask(world, upto=8)
-    assert consumer.run_once().reset == Reset(ahead=ahead)
+    assert consumer.run_once().repair == Reset(ahead=ahead)
     assert (world.standing(), statuses(world)) == ((3, WRONG), ["superseded"])
     send(world, 7, 8, 9)  # numbers 7 and 8 again
-    assert consumer.run_once().reset is None
+    assert consumer.run_once().repair is None
     ask(world)
     assert exact(world, consumer)
 
@@ -237,7 +241,7 @@ def while_it_is_open(
 ) -> Round:
     """Do a round but not its commit; commit when `meanwhile` waits for it; what came of that."""
     with ThreadPoolExecutor() as pool:
-        with transaction._database.transaction():
+        with transaction._connection.transaction():
             transaction.run_once()
             if ask_upto:
                 ask(world, ask_upto)
@@ -249,7 +253,7 @@ def while_it_is_open(
 def test_a_reset_waits_for_a_batch_in_flight(world: World) -> None:
     one = half_way(world)
     two = world.consumer()
-    done = while_it_is_open(world, one, two.run_once, ask_upto=5).reset
+    done = while_it_is_open(world, one, two.run_once, ask_upto=5).repair
     assert done == Reset(Applied(1, 6, WRONG + 4 + 5 + 6, 6, Decimal(21)))
     send(world, 7)
     one.run_once()  # from where it was: the reset changed no more than the total
@@ -274,15 +278,15 @@ def test_a_batch_that_waits_for_a_reset_adds_to_what_the_reset_leaves(world: Wor
     before = one._bounds()
     one._bounds = lambda: before  # type: ignore[method-assign]
     ask(world, upto=2)
-    assert len(while_it_is_open(world, two, one.run_once).found) == 3
-    assert (one.at.ride_id, one.at.total) == world.standing() == world.truth
+    assert len(while_it_is_open(world, two, one.run_once).news) == 3
+    assert one.standing == world.standing() == world.truth
     assert exact(world)
 
 
 def test_two_processes_apply_a_reset_once_and_both_know_where_they_stand(world: World) -> None:
     one, two = half_way(world), world.consumer()
     ask(world, upto=5)
-    assert while_it_is_open(world, two, one.run_once).reset == Reset()
+    assert while_it_is_open(world, two, one.run_once).repair == Reset()
     assert one.at == two.at
     assert world.value("SELECT count(*) FROM resets WHERE from_total = %s", WRONG) == 1
     assert exact(world, one)
@@ -291,17 +295,18 @@ def test_two_processes_apply_a_reset_once_and_both_know_where_they_stand(world: 
 def test_looking_for_a_reset_costs_no_statement_of_its_own(world: World) -> None:
     consumer = world.consumer()
     send(world, 1, 2)
-    asked, execute = [], consumer._database.execute
+    asked, execute = [], consumer._connection.execute
 
     def note(query: str, *arguments: object) -> psycopg.Cursor:
         asked.append(query)
         return execute(query, *arguments)  # type: ignore[call-overload,no-any-return]
 
-    consumer._database.execute = note  # type: ignore[method-assign,assignment]
-    assert consumer.run_once().found
-    assert asked == [BOUNDS, MOVE]
+    consumer._connection.execute = note  # type: ignore[method-assign,assignment]
+    assert consumer.run_once().news
+    bounds = consumer._bounds_statement
+    assert asked == [bounds, MOVE, ADD]
     assert consumer.run_once() == Round()
-    assert asked == [BOUNDS, MOVE, BOUNDS]
+    assert asked == [bounds, MOVE, ADD, bounds]
 
 
 def test_an_idle_consumer_is_reset_within_its_idle_rounds_and_says_so(world: World) -> None:

@@ -12,8 +12,8 @@ from sqlalchemy.pool import NullPool
 
 from migrations import config, downgrade, upgrade
 from rocket_rides import database
+from rocket_rides.errors import Unavailable
 from rocket_rides.models import Base
-from rocket_rides.process import Unavailable
 from tests.support.world import World
 
 

@@ -28,17 +28,18 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from consumers.consumer import Consumer
 from consumers.round import Round
 from consumers.round import Step as ConsumerStep
+from consumers.totals.total import Total
 from rocket_rides import database
-from rocket_rides.faults import InjectedCrash
+from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import START, Invalid, decode
+from rocket_rides.terms import LAST_SENT
 from streamer import trimming
-from streamer.drain import INDEX_SCANS, Streamer
 from streamer.drain import Step as StreamerStep
+from streamer.drain import Streamer
 from streamer.mend import mend
-from tests.support.world import World, take
+from tests.support.world import Consumer, World, take
 
 BATCH = 3  # small, so that batches end in the middle of things
 CAP = 4
@@ -72,7 +73,6 @@ OVERTAKE = """
     INSERT INTO staged_log_records VALUES (%(id)s, 'create', 'ride', '{}')
 """
 TERMS = "SELECT after, term FROM terms ORDER BY after"
-LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
 # A total is right or wrong at the ride where its consumer stands. Who is yet to be reset may be.
@@ -190,13 +190,13 @@ class System(RuleBasedStateMachine):
     # The streamer.
 
     def start_the_streamer(self) -> None:
-        self.streaming = self.connect(**INDEX_SCANS)
+        self.streaming = self.connect(**database.INDEX_SCANS)
         self.streamer = Streamer(self.streaming, self.log, BATCH)
 
     # Consumers.
 
     def start_a_consumer(self, name: str) -> None:
-        self.consumers[name] = Consumer(self.connect(), self.log, name, BATCH)
+        self.consumers[name] = Consumer(self.connect(), self.log, name, Total, BATCH)
 
     @precondition(lambda self: len(self.consumers) < MOST_CONSUMERS)
     @rule(target=names)
@@ -220,7 +220,8 @@ class System(RuleBasedStateMachine):
 
     def send(self, turn: "Sending") -> None:
         try:
-            self.streamer.run_once(double_send=turn.twice, crash_at=turn.crash_at)
+            with crash_at(turn.crash_at):
+                self.streamer.run_once(double_send=turn.twice)
         except InjectedCrash:
             self.close(self.streaming)
             self.start_the_streamer()
@@ -228,9 +229,10 @@ class System(RuleBasedStateMachine):
     def count(self, turn: "Counting") -> None:
         name = f"consumer{turn.consumer % len(self.consumers)}"
         try:
-            self.consumers[name].run_once(crash_at=turn.crash_at)
+            with crash_at(turn.crash_at):
+                self.consumers[name].run_once()
         except InjectedCrash:
-            self.close(self.consumers[name]._database)
+            self.close(self.consumers[name]._connection)
             self.start_a_consumer(name)
 
     @rule(name=names)
@@ -398,7 +400,7 @@ class System(RuleBasedStateMachine):
             self.the_newest_entries_are_lost(BATCH)  # and no ride follows to tell of it
             for consumer in self.consumers.values():
                 catch_up(consumer)
-                assert (consumer.at.ride_id, consumer.at.total) == self.world.truth
+                assert consumer.standing == self.world.truth
         finally:
             for connection in self.open:
                 connection.close()

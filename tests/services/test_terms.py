@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from consumers.round import Healed
-from rocket_rides.faults import InjectedCrash
+from rocket_rides.errors import Overtaken
+from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Entry
 from rocket_rides.terms import NO_TERM, Term, begin
-from streamer.drain import Overtaken, Step
+from streamer.drain import Step
 from tests.support.clusters import fresh_world
 from tests.support.world import World, chained, drain, eventually, exact
 
@@ -123,7 +124,7 @@ def test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing(
         other.take(distance)
         drain(stranger)
         consumer.run_once()  # never an idle round
-    assert consumer.at[1:] == world.truth
+    assert consumer.standing == world.truth
 
 
 def test_a_tail_is_not_missing_while_there_is_more_to_read(world: World) -> None:
@@ -131,7 +132,7 @@ def test_a_tail_is_not_missing_while_there_is_more_to_read(world: World) -> None
     world.take(1, 2, 3, 4, 5)
     drain(world.streamer())
     for _ in range(3):
-        assert not any(isinstance(found, Healed) for found in consumer.run_once().found)
+        assert not any(isinstance(found, Healed) for found in consumer.run_once().news)
     assert exact(world, consumer)
 
 
@@ -140,12 +141,12 @@ def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World)
     consumer = world.consumer()
     world.take(1, 2)
     for _ in range(2):  # nothing is committed under the first term, and it is replaced
-        with pytest.raises(InjectedCrash):
-            world.streamer().run_once(crash_at=Step.AFTER_SEND)
+        with pytest.raises(InjectedCrash), crash_at(Step.AFTER_SEND):
+            world.streamer().run_once()
     drain(world.streamer())
     world.take(3)
-    with pytest.raises(InjectedCrash):
-        world.streamer().run_once(crash_at=Step.AFTER_SEND)
+    with pytest.raises(InjectedCrash), crash_at(Step.AFTER_SEND):
+        world.streamer().run_once()
     drain(world.streamer())
     done = consumer.run_once()
     assert (done.skipped, done.unbelieved.foreign) == (0, {})
@@ -163,7 +164,7 @@ def test_an_entry_not_believed_does_not_hold_the_batch(world: World) -> None:
     world.take(2)
     drain(streamer)
     done = world.consumer().run_once()
-    assert (len(done.found), done.held) == (2, False)
+    assert (len(done.news), done.held) == (2, False)
     assert done.unbelieved.foreign == {b"0123456789abcdef": 1, b"fedcba9876543210": 1}
 
 
@@ -195,14 +196,14 @@ def test_a_log_written_before_there_were_terms_stays_believed(world: World) -> N
     for number in (1, 2, 3):
         write(world, number, str(number), number - 1)
     early = world.consumer("early")  # there is no term yet
-    assert len(early.run_once().found) == 3
+    assert len(early.run_once().news) == 3
     world.take(4)
     drain(world.streamer())
     write(world, 5, "500", 4)  # a streamer of the version before that goes on
     late = world.consumer("late")
     done = late.run_once()
-    assert len(done.found) == 4
-    assert not any(isinstance(found, Healed) for found in done.found)
+    assert len(done.news) == 4
+    assert not any(isinstance(found, Healed) for found in done.news)
     assert (done.unbelieved.foreign, done.unbelieved.uncommitted) == ({}, {NO_TERM: 1})
     assert exact(world, early)
     assert exact(world, late)
@@ -234,7 +235,7 @@ def test_a_new_term_is_known_to_a_reader_in_the_very_round_of_its_first_entry(
 
     consumer._log.read = be_replaced_and_then_read  # type: ignore[method-assign,assignment]
     done = consumer.run_once()
-    assert (len(done.found), done.unbelieved.total) == (1, 0)
+    assert (len(done.news), done.unbelieved.total) == (1, 0)
 
 
 @contextmanager
@@ -256,11 +257,11 @@ def test_knowing_the_terms_costs_no_trip_of_its_own(world: World) -> None:
     consumer, streamer = world.consumer(), world.streamer()
     world.take(1)
     drain(streamer)
-    with counted(consumer._database) as statements:
-        assert consumer.run_once().found  # it knew no term
+    with counted(consumer._connection) as statements:
+        assert consumer.run_once().news  # it knew no term
         drain_another(world)
-        assert consumer.run_once().found  # nor this one
-    assert len(statements) == 4  # twice the bounds, and the move
+        assert consumer.run_once().news  # nor this one
+    assert len(statements) == 6  # twice: the bounds, the move, the total
 
 
 def drain_another(world: World) -> None:

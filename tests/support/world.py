@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psycopg
 import redis
 
-from consumers.consumer import Consumer
-from consumers.round import Position
+from consumers.reader import Reader
+from consumers.totals.total import Total
 from embedded.servers import Postgres, Redis
 from rocket_rides import database
 from rocket_rides.log import Invalid, Log, Record, decode
 from rocket_rides.settings import PROJECT
-from streamer.drain import INDEX_SCANS, Streamer
+from streamer.drain import Streamer
 
 PATIENCE = 30  # seconds; only a broken test waits that long
 
@@ -59,6 +59,25 @@ def free_port() -> int:
         return port
 
 
+class Standing(NamedTuple):
+    """The ride at which a consumer stands, and its total in metres."""
+
+    ride_id: int
+    total: Decimal
+
+
+class Consumer(Reader[Total]):
+    """A consumer of the kind `python -m consumers`."""
+
+    @property
+    def total(self) -> Decimal:
+        return self.projection.distance
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.at.ride_id, self.total)
+
+
 @dataclass
 class World:
     """One test's database and stream, on this test run's private servers."""
@@ -84,10 +103,10 @@ class World:
         return log
 
     def streamer(self, batch_size: int = 1000) -> Streamer:
-        return Streamer(self.connect(**INDEX_SCANS), self.log(), batch_size)
+        return Streamer(self.connect(**database.INDEX_SCANS), self.log(), batch_size)
 
     def consumer(self, name: str = "consumer0", batch_size: int = 1000) -> Consumer:
-        return Consumer(self.connect(), self.log(), name, batch_size)
+        return Consumer(self.connect(), self.log(), name, Total, batch_size)
 
     def service(self, module: str, *arguments: str, **environment: str) -> "Service":
         """Start `python -m module` on this world's servers."""
@@ -107,18 +126,16 @@ class World:
         return self.own_connection
 
     def value(self, query: str, *values: object) -> int:
-        row = self.connection.execute(query, values).fetchone()
-        assert row is not None
-        return int(row[0])
+        return int(database.one_row(self.connection.execute(query, values))[0])
 
     @property
     def truth(self) -> tuple[int, Decimal | int]:
         """The last ride's id and the exact sum over all rides: what every consumer must reach."""
-        row = self.connection.execute(
-            "SELECT coalesce(max(id), 0), coalesce(sum(distance), 0) FROM rides"
-        ).fetchone()
-        assert row is not None
-        return row
+        return database.one_row(
+            self.connection.execute(
+                "SELECT coalesce(max(id), 0), coalesce(sum(distance), 0) FROM rides"
+            )
+        )
 
     def standing(self, name: str = "consumer0") -> tuple[int, Decimal]:
         """The last ride and the total of a consumer, as committed."""
@@ -162,19 +179,18 @@ def drain(streamer: Streamer) -> int:
     return sum(iter(streamer.run_once, 0))
 
 
-def catch_up(consumer: Consumer) -> Position:
+def catch_up(consumer: Consumer) -> Standing:
     """Run the consumer until a round finds nothing to do."""
     while True:
-        before = consumer.at
+        before = consumer.at, consumer.total
         consumer.run_once()
-        if consumer.at == before:
-            return before
+        if (consumer.at, consumer.total) == before:
+            return consumer.standing
 
 
 def exact(world: World, consumer: Consumer | None = None) -> bool:
     """Whether the consumer, or consumer0, has the truth once it has caught up."""
-    at = catch_up(consumer or world.consumer())
-    return (at.ride_id, at.total) == world.truth
+    return catch_up(consumer or world.consumer()) == world.truth
 
 
 class Service:

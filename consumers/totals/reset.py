@@ -13,9 +13,9 @@ A reset is pending until its consumer looks at it, and then for ever applied or 
 the newest is applied. It is superseded, too, when F is past S: this database was restored to an
 earlier time, and at F the consumer would skip rides that are yet to come.
 
-The checkpoint is locked before anything is read, so that any batch of a consumer of this name, in
-this process or another, is counted wholly before the reset or moves on wholly after it; and a
-second process that wants to apply the same reset waits, and then finds it applied.
+The reader locks the checkpoint before anything is read, so that any batch of a consumer of this
+name, in this process or another, is counted wholly before the reset or moves on wholly after it;
+and a second process that wants to apply the same reset waits, and then finds it applied.
 """
 
 from dataclasses import dataclass, field
@@ -24,9 +24,7 @@ from typing import NamedTuple
 
 import psycopg
 
-# As strong as the lock of an UPDATE; unlike FOR UPDATE, it does not wait for a job that is
-# inserting the next reset, whose foreign key holds a share of this row.
-LOCK = "SELECT FROM checkpoints WHERE name = %s FOR NO KEY UPDATE"
+from rocket_rides.database import one_row
 
 NEWEST = """
     SELECT resets.id, reconciliation_id, status = 'pending',
@@ -97,29 +95,27 @@ class Reset:
     superseded: list[int] = field(default_factory=list)  # by a newer one
 
 
-def settle(database: psycopg.Connection, name: str) -> Reset:
+def settle(connection: psycopg.Connection, name: str) -> Reset:
     """Apply the newest reset of the consumer `name`, if pending, and supersede all others.
 
-    For the caller's transaction, READ COMMITTED: each statement sees what the lock waited for.
+    For a transaction, READ COMMITTED, that has locked the checkpoint: each statement then sees what
+    the lock has waited for.
     """
     result = Reset()
-    database.execute(LOCK, [name])
-    row = database.execute(NEWEST, [name]).fetchone()
+    row = connection.execute(NEWEST, [name]).fetchone()
     if row is None:  # they went with the consumer
         return result
     newest = Newest(*row)
     if newest.is_pending and newest.reconciled_ride_id <= newest.last_sent:
-        result.applied = _apply(database, name, newest)
+        result.applied = _apply(connection, name, newest)
     elif newest.is_pending:
         result.ahead = newest.reconciliation
-    superseded = database.execute(SUPERSEDE, [name, newest.id])
+    superseded = connection.execute(SUPERSEDE, [name, newest.id])
     result.superseded = [r for (r,) in superseded if r != result.ahead]
     return result
 
 
-def _apply(database: psycopg.Connection, name: str, newest: Newest) -> Applied:
+def _apply(connection: psycopg.Connection, name: str, newest: Newest) -> Applied:
     to_ride_id = min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))
     values = {"name": name, "to_ride_id": to_ride_id, **newest._asdict()}
-    row = database.execute(APPLY, values).fetchone()
-    assert row is not None  # noqa: S101 (it is there, and nobody else writes it)
-    return Applied(*row)
+    return Applied(*one_row(connection.execute(APPLY, values)))

@@ -1,0 +1,89 @@
+"""Running a reader as a process: round after round, through crashes and lost servers."""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import psycopg
+import redis
+
+from consumers.reader import P, Reader
+from consumers.round import Round, Step
+from rocket_rides import database, fleet, process, sessions, settings
+from rocket_rides.faults import crash_at, strikes
+from rocket_rides.log import Log
+from rocket_rides.waiting import Complaint, Progress, delays
+
+IDLE_ROUND = 0.5  # seconds
+HELD_POLL = 0.001  # seconds; the streamer commits right after it has sent
+TIMEOUT = "10s"
+
+Observer = Callable[[Round, Reader[P]], None]
+
+
+def run(
+    name: str,
+    projection: Callable[[psycopg.Connection, str], P],
+    observers: Sequence[Observer[P]],
+    config: settings.Settings,
+    stop: process.Stop,
+) -> None:
+    """Read the log until `stop`; each observer is shown each round that was committed."""
+
+    def session(progress: Progress) -> None:
+        with (
+            database.connect(
+                config.postgres_url,
+                sessions.starting(sessions.consumer(name)),
+                lock_timeout=TIMEOUT,
+                idle_in_transaction_session_timeout=TIMEOUT,
+            ) as connection,
+            Log(config.log_url, config.stream_name) as log,
+        ):
+            database.require_current_schema(connection)
+            reader = Reader(connection, log, name, projection, config.batch_size)
+            progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.projection}")
+            pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
+            while not stop:
+                step = Step.BEFORE_COMMIT if strikes(config.crash_rate) else None
+                with crash_at(step):
+                    done = reader.run_once(wait=IDLE_ROUND)
+                progress.made()
+                sessions.at_work(connection)
+                if done.held:
+                    complaint("the log is ahead of what the streamer has committed")
+                    stop.wait(next(pauses))
+                    continue
+                pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
+                for observer in observers:
+                    observer(done, reader)
+
+    process.keep_running(session, stop, psycopg.Error, redis.RedisError)
+
+
+def parse_name(program: str, description: str | None) -> str:
+    """The consumer's name from the command line."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {program}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", type=consumer_name, help="the consumer's name")
+    name: str = parser.parse_args().name
+    return name
+
+
+def consumer_name(name: str) -> str:
+    """Check a consumer's name. Raises argparse.ArgumentTypeError."""
+    if not name.strip() or len(name) > settings.NAME_LENGTH or not name.isprintable():
+        raise argparse.ArgumentTypeError(
+            f"a consumer's name has 1 to {settings.NAME_LENGTH} printable characters"
+        )
+    return name
+
+
+def start() -> tuple[settings.Settings, process.Stop]:
+    """What every consumer's process begins with: its settings, its log lines and its end."""
+    config = settings.load()
+    fleet.refuse_to_join(config.data_dir)
+    process.log_to_stdout(config.log_level)
+    return config, process.Stop().on_signals()

@@ -1,0 +1,36 @@
+"""`python -m consumers NAME`: reads the log and keeps the running total of all rides.
+
+It guarantees that every ride counts once. The log may tell of a ride again (it is skipped), lose it
+(the chain shows the gap, and the gap is summed from the rides), carry nonsense (it is set aside) or
+what is not this database's (it is not believed: `rocket_rides.terms`); the total and the checkpoint
+move in one transaction. Nothing counts before the streamer has committed it, so that all that is
+counted or healed is settled. Should the total be wrong all the same, a reconciliation asks for a
+reset: it comes before the next batch, in a transaction of its own, is applied once, and leaves the
+exact total of the rides up to the checkpoint.
+
+A crash leaves behind, by the step at which it comes:
+
+* before the commit: nothing. The batch is read again from the checkpoint; the reset is pending.
+* after the commit: nothing. The next batch starts behind this one; the reset is marked as applied.
+
+An idle consumer blocks on the stream, outside any transaction, and every IDLE_ROUND seconds looks
+for what no entry would tell it: a missing tail, a log that was wiped or restored, and a reset.
+"""
+
+from consumers import running
+from consumers.report import Report
+from consumers.totals.report import each_ride, resets
+from consumers.totals.total import Total
+
+
+def main() -> None:
+    """Run the consumer NAME until SIGTERM or SIGINT."""
+    name = running.parse_name("consumers", __doc__)
+    config, stop = running.start()
+    report = Report(name, batches=not config.print_rides)
+    rides = [each_ride] if config.print_rides else []
+    running.run(name, Total, [report, resets, *rides], config, stop)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Advisory locks: every number that this project takes in its database, in one table."""
+
+from enum import IntEnum
+
+import psycopg
+
+from rocket_rides.database import one_row
+
+TRY = "SELECT pg_try_advisory_lock(%s)"
+
+
+class Lock(IntEnum):
+    """Who may work alone. A lock belongs to a session, or to a transaction, and ends with it."""
+
+    LEADER = 7_268_001  # the streamer that drains
+    RECONCILIATION = 7_268_002  # the run of the nightly job
+    MIGRATION = 7_268_003
+
+
+def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:
+    """Take the lock for this session, unless another session has it. Never waits."""
+    taken: bool = one_row(connection.execute(TRY, [int(lock)]))[0]
+    return taken

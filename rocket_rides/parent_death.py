@@ -1,0 +1,40 @@
+"""Ending with the parent: a killed parent leaves no process behind (Linux)."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process of multiprocessing's when its parent is killed (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        parent = multiprocessing.parent_process()
+        if parent and os.getppid() != parent.pid:  # it died before we asked
+            os._exit(1)
+
+
+def preexec_die_with_parent(
+    orphan_signal: signal.Signals = signal.SIGKILL,
+) -> Callable[[], None] | None:
+    """The same for a child of subprocess's, as its `preexec_fn`; None where there is no such thing.
+
+    The signal comes when the very thread that started the child is gone: let it wait for the child.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl  # not in the child: after a fork nothing may be loaded
+    parent = os.getpid()
+
+    def ask_for_signal() -> None:
+        # subprocess calls this after it has changed the user, which would undo it.
+        prctl(PR_SET_PDEATHSIG, orphan_signal)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask_for_signal
