@@ -3,8 +3,6 @@
 The packages that only these need are imported where they are used: the fast tests run without.
 """
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocket_rides.errors import Unavailable
+from tests.support.folders import short_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +25,9 @@ pytest_plugins = ["tests.support.tiers"]
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """A short-named folder: the servers' socket paths must stay under 107 bytes."""
-    path = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    path.chmod(0o755)  # the embedded servers' user must get through
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    """Of the servers that all tests of this process share."""
+    with short_folder() as path:
+        yield path
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,17 +17,16 @@ import redis
 from embedded.account import server_account
 from embedded.server import Server
 from embedded.servers import Failed, Postgres, Redis, Unusable
+from tests.support.folders import short_folder
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder for one fleet. Its name is short, for the sockets' sake."""
-    path = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+    """A folder for one fleet."""
+    with short_folder() as path:
+        yield path
 
 
 @pytest.fixture

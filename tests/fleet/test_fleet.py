@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import termios
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import psycopg
 import pytest
 
 from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
+from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, eventually, free_port
 
 RIDES = 200
@@ -125,13 +125,11 @@ class Fleet:
 
 @pytest.fixture
 def fleet() -> Iterator[Fleet]:
-    place = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    place.chmod(0o755)
-    fleet = Fleet(place)
-    yield fleet
-    fleet.kill()
-    shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
-    shutil.rmtree(place)
+    with short_folder() as place:
+        fleet = Fleet(place)
+        yield fleet
+        fleet.kill()
+        shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
 
 
 def post_rides(fleet: Fleet, count: int) -> tuple[int, Decimal]:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ import redis
 
 from embedded.supervision import ATTEMPTS
 from rocket_rides.settings import PROJECT, Settings
+from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, eventually
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs prctl(PR_SET_PDEATHSIG)")
@@ -86,14 +86,12 @@ class Servers:
 
 @contextmanager
 def in_a_place_of_their_own() -> Iterator[Servers]:
-    place = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    place.chmod(0o755)
-    servers = Servers(place / "data")
-    yield servers
-    for process in servers.started:
-        process.terminate()
-        process.wait(PATIENCE)
-    shutil.rmtree(place)
+    with short_folder() as place:
+        servers = Servers(place / "data")
+        yield servers
+        for process in servers.started:
+            process.terminate()
+            process.wait(PATIENCE)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ A restore takes a whole cluster back. The Redis is always shared.
 """
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ import psycopg
 from chaos.backup import Backup
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
+from tests.support.folders import short_folder
 from tests.support.world import World, eventually
 
 _numbers = itertools.count()
@@ -42,13 +41,11 @@ def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[Worl
 @contextmanager
 def cluster() -> Iterator[Postgres]:
     """A Postgres in a folder of its own, not started."""
-    folder = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    folder.chmod(0o755)  # the server's user must get through
-    server = Postgres(data=folder / "data", sockets=folder / "run")
-    yield server
-    if server.running:
-        server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+    with short_folder() as folder:
+        server = Postgres(data=folder / "data", sockets=folder / "run")
+        yield server
+        if server.running:
+            server.stop()
 
 
 @contextmanager
