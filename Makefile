@@ -32,7 +32,7 @@ fleet:
 
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadscope $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet

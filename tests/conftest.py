@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.support.books import Books
     from tests.support.world import World
 
-pytest_plugins = ["tests.support.tiers"]
+pytest_plugins = ["tests.support.tiers", "tests.support.distribution"]
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,6 @@ from tests.support.books import SENT, Books, exact, tally
 from tests.support.clusters import fresh_world
 from tests.support.world import World
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 LEAD = """
     INSERT INTO terms (after, term) SELECT last_sent_id, %s FROM streamer_state
     ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = terms.void || terms.term

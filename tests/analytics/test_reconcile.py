@@ -5,13 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 
-import pytest
-
 from analytics.result import Compared
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.world import eventually, take
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_totals_that_are_right_are_said_to_be_right(books: Books) -> None:

@@ -17,8 +17,6 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.books import MILLIMETRE, Books, exact, tally
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("step", Step)

@@ -16,7 +16,10 @@ class Times:
         self._seconds: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        tier = next((part for part in PurePath(report.location[0]).parts if part in TIERS), "other")
+        tier = next(
+            (part for part in PurePath(report.nodeid.partition("::")[0]).parts if part in TIERS),
+            "other",
+        )
         self._tests[tier].add(report.nodeid)
         self._seconds[tier] += report.duration
 
