@@ -1,7 +1,6 @@
 """The tiers of the tests, each a folder of its own: how long each took, at the end of a run."""
 
-from collections import defaultdict
-from pathlib import PurePath
+from collections import Counter
 
 import pytest
 
@@ -12,20 +11,18 @@ class Times:
     """The tests and the seconds of each tier, as the reports say, from whatever worker."""
 
     def __init__(self) -> None:
-        self._tests: dict[str, set[str]] = defaultdict(set)
-        self._seconds: dict[str, float] = defaultdict(float)
+        self._tests: Counter[str] = Counter()
+        self._seconds: dict[str, float] = dict.fromkeys((*TIERS, "other"), 0.0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        tier = next(
-            (part for part in PurePath(report.nodeid.partition("::")[0]).parts if part in TIERS),
-            "other",
-        )
-        self._tests[tier].add(report.nodeid)
+        folders = report.nodeid.partition("::")[0].split("/")
+        tier = next((tier for tier in TIERS if tier in folders), "other")
+        self._tests[tier] += report.when == "setup"  # of its reports, the one that each test has
         self._seconds[tier] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for tier in (*TIERS, "other"):
-            if tests := len(self._tests[tier]):
+            if tests := self._tests[tier]:
                 terminalreporter.write_line(
                     f"tests/{tier:<10} {tests:5} tests {self._seconds[tier]:7.1f} s"
                 )
