@@ -1,7 +1,8 @@
 """`python -m install fleet`: has all that a part of this project needs, from nothing, in .venv.
 
 The parts are `fleet`, `nightly` (Spark and what else the nightly job needs), `fast` (for the tests
-that need no server), `dev` (all of that, and the tests' tools) and `java`. What is there already is left alone, without a word.
+that need no server), `dev` (all of that, and the tests' tools) and `java`. What is there already
+is left alone, without a word.
 
 It guarantees that each lock's packages are there, at the locked versions and checked against the
 locked hashes, when it ends with 0. Java may be missing then: a line has said what to install.
