@@ -23,7 +23,7 @@ SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read"
 
 SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
 HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
-BLAMED = re.compile(r"entr(y|ies) of another database's, or of a past that this one has lost")
+BLAMED = re.compile(r"entr(y|ies) from another database, or from a past that this one has lost")
 CRASHED = re.compile(r"injected crash")
 
 

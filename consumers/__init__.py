@@ -1,5 +1,5 @@
-"""Consumers: what reads the log with a checkpoint; and, a folder each, what they make of the rides.
+"""Consumers: what all readers of the log share, and a folder for each kind.
 
-`reader` does what every consumer needs: it takes a batch, finds gaps and re-sends, heals, and moves
-the checkpoint. A `projection` is what one kind makes of the rides; the totals are the first.
+`reader` does what every consumer needs: it takes a batch, detects gaps and re-sends, heals, and
+moves the checkpoint. A `projection` is what one kind makes of the rides; `totals` is the first.
 """

@@ -1,4 +1,4 @@
-"""A checkpoint: where a reader stands in the log and in the rides. It holds the log back."""
+"""A checkpoint: where a reader stands in the log and in the rides. Trimming stops there."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from rocket_rides.errors import Overtaken
 
 MAKE = "INSERT INTO checkpoints (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING name"
 LOAD = "SELECT last_redis_id, last_ride_id FROM checkpoints WHERE name = %s"
-# As strong as the lock of an UPDATE; unlike FOR UPDATE, it does not wait for a job that is
-# inserting a row whose foreign key holds a share of this one.
+# As strong as the lock of an UPDATE. Unlike FOR UPDATE, it does not wait for a transaction that is
+# inserting a row with a foreign key to this one.
 LOCK = "SELECT FROM checkpoints WHERE name = %s FOR NO KEY UPDATE"
-# Compare-and-set: moves only from where the batch was read, so that a second process under the
-# same name can't count it too.
+# Compare-and-set: it moves only from where the batch was read, so that a second process of the same
+# name can't count the batch too.
 MOVE = """
     UPDATE checkpoints SET last_redis_id = %(redis_id)s, last_ride_id = %(ride_id)s,
         unbelieved_entries = unbelieved_entries + %(unbelieved)s
@@ -31,7 +31,7 @@ class Position(NamedTuple):
 class Checkpoint:
     """The checkpoint `name`. Each method is for the caller's transaction, and raises psycopg.Error.
 
-    In READ COMMITTED: each statement sees what the one before it has waited for.
+    Its isolation level is READ COMMITTED: each statement sees what the one before it waited for.
     """
 
     def __init__(self, connection: psycopg.Connection, name: str) -> None:
@@ -39,22 +39,22 @@ class Checkpoint:
         self._name = name
 
     def make(self) -> bool:
-        """Make it, at the very beginning, unless it is there; True when it is new."""
+        """Create it, at the very beginning, unless it exists; returns whether it is new."""
         return self._connection.execute(MAKE, [self._name]).fetchone() is not None
 
     def load(self) -> Position:
-        """Where it is. Raises Overtaken when somebody has deleted it."""
+        """Read it. Raises Overtaken when somebody has deleted it."""
         row = self._connection.execute(LOAD, [self._name]).fetchone()
         if row is None:
             raise Overtaken(f"the checkpoint of {self._name} is gone")
         return Position(*row)
 
     def lock(self) -> None:
-        """Have nobody else move it, or apply a repair, before this transaction ends."""
+        """Keep anyone else from moving or repairing it until this transaction ends."""
         self._connection.execute(LOCK, [self._name])
 
     def move(self, before: Position, to: Position, unbelieved: int) -> None:
-        """Move it, and note how many entries were not believed. Raises Overtaken."""
+        """Move it, and count the entries that were not believed. Raises Overtaken."""
         values = {
             "name": self._name,
             "redis_id": to.redis_id,
@@ -65,5 +65,5 @@ class Checkpoint:
         }
         if self._connection.execute(MOVE, values).rowcount != 1:
             raise Overtaken(
-                f"the checkpoint of {self._name} was moved by another process, or by hand"
+                f"another process, or somebody by hand, moved the checkpoint of {self._name}"
             )

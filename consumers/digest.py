@@ -1,4 +1,4 @@
-"""What a batch of log entries comes to, for a reader that stands at a given ride."""
+"""What a batch of log entries means to a reader that stands at a given ride."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ NOTHING = Range(0, 0)
 
 
 class Gap(NamedTuple):
-    """Rides with `after < id <= upto` that the log did not tell of."""
+    """Rides with `after < id <= upto` that the log did not contain."""
 
     after: int
     upto: int
@@ -28,15 +28,15 @@ class DeadLetter(NamedTuple):
 class Bounds(NamedTuple):
     """How far the log can be believed, by ride id."""
 
-    last_sent: int  # the streamer has committed everything up to here
-    terms: Mapping[bytes, Range]  # what is true under each term; for the newest, what was drawn
+    last_sent: int  # the streamer has committed everything up to this ride
+    terms: Mapping[bytes, Range]  # which rides are true under each term
 
 
 @dataclass
 class Unbelieved:
-    """How many entries told of no ride of this database's, by the term that they carry."""
+    """How many entries were not about a ride of this database, by the term that they carry."""
 
-    # Of terms that this database doesn't have; and past the end of terms that it has.
+    # Entries with a term that this database doesn't have; entries past the end of one that it has.
     foreign: Counter[bytes] = field(default_factory=Counter)
     uncommitted: Counter[bytes] = field(default_factory=Counter)
 
@@ -60,7 +60,7 @@ class Digest:
     unbelieved: Unbelieved = field(default_factory=Unbelieved)
 
     def close_gap(self, upto: int) -> None:
-        """The log has told all that it will of the rides up to there: the rest is missing."""
+        """The log has nothing more to say about the rides up to there: the rest is missing."""
         if self.last_ride_id < upto:
             self.news.append(Gap(self.last_ride_id, upto))
             self.last_ride_id = upto
@@ -69,10 +69,11 @@ class Digest:
 def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: Bounds) -> Digest:
     """Sort out `entries` for a reader that stands at the given ids; `bounds` must be younger.
 
-    A record is believed when its id lies in its term's range. One that is not tells nothing, and is
-    counted. Of the others, one at or below `last_ride_id` is a re-send and is skipped; one whose
-    `prev` is above it shows a gap; and one past `last_sent` ends the batch, since the streamer is
-    about to commit it or will send it again: nothing counts before it is committed.
+    A record is believed when its id lies in its term's range. Any other tells nothing and is
+    counted as unbelieved. Of those believed, one at or below `last_ride_id` is a re-send and is
+    skipped; one whose `prev` is above it shows a gap; and one past `last_sent` ends the batch,
+    because the streamer is about to commit it or will send it again: nothing counts before it is
+    committed.
     """
     result = Digest(last_ride_id, last_redis_id)
     for entry in entries:

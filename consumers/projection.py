@@ -12,14 +12,14 @@ from rocket_rides.log import Record
 
 
 class Projection(ABC):
-    """What the consumer `name` makes of the rides, each of which it is given once, in order.
+    """What the consumer `name` makes of the rides. It is given each one once, in order.
 
-    A reader calls it inside its own transactions, on `connection`: what it writes there moves
-    together with the checkpoint, or not at all. After an error the reader ends, and its projection
-    with it; the next one loads again what was committed. `str()` tells a person where it stands.
+    The reader calls it inside its own transactions: what it writes on `connection` commits together
+    with the checkpoint, or not at all. An error ends the reader and its projection; the next ones
+    load what was committed. `str()` describes the state to a person.
     """
 
-    # A condition in SQL, of %(name)s: whether somebody asks for a repair. Looked at in every round.
+    # An SQL condition on %(name)s: has somebody asked for a repair? Evaluated in every round.
     REPAIR_IS_DUE: ClassVar[LiteralString] = "false"
 
     def __init__(self, connection: psycopg.Connection, name: str) -> None:
@@ -27,15 +27,15 @@ class Projection(ABC):
         self.name = name
 
     def begin(self) -> None:  # noqa: B027 (many need none)
-        """Make the state that belongs to a new checkpoint, in the transaction that makes it."""
+        """Create the state for a new checkpoint, in the transaction that creates the checkpoint."""
 
     def load(self, at: Position) -> None:  # noqa: B027
-        """Read the state, for a checkpoint that is at `at`. Raises Unavailable when it is gone."""
+        """Load the state, for a checkpoint that stands `at`. Raises Unavailable when it is gone."""
 
     @abstractmethod
     def count(self, news: Sequence[Record | Healed]) -> None:
-        """Take in the rides that are new. In a gap, which `rides` has healed, are several."""
+        """Take in new rides: one for each record, any number for a gap that was healed."""
 
     def repair(self) -> object:
-        """Do what is asked for, with the checkpoint locked; returns what was done, to be told."""
+        """Do what was asked for, with the checkpoint locked; returns what to report about it."""
         raise NotImplementedError

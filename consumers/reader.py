@@ -1,4 +1,4 @@
-"""A reader: takes one batch after another from the log, and hands a projection each ride once."""
+"""A reader: takes batch after batch from the log and hands its projection each ride once."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -14,12 +14,12 @@ from rocket_rides.faults import reached
 from rocket_rides.log import START, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
-# One statement, so one snapshot. Asked in every round: looking for a repair costs no extra trip.
+# One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
 BOUNDS = f"""
     SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN}, {{repair_is_due}} FROM streamer_state
 """  # noqa: S608
 
-# Everything in a gap is settled, so its distance is exactly that of the rides in it.
+# Everything in a gap is settled, so the rides in it can be added up.
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
@@ -32,7 +32,7 @@ P = TypeVar("P", bound=Projection)
 
 
 class Reader(Generic[P]):
-    """The reader `name` of `log`, with its checkpoint and a projection on one connection."""
+    """The reader `name` of `log`, with its checkpoint and projection on one connection."""
 
     def __init__(
         self,
@@ -51,35 +51,35 @@ class Reader(Generic[P]):
         self._bounds_statement = BOUNDS.format(repair_is_due=self.projection.REPAIR_IS_DUE)
         self._checkpoint = Checkpoint(connection, name)
         self._terms = Terms()
-        self._last_sent = 0  # as known before a read, on this connection
-        # Both or neither: a state that begins beside a checkpoint that does not is wrong for good.
+        self._last_sent = 0  # as known before a read
+        # Both or neither: new state beside an old checkpoint would be wrong for ever.
         with connection.transaction():
             if self._checkpoint.make():
                 self.projection.begin()
             self.at = self._load()
 
     def run_once(self, *, wait: float = 0) -> Round:
-        """Take one batch from the log, or look after an idle one, and return what was done.
+        """Take one batch from the log, or check an idle one, and return what was done.
 
         Waits up to `wait` seconds for an entry, outside any transaction. Raises psycopg.Error,
         redis.RedisError, Unavailable or Overtaken: then nothing was committed.
         """
         done = self._look(wait)
         if self.at.ride_id < self._last_sent and done in (Round(), Round(held=True)):
-            return self._look(0)  # what had been sent by then is there now, or lost
+            return self._look(0)  # what was sent by then is in the log now, or lost
         return done
 
     def _look(self, wait: float) -> Round:
-        """Read, ask how far what was read can be believed, and count it.
+        """Read, ask how far the entries can be believed, and count them.
 
-        When the read has reached the end of the stream, whatever it held, then all is lost that
-        was sent before it and that it did not tell of.
+        A read that reached the end of the stream, whatever it held, has seen everything that was
+        sent before it: what it did not see is lost.
         """
         sent_before = self._last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent
-        if repair_is_due:  # from where that leads, the next round reads again
+        if repair_is_due:  # the next round reads from wherever that leads
             return self._repair()
         if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
             # Wiped, or restored to an earlier state: what was counted before will be skipped.
@@ -132,12 +132,12 @@ class Reader(Generic[P]):
         return at
 
     def _bounds(self) -> tuple[Bounds, bool]:
-        """How far the log can be believed, and whether a repair is due."""
+        """How far the log can be believed, and whether a repair is due. Raises StateLost."""
         asked: dict[str, Any] = {"name": self.name, "known": self._terms.newest}
         row = self._connection.execute(self._bounds_statement, asked).fetchone()
         if row is None:
             raise StateLost
         last_sent, last_drawn, terms, repair_is_due = row
-        # Should the sequence have been set back: what was sent was drawn.
+        # What was sent was drawn, even if the sequence was set back since.
         believed = self._terms.update(terms, max(last_drawn, last_sent))
         return Bounds(last_sent, believed), repair_is_due

@@ -12,18 +12,18 @@ from rocket_rides.terms import NO_TERM
 logger = logging.getLogger("consumer")
 
 TERMS_NAMED = 100
-# All are counted, and only the first of a term is spoken of.
+# All are counted; only the first of each term are reported.
 IF_MORE_COME = "If unbelieved_entries in GET /consumers goes on rising,"
 
 
 class Named:
-    """The terms that were spoken of, up to a number: a stranger may make one up for each entry."""
+    """The terms that were reported, up to a number: a stranger may invent one for each entry."""
 
     def __init__(self) -> None:
         self._terms: set[bytes] = set()
 
     def unnamed(self, entries: Counter[bytes]) -> int:
-        """How many entries have a term that was not named before; it is from now on."""
+        """How many of the entries have a term not named before; from now on it is named."""
         new = [term for term in entries if term not in self._terms]
         new = new[: TERMS_NAMED - len(self._terms)]
         self._terms.update(new)
@@ -31,7 +31,7 @@ class Named:
 
 
 class Report:
-    """The lines of the reader `name`, in all of its sessions; `batches` get one each, if wanted."""
+    """The log lines of the reader `name`, over all of its sessions; one per batch if `batches`."""
 
     def __init__(self, name: str, *, batches: bool) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class Report:
         self._uncommitted = Named()
 
     def __call__(self, done: Round, reader: Reader[Any]) -> None:
-        """Say what a round did."""
+        """Report what a round did."""
         for new in done.news:
             if isinstance(new, Healed):
                 logger.warning(
@@ -67,12 +67,12 @@ class Report:
         self.unbelieved(done.unbelieved)
 
     def unbelieved(self, unbelieved: Unbelieved) -> None:
-        """Once for each term: what goes on being written under it is only counted."""
+        """Report each term once; later entries under it are only counted."""
         uncommitted = unbelieved.uncommitted.copy()
         without_term = uncommitted.pop(NO_TERM, 0)
         if foreign := self._foreign.unnamed(unbelieved.foreign):
             logger.warning(
-                "%s skipped %s of another database's, or of a past that this one has lost. %s"
+                "%s skipped %s from another database, or from a past that this one has lost. %s"
                 " another database writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
                 entries(foreign),
@@ -80,7 +80,7 @@ class Report:
             )
         if without_term and self._foreign.unnamed(Counter({NO_TERM: without_term})):
             logger.warning(
-                "%s skipped %s without a term, as the version before wrote them. %s"
+                "%s skipped %s without a term, as the previous version wrote them. %s"
                 " another fleet writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
                 entries(without_term),

@@ -18,7 +18,7 @@ class Step(Enum):
 
 
 class Healed(NamedTuple):
-    """A gap, and what the rides table had to say about it; `distance` is in metres."""
+    """A gap, with the number of rides in it and their total distance in metres."""
 
     gap: Gap
     rides: int
@@ -27,12 +27,12 @@ class Healed(NamedTuple):
 
 @dataclass
 class Round:
-    """What one round did; nothing, unless it says so."""
+    """What one round did. By default: nothing."""
 
     news: list[Record | Healed] = field(default_factory=list)  # in the order of the rides
     skipped: int = 0  # re-sends
     dead: list[DeadLetter] = field(default_factory=list)
     unbelieved: Unbelieved = field(default_factory=Unbelieved)
-    rewound: bool = False  # to the log's start, because it was wiped or restored
+    rewound: bool = False  # to the start of the log, which was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet
-    repair: object = None  # what the projection's repair came to
+    repair: object = None  # what the projection reports about its repair

@@ -1,4 +1,4 @@
-"""Running a reader as a process: round after round, through crashes and lost servers."""
+"""Running a reader as a process: round after round, despite crashes and lost servers."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ def run(
     config: settings.Settings,
     stop: process.Stop,
 ) -> None:
-    """Read the log until `stop`; each observer is shown each round that was committed."""
+    """Read the log until `stop`; each observer is called after each round that was committed."""
 
     def session(progress: Progress) -> None:
         with (
@@ -82,7 +82,7 @@ def consumer_name(name: str) -> str:
 
 
 def start() -> tuple[settings.Settings, process.Stop]:
-    """What every consumer's process begins with: its settings, its log lines and its end."""
+    """Start a consumer's process: load the settings, log to stdout, and stop on a signal."""
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
     process.log_to_stdout(config.log_level)

@@ -1,4 +1,4 @@
-"""Sessions with Postgres. Transactions roll back unless their block ends well."""
+"""Sessions with Postgres. Transactions roll back unless their block completes."""
 
 import select
 from pathlib import Path
@@ -16,7 +16,7 @@ NEWEST_REVISION = max(path.name for path in Path(PROJECT, "migrations/versions")
 REVISION = NEWEST_REVISION.split("_")[0]
 
 NEWER = (
-    f"the database's schema is {{}}, newer than this code, which was written for {REVISION};"
+    f"the database's schema is {{}}, newer than this code, which needs {REVISION};"
     " install the newer code"
 )
 
@@ -25,13 +25,12 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
 
-# For sessions whose statements each have their index: a young table has no statistics, and the
-# planner would scan all of it.
+# For sessions in which an index serves every statement: a new table has no statistics, so the
+# planner would scan it.
 INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 
-# What every connection asks for, whatever its URL or the environment say. Text is in UTF-8: from a
-# database in SQL_ASCII it would come as bytes. A server that is gone without a word is noticed
-# after about ten seconds.
+# Options of every connection, whatever its URL or the environment say. Text is in UTF-8: a database
+# in SQL_ASCII would send bytes. A server that vanishes silently is noticed after about ten seconds.
 CONNECTION = {
     "client_encoding": "utf8",
     "keepalives_idle": 5,
@@ -42,10 +41,10 @@ CONNECTION = {
 
 
 def connect(url: str, name: str, **session: str) -> psycopg.Connection:
-    """Open an autocommit connection, with `session` settings such as lock_timeout="1s".
+    """Open an autocommit connection with `session` settings such as lock_timeout="1s".
 
-    Transactions are opened where they are needed, with `connection.transaction()`. `name` is
-    what pg_stat_activity shows. Raises Unavailable when the server can't be reached.
+    Transactions are opened where they are needed, with `connection.transaction()`. pg_stat_activity
+    shows `name`. Raises Unavailable when the server can't be reached.
     """
     options: dict[str, Any] = {"application_name": name, "connect_timeout": 5, **CONNECTION}
     try:
@@ -72,42 +71,43 @@ def configure(connection: psycopg.Connection, **session: str) -> None:
 
 
 def one_row(cursor: psycopg.Cursor[Row]) -> Row:
-    """The row of a statement that gives one whatever the tables hold, such as an aggregate's."""
+    """Fetch the row of a statement that always returns one, such as an aggregate."""
     row = cursor.fetchone()
     if row is None:
-        raise LookupError("a statement that always gives a row gave none")
+        raise LookupError("a statement that always returns a row returned none")
     return row
 
 
 def require_current_schema(connection: psycopg.Connection) -> None:
-    """Raise Unavailable when the database is not at this code's schema."""
+    """Raise Unavailable unless the database has the schema that this code needs."""
     try:
         row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
     except psycopg.errors.UndefinedTable:
         row = None
-    found = row[0] if row else "empty"
-    if row and is_newer(found):
-        raise Unavailable(NEWER.format(found))
-    if found != REVISION:
+    revision = row[0] if row else "empty"
+    if row and is_newer(revision):
+        raise Unavailable(NEWER.format(revision))
+    if revision != REVISION:
         raise Unavailable(
-            f"the database's schema is {found}, not {REVISION}; python -m migrations brings it up"
+            f"the database's schema is {revision}, not {REVISION};"
+            " run python -m migrations to upgrade it"
         )
 
 
 def is_newer(revision: str) -> bool:
-    """Whether this is a schema that this code has yet to hear of."""
+    """Whether this revision of the schema is unknown to this code."""
     return revision > REVISION
 
 
 def refusal(error: psycopg.Error) -> str:
-    """What the server said, or else psycopg: one line, without hint and context."""
+    """What the server said, or else psycopg, in one line without hint and context."""
     return " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
 
 
 def is_alive(connection: psycopg.Connection) -> bool:
-    """Whether the server still holds an idle connection. Costs no trip.
+    """Whether an idle connection is still open on the server's side. Costs no round trip.
 
-    An idle connection has nothing to read; one whose server went away has an end-of-file.
+    An idle connection has nothing to read; after the server went away it has an end-of-file.
     """
     if connection.closed:
         return False

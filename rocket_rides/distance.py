@@ -1,4 +1,4 @@
-"""Distances: exact decimals in metres, to the millimetre. No binary floating point, ever."""
+"""Distances: exact decimals in metres, to the millimetre. Never binary floating point."""
 
 import re
 from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
@@ -13,9 +13,9 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def parse(text: str) -> Decimal:
-    """The distance in metres that a person wrote, rounded half-even to the millimetre.
+    """Parse a distance in metres as a client wrote it, rounded half-even to the millimetre.
 
-    Raises ValueError, with a message for that person, for anything but a finite decimal number
+    Raises ValueError, with a message for the client, for anything but a finite decimal number
     that rounds to more than 0 and at most 999,999,999.999.
     """
     if not _NUMBER.fullmatch(text):
@@ -32,5 +32,5 @@ def parse(text: str) -> Decimal:
 
 
 def is_exact(metres: Decimal) -> bool:
-    """Whether this is a value that `rides.distance` can hold, without rounding."""
+    """Whether `rides.distance` can hold this value without rounding."""
     return 0 < metres <= MOST and metres == metres.quantize(MILLIMETRE)

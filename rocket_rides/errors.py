@@ -1,12 +1,12 @@
-"""What everyone raises, and how an error is put to a person."""
+"""Errors that every process can raise, and an error's message for a person."""
 
 
 class Unavailable(Exception):
-    """Something that this process needs is not there yet; the message says what."""
+    """Something that this process needs is missing for now; the message says what."""
 
 
 class Overtaken(Unavailable):
-    """Another process has moved what this one was about to move: nothing was done, start over."""
+    """Another process moved what this one was about to move: nothing was done, so start over."""
 
 
 def in_one_line(error: BaseException) -> str:

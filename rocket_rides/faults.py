@@ -1,7 +1,7 @@
-"""Failure injection: a hook at each numbered step of a process; ignored, unless somebody listens.
+"""Failure injection: a hook at each numbered step of a process, ignored unless somebody listens.
 
-A process says `reached(Step.BEFORE_COMMIT)` where a crash would be interesting. Who wants one there
-says `with crash_at(Step.BEFORE_COMMIT)` around the work, and the crash is raised in its middle.
+A process says `reached(Step.BEFORE_COMMIT)` where a crash would be interesting. Whoever wants one
+there wraps the work in `with crash_at(Step.BEFORE_COMMIT)`, and the crash is raised in its middle.
 """
 
 import random
@@ -29,13 +29,13 @@ _listener: ContextVar[Listener] = ContextVar("listener", default=_ignore)
 
 
 def reached(step: Enum) -> None:
-    """Say that this step of the work is reached. Raises what the listener does."""
+    """Announce that this step of the work is reached. Raises what the listener raises."""
     _listener.get()(step)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Have `listener` told of each step that this thread reaches in the block."""
+    """Call `listener` with each step that this thread reaches in the block."""
     token = _listener.set(listener)
     try:
         yield
@@ -44,7 +44,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def crash_at(step: Enum | None) -> AbstractContextManager[None]:
-    """Raise InjectedCrash when this thread reaches `step` in the block; None is no step."""
+    """Raise InjectedCrash when this thread reaches `step` in the block; None means never."""
 
     def crash(here: Enum) -> None:
         if here is step:

@@ -1,9 +1,9 @@
-"""The fleet that this process belongs to, when honcho has started it; and other fleets.
+"""The fleet that this process belongs to, if honcho started it; and other fleets.
 
-honcho starts each process of the Procfile from a fork of its own, in a session of its own. So what
-ends honcho, such as SIGKILL or the closing of its terminal, does not reach the process, which has
-to notice by itself (on Linux). What anything else has started has a life of its own: a shell may be
-closed, and a test's harness may end.
+honcho starts each process of the Procfile through a fork, in a session of its own. So whatever ends
+honcho, such as SIGKILL or a closed terminal, does not reach the process, which has to notice it
+itself (on Linux). A process that anything else started lives on: a shell may be closed, or a test
+harness may end, without ending it.
 """
 
 import os
@@ -16,13 +16,13 @@ from pathlib import Path
 POLL = 0.25  # seconds
 # honcho names each process that it starts. The process' own children inherit the name.
 NAME = "HONCHO_PROCESS_NAME"
-LOCK = "lock"  # a file in the data folder; says whose it is
+LOCK = "lock"  # a file in the data folder with the pid of the process `servers`
 
 
 def end_with_honcho(end: Callable[[], None]) -> None:
     """Call `end` once, from a thread, when the honcho that started this process is gone.
 
-    Also when it was gone before we asked. Never, when something else started this process.
+    Also if it was gone before the call; never if something else started this process.
     """
     if _started_by_honcho():
         fork = os.getppid()
@@ -30,12 +30,12 @@ def end_with_honcho(end: Callable[[], None]) -> None:
 
 
 def _wait(fork: int, honcho: int, end: Callable[[], None]) -> None:
-    # The fork if honcho is gone, and we if the fork is, have another parent from then on.
+    # An orphan gets another parent: the fork when honcho ends, this process when the fork ends.
     while honcho and _parent(os.getppid()) == honcho:
         time.sleep(POLL)
     end()
     if honcho and os.getppid() == fork:
-        # It relays our output to nobody, and would wait for ever once the pipe to honcho is full.
+        # It has nobody to relay our output to, and would block for ever once its pipe is full.
         os.kill(fork, signal.SIGKILL)
 
 
@@ -46,13 +46,13 @@ def _started_by_honcho() -> bool:
 
 
 def _honcho(fork: int) -> int:
-    """The honcho that has made this fork of itself; 0 when it is gone, or never was one."""
+    """The pid of the honcho that made this fork; 0 when it is gone, or never existed."""
     honcho = _parent(fork)
     return honcho if honcho and _read(fork, "cmdline") == _read(honcho, "cmdline") else 0
 
 
 def _parent(process: int) -> int:
-    """The number of its parent, 0 when there is no such process."""
+    """The pid of its parent; 0 when there is no such process."""
     # "1234 (its name) S 1233 ...", where the name may hold anything.
     status = _read(process, "stat").rpartition(")")[2].split()
     return int(status[1]) if status else 0
@@ -66,28 +66,28 @@ def _read(process: int, file: str) -> str:
 
 
 def another_fleet(data: Path) -> int:
-    """The process `servers` of another fleet than ours that uses the folder `data`.
+    """The pid of the process `servers` of another fleet that uses the folder `data`.
 
-    0 when there is none, or when it can't be told.
+    0 when there is none, or when that can't be determined.
     """
     try:
         servers = int((data / LOCK).read_text())
     except (OSError, ValueError):
         return 0
-    # The number of a dead process may be another's by now.
+    # The pid of a dead process may have been reused.
     alive = "embedded" in _read(servers, "cmdline")
     ours = not _started_by_honcho() or _honcho(_parent(servers)) == _honcho(os.getppid())
     return servers if alive and not ours else 0
 
 
 def refuse_to_join(data: Path) -> None:
-    """End with one line when another fleet uses the folder: its rides are none of ours."""
+    """Exit with one line when another fleet uses the folder: its rides are not ours."""
     if servers := another_fleet(data):
         raise SystemExit(in_the_way(data, servers))
 
 
 def in_the_way(data: Path, servers: int) -> str:
-    """What a person has to know of another fleet, whose process `servers` uses the folder."""
+    """What to tell a person about another fleet, whose process `servers` uses the folder."""
     return (
         f"another fleet (process {servers}) uses {data}:"
         f" `kill {servers}` stops it; or set another DATA_DIR"

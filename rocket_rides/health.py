@@ -1,8 +1,8 @@
 """`python -m rocket_rides.health NAME`: is the process NAME at work? For health checks.
 
-A streamer, leading or standing by, or a consumer is at work while it has a session with Postgres
-that has done its work once (`rocket_rides.sessions`), and that has been heard of since: an idle one
-asks something several times a second. Status 0 when there is such a session, else 1.
+A streamer (leading or standing by) or a consumer is at work while its session with Postgres has
+completed a round of work (`rocket_rides.sessions`) and has been active recently: even an idle one
+sends a query several times a second. Exits with 0 when there is such a session, else with 1.
 """
 
 import argparse
@@ -12,10 +12,10 @@ import psycopg
 from rocket_rides import database, sessions, settings
 from rocket_rides.errors import Unavailable
 
-# Seconds. An idle process asks something several times in one, and a busy one has time-outs.
+# Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.
 SILENCE = 30
 
-# Where the server does not tell when it last heard of a session, its being there is enough.
+# A server that hides when a session was last active still shows that the session exists.
 AT_WORK = """
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = %s AND datname = current_database()
@@ -24,7 +24,7 @@ AT_WORK = """
 
 
 def is_at_work(connection: psycopg.Connection, session: str, silence: float = SILENCE) -> bool:
-    """Whether there is a session of that name that has been heard of in the last `silence` seconds.
+    """Whether a session of that name has been active in the last `silence` seconds.
 
     `session` is one of the names in `rocket_rides.sessions`.
     """

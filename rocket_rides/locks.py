@@ -1,4 +1,4 @@
-"""Advisory locks: every number that this project takes in its database, in one table."""
+"""Advisory locks: every lock number that this project uses in its database, in one table."""
 
 from enum import IntEnum
 
@@ -10,7 +10,7 @@ TRY = "SELECT pg_try_advisory_lock(%s)"
 
 
 class Lock(IntEnum):
-    """Who may work alone. A lock belongs to a session, or to a transaction, and ends with it."""
+    """Work that one session does at a time. A lock ends with its session, or its transaction."""
 
     LEADER = 7_268_001  # the streamer that drains
     RECONCILIATION = 7_268_002  # the run of the nightly job
@@ -18,6 +18,6 @@ class Lock(IntEnum):
 
 
 def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:
-    """Take the lock for this session, unless another session has it. Never waits."""
+    """Take the lock for this session, unless another session holds it. Never waits."""
     taken: bool = one_row(connection.execute(TRY, [int(lock)]))[0]
     return taken

@@ -1,9 +1,9 @@
-"""The log: a Redis stream whose entries form a chain. All that is said to Redis is said here.
+"""The log: a Redis stream whose entries form a chain. Every command to Redis is issued here.
 
 An entry is `XADD rocket-rides-log * data {"id": 521, "distance": 539.837} prev 520 term 5f3a…`:
-`data` is the record's public JSON, `prev` the id of the record before it, so that a reader that
-stands at 520 knows it has missed nothing, and one that stands lower knows that it has; `term` is
-its leader's, by which a reader knows whether the entry is its database's: `rocket_rides.terms`.
+`data` is the record's public JSON; `prev` the id of the record before it, so that a reader at 520
+knows it has missed nothing, and a reader further back knows that it has; `term` is the leader's,
+and tells a reader whether the entry comes from its own database: see `rocket_rides.terms`.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ import redis
 from rocket_rides.distance import is_exact
 from rocket_rides.terms import NO_TERM, Term
 
-# One script call is one atomic step: the whole batch is in the log, or nothing of it.
+# One script call is one atomic step: the log gets the whole batch or nothing.
 APPEND = """
 local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
 for i = 3, #ARGV, 2 do
@@ -33,15 +33,15 @@ SOCKET_TIMEOUT = 5.0
 
 
 class LogFull(Exception):
-    """Redis refuses to append for want of memory."""
+    """Redis refuses to append because it is out of memory."""
 
 
 class LogExhausted(Exception):
-    """The stream's last entry has the greatest id there is, so that none can follow."""
+    """The stream's last entry has the greatest possible id, so none can follow."""
 
 
 class Entry(NamedTuple):
-    """What the stream holds under one id: field names and values in turn, as bytes."""
+    """What the stream holds under one id: alternating field names and values, as bytes."""
 
     redis_id: str
     fields: list[bytes]
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 class Record(NamedTuple):
     """A well-formed entry. `distance` is in metres, `prev` the id of the record before it.
 
-    Whether it is true depends on the `term`, as it stands in the entry; empty where there is none.
+    Whether it is true depends on `term`, which is copied from the entry, or empty if it has none.
     """
 
     id: int
@@ -68,11 +68,11 @@ _decode_data = msgspec.json.Decoder(_Data).decode
 
 
 class Invalid(ValueError):
-    """The entry is not one of ours; the message says why."""
+    """The entry is not a record; the message says why."""
 
 
 def decode(fields: list[bytes]) -> Record:
-    """Read an entry, or raise Invalid. Whether it is to be believed is for the caller."""
+    """Parse an entry, or raise Invalid. Whether to believe it is up to the caller."""
     match fields:
         case [b"data", data, b"prev", prev_digits, b"term", term]:  # as `append` writes them
             pass
@@ -105,8 +105,8 @@ class Log:
     """The stream `name` on one Redis connection. Every method raises redis.RedisError."""
 
     def __init__(self, url: str, name: str) -> None:
-        # The processes retry whole batches; a command tried again underneath them would not know
-        # whether it was carried out. RESP2, so that entries come as the flat lists they are.
+        # The processes retry whole batches; a command retried underneath them might be carried
+        # out twice. RESP2, so that entries arrive as flat lists.
         self.redis = redis.Redis.from_url(
             url,
             protocol=2,
@@ -128,8 +128,8 @@ class Log:
     def append(self, records: Iterable[tuple[int, str]], prev: int, term: Term) -> None:
         """Append (id, JSON) pairs in one atomic step, the first one chained to `prev`.
 
-        Raises LogFull when Redis has no memory left for it, LogExhausted when the stream has no
-        id left; then nothing was appended.
+        Raises LogFull when Redis is out of memory, LogExhausted when the stream has no id left;
+        then nothing was appended.
         """
         pairs: Iterable[int | str] = chain.from_iterable(records)
         try:
@@ -139,7 +139,7 @@ class Log:
             if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM" in str(error):
                 raise LogFull("Redis is out of memory and refuses to append") from None
             if "exhausted" in str(error):
-                raise LogExhausted("the log ends with the greatest id there is") from None
+                raise LogExhausted("the log ends with the greatest possible id") from None
             raise redis.ResponseError(f"Redis refuses to append to the log: {error}") from None
         except redis.RedisError as error:
             raise redis.ConnectionError(f"Redis: {error}") from None
@@ -155,7 +155,7 @@ class Log:
         return _entries(reply[0][1]) if reply else []
 
     def last_id(self) -> str:
-        """The greatest id the stream has given out; 0-0 when there is no stream."""
+        """The greatest id that the stream has assigned; 0-0 when there is no stream."""
         try:
             reply = self._command("XINFO", "STREAM", self.name)
         except redis.ResponseError as error:
@@ -179,7 +179,7 @@ class Log:
         return self._trim("MAXLEN", length, exactly)
 
     def _command(self, *words: object) -> Any:
-        """Raises redis.RedisError; the message says that it is Redis'."""
+        """Send a command. Raises redis.RedisError, with a message that begins with "Redis"."""
         try:
             return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
         except redis.ResponseError as error:
@@ -192,23 +192,24 @@ class Log:
         return int(self._command("XTRIM", self.name, strategy, sign, threshold))
 
     def durability_warnings(self) -> list[str]:
-        """What of Redis' configuration endangers the log; empty when all is well."""
+        """Warnings about settings of Redis that endanger the log; empty when there are none."""
         wanted = {
             "appendonly": "yes",
             "appendfsync": "always",
             "maxmemory-policy": "noeviction",
         }
-        found = {}
+        configured = {}
         try:
             for name in wanted:
                 reply = self._command("CONFIG", "GET", name)
-                found[name] = reply[1].decode() if reply else "unknown"
+                configured[name] = reply[1].decode() if reply else "unknown"
         except redis.ResponseError:  # managed servers often forbid CONFIG
-            return ["Redis does not tell its configuration: its durability is not checked"]
+            return ["Redis does not reveal its configuration: its durability can't be checked"]
         return [
-            f"Redis has {name} {found[name]}, not {value}: it may lose entries, which then heal"
+            f"Redis has {name} {configured[name]}, not {value}:"
+            " a crash may lose entries, which then heal"
             for name, value in wanted.items()
-            if found[name] != value
+            if configured[name] != value
         ]
 
 
@@ -217,6 +218,6 @@ def _entries(reply: list[Any]) -> list[Entry]:
 
 
 def as_numbers(redis_id: str) -> tuple[int, int]:
-    """A stream id in the form in which ids compare."""
+    """A stream id in a form that compares."""
     milliseconds, _, sequence = redis_id.partition("-")
     return int(milliseconds), int(sequence)

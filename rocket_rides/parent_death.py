@@ -1,4 +1,4 @@
-"""Ending with the parent: a killed parent leaves no process behind (Linux)."""
+"""Ending with the parent, so that a killed parent leaves no process behind (Linux only)."""
 
 import ctypes
 import multiprocessing
@@ -11,7 +11,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process of multiprocessing's when its parent is killed (Linux)."""
+    """Have the kernel kill this process, started by multiprocessing, when its parent dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         parent = multiprocessing.parent_process()
@@ -22,9 +22,9 @@ def die_with_parent() -> None:
 def preexec_die_with_parent(
     orphan_signal: signal.Signals = signal.SIGKILL,
 ) -> Callable[[], None] | None:
-    """The same for a child of subprocess's, as its `preexec_fn`; None where there is no such thing.
+    """The same as a `preexec_fn` for subprocess; None where the system has no such feature.
 
-    The signal comes when the very thread that started the child is gone: let it wait for the child.
+    The signal comes when the *thread* that started the child ends: have it wait for the child.
     """
     if sys.platform != "linux":
         return None

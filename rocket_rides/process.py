@@ -1,4 +1,4 @@
-"""Running a process: it stops when told to, outlives a lost server, and logs to stdout."""
+"""Running a process: it stops when asked to, survives a lost server, and logs to stdout."""
 
 import argparse
 import logging
@@ -38,7 +38,7 @@ class Stop:
             os.write(self._writer, b"!")
 
     def wait(self, seconds: float) -> bool:
-        """Sleep for `seconds`, or until asked to stop; True when asked."""
+        """Sleep for `seconds`, or until asked to stop; returns whether it was asked."""
         if not self._asked:
             select.select([self._reader], [], [], seconds)
         return self._asked
@@ -46,7 +46,7 @@ class Stop:
     def on_signals(self) -> "Stop":
         """Ask on SIGTERM and SIGINT, and when the honcho that started us is gone.
 
-        A second signal ends the process, whatever it waits for.
+        A second signal ends the process at once, whatever it is waiting for.
         """
 
         def ask(number: int, _frame: FrameType | None) -> None:
@@ -64,9 +64,9 @@ def keep_running(
 ) -> None:
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
-    A server that is lost or refuses (`failures`, and Unavailable) is waited for with back-off; an
-    injected crash starts over at once, as a supervisor would. Neither ends the process. `session`
-    is handed the process' Progress, and tells it whenever something worked.
+    After `failures` and Unavailable it is retried with back-off; after an injected crash at once,
+    as a supervisor would. Neither ends the process. `session` is given the process' Progress, and
+    tells it whenever something worked.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     progress = Progress()
@@ -82,16 +82,16 @@ def keep_running(
 
 
 def terminate() -> None:
-    """End this process as if it had been told to from outside."""
+    """Send this process a SIGTERM."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Output(logging.StreamHandler[TextIO]):
-    """Ends the process, in good order, when nobody reads its output any more."""
+    """Ends the process in an orderly way when nobody reads its output any more."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
         if isinstance(sys.exc_info()[1], BrokenPipeError):
-            # From now on nothing is written: a second SIGTERM would cut the good order short.
+            # Write nothing from now on: a second SIGTERM would end the process abruptly.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
             terminate()
         else:
@@ -99,7 +99,7 @@ class _Output(logging.StreamHandler[TextIO]):
 
 
 def take_no_arguments(module: str, description: str | None) -> None:
-    """Answer --help, and refuse arguments, for a process that has none: it has settings."""
+    """Answer --help and refuse arguments, for a process that only has settings."""
     formatter = argparse.RawDescriptionHelpFormatter
     argparse.ArgumentParser(
         prog=f"python -m {module}", description=description, formatter_class=formatter
@@ -107,13 +107,13 @@ def take_no_arguments(module: str, description: str | None) -> None:
 
 
 def log_to_stdout(level: str) -> None:
-    """Log one line per event. Under honcho or a container each process's lines are named there."""
+    """Log one line per event. honcho, or the container, adds the process' name."""
     logging.basicConfig(
         handlers=[_Output(sys.stdout)],
         level=level,
         format="%(levelname)-7s %(message)s",
         force=True,
     )
-    # psycopg warns, in several lines, of an error that it drops because another one is on its way.
+    # psycopg logs, in several lines, an error that it drops in favour of another one.
     for chatty in ("psycopg", "alembic"):
         logging.getLogger(chatty).setLevel(logging.ERROR)

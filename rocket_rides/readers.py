@@ -1,7 +1,7 @@
-"""Readers: whoever holds the log back, in this fleet or outside of it.
+"""Readers: whoever holds the log back, in this fleet or outside it.
 
-A reader has a row in `checkpoints`. It may be a consumer of ours, or a program in another language
-that keeps its own row up to date; the log keeps what any of them has not read.
+Each has a row in `checkpoints`: a consumer of this project, or a program in any other language that
+keeps its own row up to date. The log keeps what any of them has not read.
 """
 
 import psycopg

@@ -1,8 +1,8 @@
-"""What the processes' sessions with Postgres are called: there a health check looks for them.
+"""Application names: what each process calls its session with Postgres, for the health check.
 
-A session is called `streamer (starting)` or `consumer NAME (starting)` until it has done its work
-once, with all that this takes; from then on `streamer` or `consumer NAME`. A process that tries
-again and again, in vain, begins a new session with each attempt, and so never gets that far.
+A session is called `streamer (starting)` or `consumer NAME (starting)` until it has completed a
+round of work; from then on `streamer` or `consumer NAME`. A process that keeps failing opens a new
+session with each attempt, so it never loses the suffix.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ import psycopg
 STREAMER = "streamer"
 STARTING = " (starting)"
 
-# Postgres cuts an application_name off at 63 bytes, and has a ? for each byte that is not ASCII.
-# A name that would not stay as it is gets a hash instead; no other name has the # in it.
+# Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a
+# question mark. A name that would be changed gets a hash instead; no other name contains a #.
 _LASTING = re.compile(r"[ -\"$-~]{1,43}")
 
 RENAME = "SELECT set_config('application_name', %s, false)"
 
 
 def consumer(name: str) -> str:
-    """What the session of the consumer `name` is called, and no other session."""
+    """The application name of the consumer `name`; no other session has it."""
     if _LASTING.fullmatch(name) and not name.endswith(STARTING):
         return f"consumer {name}"
     readable = re.sub(r"[^ -\"$-~]", "?", name)[:26]
@@ -29,12 +29,12 @@ def consumer(name: str) -> str:
 
 
 def starting(name: str) -> str:
-    """What a session is called before it has done any work."""
+    """The application name of a session that has not completed any work yet."""
     return name + STARTING
 
 
 def at_work(connection: psycopg.Connection) -> None:
-    """Say that this session has done its work once. Costs a trip the first time."""
+    """Record that this session has completed a round of work. Costs a round trip the first time."""
     called = connection.info.parameter_status("application_name") or ""
     if called.endswith(STARTING):
         connection.execute(RENAME, [called.removesuffix(STARTING)], prepare=False)

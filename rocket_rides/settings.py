@@ -32,7 +32,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(BaseSettings):
-    """The environment, validated. The README's table of settings says what each one does."""
+    """The environment, validated. `docs/settings.md` says what each setting does."""
 
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
@@ -104,7 +104,7 @@ class Settings(BaseSettings):
 
     @property
     def warehouse(self) -> Path:
-        """The folder of the rides that Spark has already read."""
+        """The folder that holds the rides which Spark has already read."""
         return (self.warehouse_dir or self.data_dir / "warehouse").absolute()
 
     @property

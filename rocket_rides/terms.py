@@ -1,22 +1,22 @@
-"""Terms: which entries of the log are this database's own.
+"""Terms: which entries of the log come from this database.
 
-Anybody may write to a Redis stream: a second fleet with the same STREAM_NAME, a copy of this
-database, or this one's own past, if Postgres was restored to an earlier time or failed over with
-loss and now draws numbers again that the log already carries.
+Anyone may write to a Redis stream: a second fleet with the same STREAM_NAME, a copy of this
+database, or this database's own past, if Postgres was restored to an earlier time or failed over
+with loss, and now draws numbers again that the log already carries.
 
-So each leader draws a random term, commits it to `terms` with `after`, the `last_sent` of that
-moment, before it sends anything, and puts it into every entry. A term under which nothing was
-committed has the same `after` as the next one, which replaces it; so `after` orders the terms
-strictly, and what is true under a term are the rides with `after < id <= upto`, where `upto` is the
-next term's `after`. For the newest term it is the last number drawn.
+So each leader draws a random term. Before it sends anything it commits the term to `terms`, with
+the current `last_sent` as `after`; and it puts the term into every entry. If nothing is committed
+under a term, the next one has the same `after` and replaces it. So `after` orders the terms
+strictly: an entry is true if `after < id <= upto`, where `upto` is the next term's `after`, or for
+the newest term the last number drawn.
 
-A database that was restored does not know the terms, or the ends of the terms, of the history that
-it lost. An entry without a term was written before there were any, up to the first one's `after`.
+A restored database knows neither the terms of the history that it lost nor where they ended. An
+entry without a term was written before terms existed, up to the first term's `after`.
 
 Limits: a reader that ignores terms is not protected; entries without a term are believed from
-anyone, up to the first `after`; and whoever may read and write the stream can forge. The table
-grows by a row for each leader that commits something, and a reader loads all of it when there is a
-new one: ten thousand rows in some 0.03 s.
+anyone, up to the first `after`; and whoever can read and write the stream can forge entries. The
+table grows by one row for each leader that commits something. A reader loads all of it when the
+newest term changes: ten thousand rows take about 0.03 s.
 """
 
 import secrets
@@ -34,11 +34,11 @@ NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
 ALL = """
     SELECT coalesce(json_agg(json_build_array(after, term, void) ORDER BY after), '[]') FROM terms
 """
-# For a reader that knows `known` to be the newest: all terms, or NULL when it still is.
+# For a reader whose newest term is `known`: all terms, or NULL while that is still the newest.
 UNLESS_KNOWN = f"CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN ({ALL}) END"
 
-# Not when more was sent than last_sent says: a later term began, or the next ride is not staged any
-# more. (Rides and their records commit together, and records go when they are sent, lowest first.)
+# Refused when more was sent than last_sent says: a later term began, or the next ride is no longer
+# staged. (A ride and its record commit together; records are deleted as they are sent, in order.)
 BEGIN = f"""
     INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
     WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
@@ -58,7 +58,7 @@ RESTORE_STATE = (
     " WHERE staged.id = rides.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms), 0)"
     " ON CONFLICT (only_row) DO UPDATE SET last_sent_id = excluded.last_sent_id"
 )
-# What was sent up to a ride is believed no longer: readers heal it from the rides.
+# Nothing sent up to some ride is believed any longer: readers heal it from the rides.
 DISOWN = f"""
     WITH gone AS (DELETE FROM terms RETURNING after, term, void)
     SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
@@ -68,17 +68,17 @@ OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
 
 
 class StateLost(Unavailable):
-    """The row of streamer_state is gone, or tells of less than was sent."""
+    """The row of streamer_state is gone, or has less than what was sent."""
 
     def __init__(self, what: str = "is empty") -> None:
         super().__init__(
-            f"streamer_state {what}. What is no longer staged was sent, so this puts it right:"
+            f"streamer_state {what}. What is no longer staged was sent, so this repairs it:"
             f" {RESTORE_STATE}"
         )
 
 
 class Term(NamedTuple):
-    """A leader's time: what it sends under `name` is true if its ids are above `after`."""
+    """One leader's time: what it sends under `name` is true for ids above `after`."""
 
     name: str
     after: int
@@ -99,7 +99,7 @@ def begin(connection: psycopg.Connection) -> Term:
     name = _draw()
     if row := connection.execute(BEGIN, {"term": name}).fetchone():
         return Term(name, row[0])
-    raise StateLost(f"says that nothing after ride {last_sent(connection)} was sent, but more was")
+    raise StateLost(f"says that nothing after ride {last_sent(connection)} was sent, but it was")
 
 
 def last_sent(connection: psycopg.Connection) -> int:
@@ -111,9 +111,9 @@ def last_sent(connection: psycopg.Connection) -> int:
 
 
 def disown(connection: psycopg.Connection, upto: int) -> None:
-    """Have nothing believed any more that the log tells of the rides up to there.
+    """Stop readers from believing what the log says about rides up to `upto`.
 
-    `upto` is at most `last_sent`. The leader loses its term, and begins another.
+    `upto` is at most `last_sent`. The leader loses its term and begins another.
     """
     with connection.transaction():
         [(void,)] = connection.execute(DISOWN)
@@ -135,9 +135,9 @@ class Terms:
         self._ranges: dict[bytes, Range] = {}
 
     def update(self, rows: list[Any] | None, last: int) -> Mapping[bytes, Range]:
-        """What is to be believed of each term; `rows` is what ALL or UNLESS_KNOWN gave.
+        """The rides to believe under each term; `rows` is the result of ALL or UNLESS_KNOWN.
 
-        Under the newest term that is up to `last`, the last number drawn.
+        Under the newest term they go up to `last`, the last number drawn.
         """
         if rows is not None:
             self._learn(rows)

@@ -1,10 +1,10 @@
-"""Whether the URL of a server can ever work: all that can be said without asking a server.
+"""Can a server's URL ever work? Everything that can be checked without contacting the server.
 
-The parsers that will read the URLs check them. What those let pass, and would refuse at each
-attempt to connect, is checked here. A refusal is a ValueError, and shows nothing that may be a
+The libraries' own parsers come first. Whatever they accept, only to fail at every attempt to
+connect, is checked here. A refusal is a ValueError; its message never shows anything that may be a
 password.
 
-psycopg and redis are imported where they are needed: not every process has a use for both.
+psycopg and redis are imported where they are needed, since not every process uses both.
 """
 
 import re
@@ -13,7 +13,7 @@ import ssl
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-# libpq reads these when it has an address to connect to, some of them only over TCP.
+# libpq reads these only once it has an address to connect to, and some of them only over TCP.
 WHOLE_NUMBERS = (
     "connect_timeout",
     "keepalives",
@@ -23,8 +23,8 @@ WHOLE_NUMBERS = (
     "tcp_user_timeout",
 )
 
-# What of redis-py's options a URL may set. The others are Python objects, or for the services to
-# choose: how often a command is tried again, and what an answer looks like.
+# The options of redis-py that a URL may set. The others are Python objects, or belong to the
+# services: how often a command is retried, and the format of replies.
 REDIS_OPTIONS = {
     "client_name",
     "db",
@@ -45,7 +45,7 @@ REDIS_TLS_OPTIONS = {
     "ssl_min_version",
     "ssl_password",
 }
-# Seconds. A consumer waits in Redis for half a second at a time, which is no time-out.
+# Seconds. A consumer blocks in Redis for half a second at a time, which must not time out.
 SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 1, 3600
 
 UNQUOTED = "a /, ?, # or % in a user's name or a password must be percent-encoded"
@@ -78,7 +78,7 @@ def require_postgres(url: str) -> None:
 
 
 def _with_defaults(given: dict[str, Any]) -> dict[str, str]:
-    """The options of a URL, and those that libpq takes from its environment."""
+    """The options in the URL, and those that libpq takes from the environment."""
     from psycopg.pq import Conninfo
 
     defaults = {
@@ -90,9 +90,9 @@ def _with_defaults(given: dict[str, Any]) -> dict[str, str]:
 
 
 def _require_options_of_libpq(given: dict[str, Any]) -> None:
-    """Have libpq itself check the options, up to the moment at which it would look up a host.
+    """Have libpq check the options itself, without ever looking up a host.
 
-    It looks at the ports last, and goes no further when none is one: so none is.
+    It checks the ports last and stops at an invalid one, so this gives it invalid ports only.
     """
     from psycopg.conninfo import make_conninfo
     from psycopg.pq import PGconn
@@ -122,10 +122,10 @@ def require_redis(url: str) -> None:
     try:
         _ = parts.port
     except ValueError:
-        raise ValueError(f"its port is no number up to 65535; {UNQUOTED}") from None
+        raise ValueError(f"its port is not a number up to 65535; {UNQUOTED}") from None
     given = parse_url(url)  # type: ignore[no-untyped-call]
     if not (given.get("host") or given.get("path")):
-        raise ValueError("it names no host and no socket")
+        raise ValueError("it names neither a host nor a socket")
     _require_options_of_redis(parts.scheme, parts.query)
     if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?/?", parts.path):
         raise ValueError("its path must be the number of a database, such as /0")
@@ -162,6 +162,6 @@ def _require_values_of_redis(given: dict[str, Any]) -> None:
     try:
         given.get("host", "").encode("idna")
     except UnicodeError:
-        raise ValueError("its host is no name of a host") from None
+        raise ValueError("its host is not a valid host name") from None
     if "ssl_min_version" in given:
         ssl.TLSVersion(given["ssl_min_version"])

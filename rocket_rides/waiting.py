@@ -1,4 +1,4 @@
-"""Waiting for a server that is lost: for how long, and what is said meanwhile."""
+"""Waiting for a lost server: how long, and what is logged meanwhile."""
 
 import logging
 import random
@@ -10,12 +10,12 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
-STARTING_UP = 5.0  # for so long, waiting for a server is nothing to warn about
+STARTING_UP = 5.0  # seconds during which waiting for a server is no reason for a warning
 AN_HOUR = 3600.0
 
 
 def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterator[float]:
-    """Exponential back-off with full jitter in its upper half, in seconds, without end."""
+    """Exponential back-off with jitter over the upper half of each delay, in seconds, endless."""
     delay = first
     while True:
         yield delay * random.uniform(0.5, 1)
@@ -23,7 +23,7 @@ def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterat
 
 
 class Progress:
-    """What a process says of how it is doing, over all of its sessions: once per real change."""
+    """What a process logs about its state, over all of its sessions: one line per real change."""
 
     def __init__(self) -> None:
         self.waits = delays()  # between attempts, since the last progress
@@ -34,7 +34,7 @@ class Progress:
         self._is_new = True
 
     def announce(self, line: str) -> None:
-        """Log `line`, unless it was the last one; after a failure, once there is progress."""
+        """Log `line`, unless it repeats the last one; after a failure, wait for progress first."""
         if self._in_trouble:
             self._held_back = line
         elif line != self._announced:
@@ -56,7 +56,7 @@ class Progress:
             self._is_new, self._complaint = False, Complaint()
 
     def failed(self, reason: str) -> None:
-        """Nothing works, and why: a warning, but of a process that has only just been started."""
+        """Report why nothing works: a warning, except while the process is just starting up."""
         if self._is_new and not self._in_trouble:
             logger.info("waiting: %s", reason)
         self._in_trouble, self._held_back = True, ""
@@ -64,7 +64,7 @@ class Progress:
 
 
 class Complaint:
-    """Says why a process waits: after `patience` seconds, and again every REPEAT_AFTER."""
+    """Warns why a process waits: after `patience` seconds, and then every REPEAT_AFTER seconds."""
 
     def __init__(self, patience: float = 0) -> None:
         self._said = ""
@@ -79,14 +79,14 @@ class Complaint:
 
 
 class Once:
-    """Lines that are logged when they become true, and while they stay so, once an hour."""
+    """Lines that are logged when they become true, and once an hour while they stay true."""
 
     def __init__(self, level: int) -> None:
         self._level = level
         self._due: dict[str, float] = {}
 
     def say(self, lines: Iterable[str]) -> None:
-        """Log those of the lines, which are all that is true now, whose time has come."""
+        """Log the lines that are due. `lines` is everything that is true now."""
         now = time.monotonic()
         was_due, self._due = self._due, {}
         for line in lines:

@@ -1,23 +1,23 @@
 """`python -m streamer`: moves settled staged records into the log, in order, in batches.
 
-It guarantees that the log tells of every committed ride, in the order of their ids, each entry
-naming the one before it and the term of the leader that sent it (`rocket_rides.terms`). One
-streamer drains at a time; any further one is a hot standby.
+It guarantees that the log contains every committed ride, in order of id, and that each entry names
+the one before it and the term of the leader that sent it (`rocket_rides.terms`). One streamer
+drains at a time; any other is a hot standby.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the batch is sent: nothing, or a term under which nothing was sent, which the next leader's
-  replaces. The batch is still staged, and is sent by the next leader.
-* after it is sent, before the commit: a batch that is in the log and still staged. It is sent
-  again, under the next leader's term; nobody believes the first one any more.
+* before the batch is sent: nothing, or a term under which nothing was sent, and which the next
+  leader's term replaces. The batch is still staged; the next leader sends it.
+* after it is sent, before the commit: a batch that is in the log and still staged. The next leader
+  sends it again under its own term; nobody believes the first copy any more.
 * after the commit: nothing. The batch is in the log and no longer staged.
 
-The leader lock is an advisory lock of the very connection that drains: whoever loses the
-connection loses the lock and the open transaction with it, so that the worst a stale leader can
-do is to send a batch again. A leader that hangs is disconnected by the server after
-LEADER_TIMEOUT seconds, and the standby takes over.
+The leader lock is an advisory lock of the same connection that drains: losing the connection means
+losing the lock and the open transaction as well, so the worst that a stale leader can do is send a
+batch again. A leader that hangs is disconnected by the server after LEADER_TIMEOUT seconds, and the
+standby takes over.
 
-SIGTERM finishes the batch in hand.
+SIGTERM finishes the current batch.
 """
 
 import logging
@@ -39,7 +39,7 @@ logger = logging.getLogger("streamer")
 STANDBY_POLL = 0.2  # seconds between attempts to take the lead
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
 WAIT_POLL = 0.001  # the same while writers are about to commit
-STEADY = 1.0  # whoever leads for so long does it well
+STEADY = 1.0  # seconds after which leading counts as working
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
@@ -70,12 +70,12 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
 def wait_for_the_lead(
     connection: psycopg.Connection, stop: process.Stop, progress: waiting.Progress
 ) -> bool:
-    """Poll for the leader lock (to block on it would hold back vacuum); False when stopped."""
+    """Poll for the leader lock (waiting for it would hold back vacuum); False when stopped."""
     for looks in count():
         if stop or try_lock(connection, Lock.LEADER):
             break
         progress.announce("another streamer leads; standing by")
-        if looks * STANDBY_POLL > STEADY:  # the other may be trying in vain, as this one did
+        if looks * STANDBY_POLL > STEADY:  # the other may be failing as well
             progress.made()
             sessions.at_work(connection)
         stop.wait(STANDBY_POLL)
@@ -93,7 +93,7 @@ def lead(
     """Drain the outbox, batch after batch, and trim the log once a second."""
     checks.require_rising_sequence(connection)
     streamer = Streamer(connection, log, config.batch_size)
-    progress.announce(f"leading; the log has everything up to ride {streamer.last_sent}")
+    progress.announce(f"leading; the log is complete up to ride {streamer.last_sent}")
     upkeep = Upkeep(connection, log, config.stream_max_length, alarms)
     complaint = waiting.Complaint()
     while not stop:
@@ -108,7 +108,7 @@ def lead(
             continue
         except LogExhausted as reason:
             log.start_anew()
-            logger.warning("%s: it was begun anew; consumers heal what they had not read", reason)
+            logger.warning("%s: started a new one; consumers heal what they had not read", reason)
             continue
         sessions.at_work(connection)
         if sent:
@@ -116,7 +116,7 @@ def lead(
             again = ", twice (injected)" if double_send else ""
             logger.debug("sent %d records up to ride %d%s", sent, streamer.last_sent, again)
         else:
-            if upkeep.rounds > 1:  # a second without a refusal
+            if upkeep.rounds > 1:  # a second without an error
                 progress.made()
             stop.wait(WAIT_POLL if streamer.barrier.waiting else IDLE_POLL)
 

@@ -1,13 +1,13 @@
 """The order barrier: up to which position is the outbox settled?
 
-A sequence hands out numbers when rows are inserted, but rows appear when transactions commit: a
-lower id can appear after a higher one. A position is settled when no transaction that could
-still commit it, or a lower one, is open; only settled records may enter the log.
+A sequence assigns numbers when rows are inserted, but rows appear when transactions commit: a lower
+id can appear after a higher one. A position is settled when no transaction is open that could still
+commit it or a lower one. Only settled records may enter the log.
 
-An INSERT locks `rides` (RowExclusiveLock) before it draws a number, and its transaction keeps
-the lock until it ends. So: read the sequence, *then* note who holds that lock. Whoever drew a
-number up to the one read, and has not ended, is among them; once those are gone, all of it is
-settled, whoever came since. Transactions that never wrote a ride are not waited for.
+An INSERT locks `rides` (RowExclusiveLock) before it draws a number, and its transaction keeps the
+lock until it ends. So: read the sequence, *then* list who holds that lock. Every open transaction
+that drew a number up to the one read is in the list; once all of those have ended, everything up to
+there is settled, no matter who came later. Transactions that never wrote a ride are not waited for.
 """
 
 import logging
@@ -54,7 +54,7 @@ class Wait(NamedTuple):
 
 
 class Barrier:
-    """Asked again and again, it tells the highest settled position. It never blocks."""
+    """Tells the highest settled position, each time it is asked. It never blocks."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
@@ -64,7 +64,7 @@ class Barrier:
 
     @property
     def waiting(self) -> bool:
-        """Whether records are there that can't be sent yet."""
+        """Whether there are records that can't be sent yet."""
         return self._wait is not None
 
     def settled(self) -> int:
@@ -95,4 +95,4 @@ class Barrier:
         if now >= self._next_notice:
             self._next_notice = now + NOTICE_EVERY
             for (who,) in self._connection.execute(WHO_IS_WAITED_FOR, [list(writers)]):
-                logger.warning("the log waits for an open transaction of %s", who)
+                logger.warning("the log waits for an open transaction: %s", who)

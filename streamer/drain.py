@@ -10,14 +10,14 @@ from rocket_rides.faults import reached
 from rocket_rides.log import Log
 from streamer.barrier import Barrier
 
-# Starts in the index at last_sent: rows deleted before it, dead or not, are never visited.
+# Starts in the index at last_sent, so it never visits the rows that were deleted before.
 NEXT_BATCH = """
     SELECT id, data::text FROM staged_log_records
     WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
 """
-# In binary: a thousand ids as text take Postgres a third of the statement's time to read.
+# In binary: parsing a thousand ids as text would take a third of the statement's time.
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%b)"
-# Compare-and-set, by the leader of the newest term alone.
+# Compare-and-set, and only for the leader of the newest term.
 MOVE_LAST_SENT = f"""
     UPDATE streamer_state SET last_sent_id = %s WHERE last_sent_id = %s AND ({terms.NEWEST}) = %s
 """  # noqa: S608 (no value is put in)
@@ -46,16 +46,16 @@ class Streamer:
         self.barrier = Barrier(connection)
         self.term = terms.begin(connection)
         self.last_sent = self.term.after
-        # Up to _settled records may be sent; up to _drained there are none left to send. Above
-        # last_sent both may be numbers that rolled-back transactions drew.
+        # Records up to _settled may be sent; up to _drained none are left. Both can be above
+        # last_sent, where transactions that rolled back drew numbers.
         self._settled = 0
         self._drained = 0
 
     def run_once(self, *, double_send: bool = False) -> int:
         """Send one batch of settled records and return how many they were.
 
-        A backlog is drained on one reading of the barrier, batch after batch. With `double_send`
-        the batch is sent twice. Raises LogFull, LogExhausted, redis.RedisError, psycopg.Error or
+        A backlog is drained on one reading of the barrier, batch by batch. With `double_send` the
+        batch is sent twice. Raises LogFull, LogExhausted, redis.RedisError, psycopg.Error or
         Overtaken: then nothing was committed, and the batch is still staged.
         """
         if self._drained == self._settled:
@@ -86,6 +86,6 @@ class Streamer:
         moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
         if deleted != len(sent) or moved != 1:
             raise Overtaken(
-                "the outbox or streamer_state was changed by another streamer, or by hand"
+                "another streamer, or somebody by hand, changed the outbox or streamer_state"
             )
         reached(Step.BEFORE_COMMIT)

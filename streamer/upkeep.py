@@ -1,4 +1,4 @@
-"""What the leader does beside draining: trim the log, and watch over what it rests on."""
+"""What the leader does besides draining: it trims the log and checks what the log rests on."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ from rocket_rides.waiting import Once
 from streamer import checks, trimming
 
 UPKEEP_EVERY = 1.0  # seconds
-LOOK_EVERY = 30.0  # this look alone visits rows from the start of the outbox
+LOOK_EVERY = 30.0  # seconds; this check alone reads the outbox from its start
 
 
 class Alarms:

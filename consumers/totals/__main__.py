@@ -1,19 +1,19 @@
 """`python -m consumers NAME`: reads the log and keeps the running total of all rides.
 
-It guarantees that every ride counts once. The log may tell of a ride again (it is skipped), lose it
-(the chain shows the gap, and the gap is summed from the rides), carry nonsense (it is set aside) or
-what is not this database's (it is not believed: `rocket_rides.terms`); the total and the checkpoint
-move in one transaction. Nothing counts before the streamer has committed it, so that all that is
-counted or healed is settled. Should the total be wrong all the same, a reconciliation asks for a
-reset: it comes before the next batch, in a transaction of its own, is applied once, and leaves the
-exact total of the rides up to the checkpoint.
+It guarantees that every ride counts once. The log may repeat a ride (it is skipped), lose one (the
+chain shows the gap, which is summed from the rides), or contain nonsense (it is set aside) or
+entries of another database (they are not believed: `rocket_rides.terms`); the total and the
+checkpoint move in one transaction. Nothing counts before the streamer has committed it, so
+everything that is counted or healed is settled. Should the total be wrong anyway, a reconciliation
+asks for a reset, which is applied once, before the next batch and in a transaction of its own, and
+leaves the exact total of the rides up to the checkpoint.
 
 A crash leaves behind, by the step at which it comes:
 
 * before the commit: nothing. The batch is read again from the checkpoint; the reset is pending.
 * after the commit: nothing. The next batch starts behind this one; the reset is marked as applied.
 
-An idle consumer blocks on the stream, outside any transaction, and every IDLE_ROUND seconds looks
+An idle consumer blocks on the stream, outside any transaction, and every IDLE_ROUND seconds checks
 for what no entry would tell it: a missing tail, a log that was wiped or restored, and a reset.
 """
 

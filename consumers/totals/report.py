@@ -1,4 +1,4 @@
-"""What a total's rounds say to a person, beside what every reader's do."""
+"""What a total reports about its rounds, besides what every reader does."""
 
 import logging
 from decimal import localcontext
@@ -23,7 +23,7 @@ def each_ride(done: Round, reader: Reader[Total]) -> None:
 
 
 def resets(done: Round, reader: Reader[Total]) -> None:
-    """Say what a reset changed: somebody will want to know why the total was wrong."""
+    """Report what a reset changed: somebody will want to know why the total was wrong."""
     reset = done.repair
     if not isinstance(reset, Reset):
         return

@@ -1,17 +1,17 @@
-"""Resets: how a reconciliation puts a consumer right, exactly, wherever the consumer stands.
+"""Resets: how a reconciliation corrects a consumer, exactly, wherever the consumer stands.
 
-The reconciliation says that all rides up to F come to T metres. Everything up to the streamer's
-last_sent is settled, F included; call that S. For a consumer at ride C, what is right is
+The reconciliation says that all rides up to F add up to T metres. Everything up to the streamer's
+last_sent, call it S, is settled, including F. For a consumer at ride C the right state is
 
-* C <= F, it is there or behind: T, at F. Log entries up to F are then skipped as re-sends.
-* F < C <= S, it is past F: T and the rides between F and C, at C.
-* S < C, a checkpoint past all that there is to count: T and the rides between F and S, at S.
+* C <= F, at F or behind it: T, at F. Log entries up to F are then skipped as re-sends.
+* F < C <= S, past F: T plus the rides between F and C, at C.
+* S < C, past everything that can be counted: T plus the rides between F and S, at S.
 
-Or, in one: stand at the lesser of S and max(F, C), with T and the rides between F and there.
+In short: stand at the lesser of S and max(F, C), with T plus the rides between F and there.
 
-A reset is pending until its consumer looks at it, and then for ever applied or superseded. Only
-the newest is applied. It is superseded, too, when F is past S: this database was restored to an
-earlier time, and at F the consumer would skip rides that are yet to come.
+A reset is pending until its consumer looks at it, and from then on applied or superseded. Only the
+newest is applied. It is superseded as well when F is past S: then this database was restored to an
+earlier time, and at F the consumer would skip rides that are still to come.
 
 The reader locks the checkpoint before anything is read, so that any batch of a consumer of this
 name, in this process or another, is counted wholly before the reset or moves on wholly after it;
@@ -55,7 +55,7 @@ APPLY = """
     RETURNING reconciliation_id, from_ride_id, from_total, to_ride_id, to_total
 """
 
-# None newer than the one that was looked at: another may have come in the meantime.
+# Up to the one that was looked at: a newer one may have arrived in the meantime.
 SUPERSEDE = """
     UPDATE resets SET status = 'superseded', changed_at = now()
     WHERE consumer_name = %s AND status = 'pending' AND id <= %s
@@ -64,7 +64,7 @@ SUPERSEDE = """
 
 
 class Newest(NamedTuple):
-    """The newest reset of a consumer, with all that decides what it comes to; see above."""
+    """The newest reset of a consumer, with everything that decides its effect; see above."""
 
     id: int
     reconciliation: int
@@ -88,10 +88,10 @@ class Applied(NamedTuple):
 
 @dataclass
 class Reset:
-    """What became of a consumer's pending resets; each is named by its reconciliation."""
+    """What happened to a consumer's pending resets; each is named by its reconciliation."""
 
     applied: Applied | None = None
-    ahead: int | None = None  # superseded, because it speaks of rides that are yet to come
+    ahead: int | None = None  # superseded because it is about rides that are still to come
     superseded: list[int] = field(default_factory=list)  # by a newer one
 
 
@@ -103,7 +103,7 @@ def settle(connection: psycopg.Connection, name: str) -> Reset:
     """
     result = Reset()
     row = connection.execute(NEWEST, [name]).fetchone()
-    if row is None:  # they went with the consumer
+    if row is None:  # deleted with the consumer
         return result
     newest = Newest(*row)
     if newest.is_pending and newest.reconciled_ride_id <= newest.last_sent:

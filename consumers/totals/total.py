@@ -38,17 +38,17 @@ class Total(Projection):
         self.connection.execute(BEGIN, [self.name])
 
     def load(self, at: Position) -> None:
-        """Read it. Raises Unavailable when there is none: to begin anew would be wrong for good."""
+        """Read it. Raises Unavailable when it is gone: going on from 0 would be wrong for ever."""
         row = self.connection.execute(LOAD, [self.name]).fetchone()
         if row is None:
             raise Unavailable(
-                f"{self.name} has a checkpoint, at ride {at.ride_id}, and no total; this has it"
+                f"{self.name} has a checkpoint, at ride {at.ride_id}, but no total; this makes it"
                 f" start from the first ride: {FORGET.format(self.name).as_string(self.connection)}"
             )
         [self.distance] = row
 
     def count(self, news: Sequence[Record | Healed]) -> None:
-        """Add the distances up. Raises Overtaken when the total is gone."""
+        """Add the distances to the total. Raises Overtaken when the total is gone."""
         with localcontext(EXACT):
             distance = sum((new.distance for new in news), Decimal(0))
         row = self.connection.execute(ADD, [distance, self.name]).fetchone()

@@ -21,5 +21,5 @@ def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
         stranger = Unbelieved(foreign=Counter({b"stranger": 5}), uncommitted=Counter({NO_TERM: 7}))
         report.unbelieved(stranger)
     first, second = caplog.messages
-    assert first.startswith("me skipped 5 entries of another database's")
-    assert second.startswith("me skipped 7 entries without a term, as the version before")
+    assert first.startswith("me skipped 5 entries from another database")
+    assert second.startswith("me skipped 7 entries without a term, as the previous version")

@@ -40,7 +40,7 @@ def test_a_last_sent_that_was_set_back_is_said_and_begins_no_term(
     before = world.connection.execute(TERMS).fetchall()
     world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
     world.take(4)
-    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but more was") as lost:
+    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but it was") as lost:
         world.streamer()
     assert world.connection.execute(TERMS).fetchall() == before
     world.connection.execute(advice(lost.value))
@@ -92,7 +92,7 @@ def test_an_exhausted_stream_is_started_anew(world: World) -> None:
     catch_up(consumer)
     world.log().redis.xadd(world.stream, {"x": "y"}, id=f"{2**64 - 1}-{2**64 - 1}")
     world.take(3)
-    streamer.says("it was begun anew")
+    streamer.says("started a new one")
     eventually(lambda: world.staged() == 0)
     consumer = world.consumer()  # one that has not read the last entry, and one that has
     assert exact(world, consumer)
@@ -122,7 +122,7 @@ def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World, name: s
     world.connection.execute("DELETE FROM consumer_states WHERE name = %s", [name])
     world.take(4)
     drain(world.streamer())
-    running.says(f"{name} has a checkpoint, at ride 3, and no total")
+    running.says(f"{name} has a checkpoint, at ride 3, but no total")
     found = re.search(r"DELETE FROM checkpoints[^;]*", running.output.read_text())
     assert found
     world.connection.execute(found[0])
@@ -136,4 +136,4 @@ def test_an_exhausted_stream_that_may_not_be_deleted_is_no_new_beginning(world: 
     world.take(1)
     with limited_redis(world, "unlink") as url:
         streamer = world.service("streamer", REDIS_URL=url).says("trying again until it works")
-        assert "begun anew" not in streamer.output.read_text()
+        assert "started a new one" not in streamer.output.read_text()

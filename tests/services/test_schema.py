@@ -76,7 +76,7 @@ def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(wo
 @pytest.mark.parametrize(
     ("found", "advice"),
     [
-        ("0000", "python -m migrations brings it up"),
+        ("0000", "run python -m migrations to upgrade it"),
         ("9999", "newer than this code, .* install the newer code"),
     ],
 )

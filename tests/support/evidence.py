@@ -53,7 +53,7 @@ def sound() -> Evidence:
         names=("c0",),
         restores=[Restore(began=100, killed=110)],
         foreign={THEIRS},
-        blamed=["c0: WARNING c0 skipped 2 entries of another database's"],
+        blamed=["c0: WARNING c0 skipped 2 entries from another database"],
     )
 
 
