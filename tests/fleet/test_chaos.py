@@ -1,5 +1,6 @@
 """Chaos itself: a short run of it, and its end."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from rocket_rides.settings import PROJECT
+from tests.support.folders import roomy
 from tests.support.world import eventually
 
 SHORT_RUNS = [
@@ -23,6 +25,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "chaos", *arguments],
         cwd=PROJECT,
+        env=os.environ | {"TMPDIR": str(roomy())},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
