@@ -162,7 +162,7 @@ def test_checking_a_url_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_setting_is_documented_with_its_default() -> None:
     rows = [
         [cell.strip().strip("`") for cell in line.split("|")[1:3]]
-        for line in Path(PROJECT, "README.md").read_text().splitlines()
+        for line in Path(PROJECT, "docs/settings.md").read_text().splitlines()
         if line.startswith("| `") and line.split("`")[1].isupper()
     ]
     documented = dict(rows)

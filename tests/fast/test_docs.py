@@ -1,0 +1,128 @@
+"""README.md and docs/ name only what there is: files, links, headings, commands, folders."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocket_rides.settings import PROJECT
+
+README = PROJECT / "README.md"
+LAYOUT = PROJECT / "docs/layout.md"
+PAGES = {page.relative_to(PROJECT).as_posix(): page for page in PROJECT.glob("docs/*.md")}
+PAGES["README.md"] = README
+MOST_WORDS = 1300
+
+FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.*)$", re.M)
+FILE = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)+/?|[\w-]+/|[\w.-]+\.(py|md|yml|toml|txt|json|html)")
+TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
+MODULE = re.compile(r"\bpython -m ([a-z_.]+)")
+
+# Look like files of the project, and are not.
+OTHERS = {"DATA_DIR/warehouse", "report.html", "result.json", "longest.py"}
+# Programs that come with Python, or that the reader of a page writes.
+OTHER_PROGRAMS = {"venv", "longest"}
+
+a_page = pytest.mark.parametrize("name", sorted(PAGES))
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text())
+
+
+def code(page: Path) -> Iterator[str]:
+    yield from CODE.findall(prose(page))
+    yield from FENCE.findall(page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    headings = (LINK.sub("", heading).lower() for heading in HEADING.findall(prose(page)))
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
+
+
+def folders() -> set[str]:
+    """The top-level folders in which there is something, but for hidden ones."""
+    return {
+        path.parts[0]
+        for path in (file.relative_to(PROJECT) for file in PROJECT.glob("[!.]*/**/*"))
+        if "__pycache__" not in path.parts and (PROJECT / path).is_file()
+    }
+
+
+def named(page: Path) -> set[str]:
+    """The files and folders in the first column of a page's tables."""
+    rows = (line for line in prose(page).splitlines() if line.startswith("| `"))
+    return {path for row in rows for path in CODE.findall(row.split("|")[1])}
+
+
+def test_the_readme_is_one_page() -> None:
+    words = len(README.read_text().split())
+    assert words <= MOST_WORDS, f"README.md has {words} words"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    linked = {target.partition("#")[0] for target in LINK.findall(prose(README))}
+    assert {f"docs/{page.name}" for page in PROJECT.glob("docs/*.md")} <= linked
+
+
+@a_page
+def test_every_link_leads_somewhere(name: str) -> None:
+    page, broken = PAGES[name], []
+    for link in LINK.findall(prose(page)):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(link)
+    assert broken == [], f"{name} links to what is not there: {', '.join(broken)}"
+
+
+@a_page
+def test_every_file_named_is_there(name: str) -> None:
+    words = (word.strip(",;:()") for words in code(PAGES[name]) for word in words.split())
+    files = {word for word in words if FILE.fullmatch(word)} - OTHERS
+    broken = sorted(file for file in files if not (PROJECT / file).exists())
+    assert broken == [], f"{name} names files that are not there: {', '.join(broken)}"
+
+
+@a_page
+def test_every_target_named_is_in_the_makefile(name: str) -> None:
+    rules = re.findall(r"^([a-z -]+):", (PROJECT / "Makefile").read_text(), re.M)
+    targets = {target for rule in rules for target in rule.split()}
+    asked = {target for words in code(PAGES[name]) for target in TARGET.findall(words)}
+    broken = sorted(f"make {target}" for target in asked - targets)
+    assert broken == [], f"{name} has commands that the Makefile has not: {', '.join(broken)}"
+
+
+@a_page
+def test_every_module_named_is_there(name: str) -> None:
+    asked = {module for words in code(PAGES[name]) for module in MODULE.findall(words)}
+    broken = sorted(module for module in asked - OTHER_PROGRAMS if not is_program(module))
+    assert broken == [], f"{name} has modules that are no programs: {', '.join(broken)}"
+
+
+def is_program(module: str) -> bool:
+    path = Path(PROJECT, *module.split("."))
+    return path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+
+
+def test_the_readme_names_every_folder() -> None:
+    named_folders = {path.rstrip("/") for path in named(README) if path.endswith("/")}
+    assert named_folders == folders()
+
+
+def test_the_layout_names_every_module() -> None:
+    """By its own name, or by that of a folder above it."""
+    known = named(LAYOUT)
+    missing = []
+    for path in (file.relative_to(PROJECT) for file in PROJECT.glob("[!.]*/**/*.py")):
+        above = {f"{parent.as_posix()}/" for parent in path.parents}
+        if path.name != "__init__.py" and not known & {path.as_posix(), *above}:
+            missing.append(path.as_posix())
+    assert missing == [], f"docs/layout.md does not name {', '.join(missing)}"
