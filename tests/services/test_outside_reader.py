@@ -13,8 +13,8 @@ from rocket_rides.log import as_numbers
 from rocket_rides.settings import PROJECT
 from streamer import trimming
 from streamer.mend import mend
-from tests.clusters import restore
-from tests.world import World, drain, take, transaction
+from tests.support.clusters import restore
+from tests.support.world import World, drain, take, transaction
 
 PAGE = (PROJECT / "docs/writing-a-consumer.md").read_text()
 CREATE_ROLE, REGISTER, BOUNDS, HEAL, MOVE = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
