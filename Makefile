@@ -33,7 +33,7 @@ fleet:
 
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -n 4 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
 
 test-fast:
 	@$(INSTALL) fast

@@ -1,8 +1,9 @@
 """Which worker of pytest-xdist runs which tests: a whole file, the files that take longest first.
 
-A file's tests share what it has set up. The files that use Spark go to one worker all together,
-since each worker that has a session has a JVM. (The marks of `--dist loadgroup` would say that,
-but pytest-xdist 3.8 does not see them under pytest 9.2, which no longer lets it rename a test.)
+A file's tests share what it has set up, and the files that use Spark share a session, which is a
+JVM; all but the largest of them, so that two workers can have a part. (Marks for `--dist loadgroup`
+would say that too, but pytest-xdist 3.8 passes them on by renaming tests, and pytest 9.2 does not
+let it: they have no effect.)
 """
 
 from collections import Counter
@@ -17,17 +18,18 @@ SPARK = (
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_reconcile.py",
     "tests/analytics/test_reconcile_runs.py",
-    "tests/analytics/test_warehouse.py",
 )
-# What would otherwise be what everybody waits for in the end.
+# The others would in the end wait for these.
 LONGEST = (
-    "tests/analytics/test_reconcile_process.py",
-    "tests/fleet/test_chaos.py",
-    "tests/fleet/test_fleet.py",
-    "tests/fleet/test_servers_process.py",
-    "tests/services/test_openapi.py",
+    "tests/analytics/test_warehouse.py",
+    "spark",
     "tests/services/test_state_machine.py",
+    "tests/fleet/test_chaos.py",
+    "tests/fleet/test_servers_process.py",
+    "tests/fleet/test_fleet.py",
     "tests/services/test_restores.py",
+    "tests/analytics/test_reconcile_process.py",
+    "tests/services/test_openapi.py",
 )
 
 
@@ -39,12 +41,11 @@ def scope_of(nodeid: str) -> str:
 
 def rank(scope: str) -> int:
     """When it is its turn."""
-    first = ("spark", *LONGEST)
-    return first.index(scope) if scope in first else len(first)
+    return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]
-    """Spark's tests to one worker, and every other file to the next that has nothing to do."""
+    """What belongs together goes to the next worker that has nothing to do."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
