@@ -27,7 +27,7 @@ def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[Worl
         if not server.running:  # a test that failed half-way
             server.start()
     with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides")
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides STRATEGY FILE_COPY")
     url = postgres.url.replace("/rocket_rides", f"/{name}")
     world = World(postgres, redis, url, name, folder)
     yield world
