@@ -5,16 +5,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup fleet test test-fast chaos reconcile lint format bench lock clean
+.PHONY: help setup fleet psql redis-cli break test test-fast chaos reconcile lint format bench lock \
+	clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
+	@echo "make break   break the running fleet in one way, and see it heal; without ARGS, the ways;"
+	@echo "             ARGS=wipe-log"
+	@echo "make psql, make redis-cli   a prompt on the fleet's database, on its log; ARGS='-c \"SELECT 1\"'"
 	@echo "make test    set up, then run the test suite on private servers"
 	@echo "make test-fast   those of the tests that need no server: seconds"
 	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
 	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   make the virtual environment and install all that the fleet and its nights need"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    ruff, mypy, and the rules of who may import whom"
 	@echo "make bench   the measurements of the README"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
@@ -31,9 +35,18 @@ fleet:
 	@$(INSTALL) fleet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
+# On the servers that the fleet uses, in a second terminal. honcho reads .env for them too.
+psql redis-cli:
+	@$(INSTALL) fleet
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
+
+break:
+	@$(INSTALL) fleet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m chaos.by_hand $(ARGS)
+
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.bar -n 3 --dist loadscope $(ARGS)
 
 test-fast:
 	@$(INSTALL) fast
@@ -52,6 +65,7 @@ lint:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format:
 	@$(INSTALL) dev

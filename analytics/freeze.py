@@ -23,7 +23,7 @@ STANDINGS = """
 """
 
 
-class Standing(NamedTuple):
+class FrozenConsumer(NamedTuple):
     """A consumer's checkpoint and total, in metres."""
 
     name: str
@@ -35,7 +35,7 @@ class Frozen(NamedTuple):
     """Rides up to `last_ride_id` are settled; the consumers as they stood; whose history it is."""
 
     last_ride_id: int
-    consumers: list[Standing]
+    consumers: list[FrozenConsumer]
     history: History
 
 
@@ -46,4 +46,4 @@ def freeze(connection: psycopg.Connection) -> Frozen:
         last_sent = terms.last_sent(connection)
         standings = connection.execute(STANDINGS).fetchall()
         ours = history(connection, last_sent)
-    return Frozen(last_sent, [Standing(*standing) for standing in standings], ours)
+    return Frozen(last_sent, [FrozenConsumer(*standing) for standing in standings], ours)

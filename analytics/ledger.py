@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import msgspec
 
+from analytics.cells import BLOCK, Cell, between, by_block, by_day, total
 from analytics.result import Tally
-from analytics.tally import BLOCK, Cell, between, by_block, by_day, total
 
 
 class Broken(Exception):
@@ -47,7 +47,8 @@ class Manifest(msgspec.Struct, frozen=True):
     total_distance: Decimal
     days: dict[date, Tally]  # this run's
     blocks: list[Block]
-    database: str | None = None  # where its rides were read
+    # Where its rides were read.
+    database_id: str | None = msgspec.field(default=None, name="database")
     term: str | None = None  # and under which term, the newest at the time
     files: dict[str, int] = {}  # its Parquet files, and how many bytes each has
 

@@ -28,7 +28,7 @@ THIS_DATABASE = """
 class History(NamedTuple):
     """What tells this database, and what it went through, from all others."""
 
-    database: str  # "" when it can't be told
+    database_id: str  # "" when it can't be told
     newest: str  # the newest term; "" before the first
     ranges: Mapping[bytes, Range]  # of all its terms, the void ones among them
     last_sent: int
@@ -42,25 +42,25 @@ class History(NamedTuple):
         return min(found.upto, self.last_sent) if found else -1
 
 
-def history_of(database: str, rows: list[Any], last_sent: int) -> History:
+def history_of(database_id: str, rows: list[Any], last_sent: int) -> History:
     """A history by its terms, as terms.ALL gives them."""
     known = Terms()
     ranges = known.update(rows, last_sent)
-    return History(database, known.newest or "", ranges, last_sent)
+    return History(database_id, known.newest or "", ranges, last_sent)
 
 
 def history(connection: psycopg.Connection, last_sent: int) -> History:
     """Read it, in the caller's snapshot."""
-    database = ""
+    database_id = ""
     if connection.execute(MAY_ASK_FOR_THE_CLUSTER).fetchone() == (True,):
-        [(database,)] = connection.execute(THIS_DATABASE)
+        [(database_id,)] = connection.execute(THIS_DATABASE)
     [(rows,)] = connection.execute(ALL)
-    return history_of(database, rows, last_sent)
+    return history_of(database_id, rows, last_sent)
 
 
-def signed(manifest: Manifest, ours: History) -> Manifest:
+def with_owner(manifest: Manifest, ours: History) -> Manifest:
     """The manifest of a run that has read its rides here."""
-    return msgspec.structs.replace(manifest, database=ours.database, term=ours.newest)
+    return msgspec.structs.replace(manifest, database_id=ours.database_id, term=ours.newest)
 
 
 def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
@@ -73,7 +73,7 @@ def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
     newest = manifests[-1]
     if newest.term is None:
         return "was made by an earlier version, and does not say whose it is"
-    here = newest.term != "" or newest.database == ours.database
+    here = newest.term != "" or newest.database_id == ours.database_id
     if here and newest.upto <= ours.end_of(newest.term):
         return ""
     if any(_is_ours(manifest, ours) for manifest in manifests):
@@ -86,4 +86,4 @@ def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
 
 def _is_ours(manifest: Manifest, ours: History) -> bool:
     known_term = bool(manifest.term) and ours.end_of(manifest.term or "") >= 0
-    return known_term or (manifest.database or None) == ours.database
+    return known_term or (manifest.database_id or None) == ours.database_id

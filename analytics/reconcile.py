@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import psycopg
 
-from analytics.java import require_java
-from analytics.packages import require_packages
+from analytics.prerequisites import require_java, require_packages
 from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
@@ -55,8 +54,8 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         if not arguments.check:
             warehouse.make_ready()
         # Imported this late: Spark takes a second, and most of what can be wrong is known by now.
+        from analytics.job import Job
         from analytics.progress import shown
-        from analytics.reconciliation import Job
         from analytics.session import SPARK_ERRORS, cause, session
 
         try:

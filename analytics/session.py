@@ -27,6 +27,9 @@ REQUIRED = {
     # A range of ids spans few days: no need to sort it by day before it is written.
     "spark.sql.maxConcurrentOutputFileWriters": "32",
     "spark.sql.shuffle.partitions": "4",  # what is shuffled has been added up before
+    # More than 32 folders are listed by tasks. By default each folder has one, which costs ten
+    # times as much as to list it.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -48,7 +48,7 @@ SETTINGS = INDEX_SCANS | {"statement_timeout": "0"}
 SESSION = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
 
 
-class Range(NamedTuple):
+class CountedRange(NamedTuple):
     """Rides with `after < id <= upto`, and how many they are."""
 
     after: int
@@ -56,16 +56,18 @@ class Range(NamedTuple):
     rides: int
 
 
-def plan(connection: "psycopg.Connection", after: int, upto: int, parallelism: int) -> list[Range]:
+def cut_into_ranges(
+    connection: "psycopg.Connection", after: int, upto: int, parallelism: int
+) -> list[CountedRange]:
     """Cut the rides with `after < id <= upto` into ranges of equal numbers of rides."""
     rows = min(max((upto - after) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
     ranges = []
     while row := connection.execute(END_OF_RANGE, [after, upto, rows - 1]).fetchone():
-        ranges.append(Range(after, row[0], rows))
+        ranges.append(CountedRange(after, row[0], rows))
         after = row[0]
     rest = connection.execute(THE_REST, [after, upto]).fetchone()
     if rest is not None and rest[0]:
-        ranges.append(Range(after, upto, rest[0]))
+        ranges.append(CountedRange(after, upto, rest[0]))
     return ranges
 
 
@@ -75,7 +77,7 @@ def this_table(connection: "psycopg.Connection") -> str:
     return name
 
 
-def read(spark: "SparkSession", url: str, table: str, ranges: list[Range]) -> "DataFrame":
+def read(spark: "SparkSession", url: str, table: str, ranges: list[CountedRange]) -> "DataFrame":
     """The rides in `ranges`: id, created_at, distance (metres) and day (UTC)."""
     given = conninfo_to_dict(url).get("options") or os.environ.get("PGOPTIONS", "")
     session: dict[str, Any] = {
@@ -113,21 +115,21 @@ class Rides(DataSource):
         return "id BIGINT, created_at TIMESTAMP, millimetres BIGINT"
 
     def reader(self, schema: "StructType") -> "RidesReader":
-        ranges = [Range(*ends) for ends in json.loads(self.options["ranges"])]
+        ranges = [CountedRange(*ends) for ends in json.loads(self.options["ranges"])]
         return RidesReader(self.options["url"], self.options["table"], ranges)
 
 
 class RangePartition(InputPartition):
     """One range, for one task."""
 
-    def __init__(self, ends: Range) -> None:
+    def __init__(self, ends: CountedRange) -> None:
         super().__init__(ends)
 
 
 class RidesReader(DataSourceReader):
     """Travels to the executors; reads a range there."""
 
-    def __init__(self, url: str, table: str, ranges: list[Range]) -> None:
+    def __init__(self, url: str, table: str, ranges: list[CountedRange]) -> None:
         self._url = url
         self._table = table
         self._ranges = ranges

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import psycopg
 
+from analytics.cells import BLOCK, Cell, between, by_block, total
 from analytics.ledger import Block
 from analytics.result import Mismatch, Tally
-from analytics.tally import BLOCK, Cell, between, by_block, total
 from rocket_rides.database import one_row
 
 RIDES_IN_BLOCK = """

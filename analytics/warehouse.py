@@ -16,7 +16,8 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -77,12 +78,7 @@ class Warehouse:
 
     def ledger(self) -> Ledger:
         """What the runs hold. Raises Broken."""
-        manifests = []
-        for manifest in self.manifests():
-            if isinstance(manifest, Broken):
-                raise manifest
-            manifests.append(manifest)
-        return Ledger(manifests)
+        return ledger_of(self.manifests())
 
     @property
     def next_run(self) -> int:
@@ -116,14 +112,22 @@ class Warehouse:
         return _read(rides.sparkSession, self._staged, [self._staged])
 
     def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
-        """The rides of the runs that hold these blocks, as the files have them. Raises Broken."""
-        runs = sorted({block.run for block in blocks})
-        for run in runs:
-            self._require_its_files(run)
-        return _read(spark, self._rides, [self._run(run) for run in runs])
+        """The rides of the days that these blocks span, in their runs, as the files have them.
 
-    def _require_its_files(self, number: int) -> None:
-        """Raise Broken for files that Spark would read, or not read, without a word."""
+        Spark lists the files of every folder that it is given. Of a run it is given the days that
+        are wanted, so that a night's cost does not grow with the days of history. Raises Broken.
+        """
+        folders: dict[Path, None] = {}
+        for run in sorted({block.run for block in blocks}):
+            days = sorted({name.partition("/")[0] for name in self._require_its_files(run)})
+            for block in (block for block in blocks if block.run == run):
+                first, last = f"day={block.first_day}", f"day={block.last_day}"
+                inside = days[bisect_left(days, first) : bisect_right(days, last)]
+                folders |= dict.fromkeys(self._run(run) / day for day in inside)
+        return _read(spark, self._rides, [*folders])
+
+    def _require_its_files(self, number: int) -> Iterable[str]:
+        """The files of a run; Broken for any that Spark would read, or not read, without a word."""
         manifest = self._manifest(number)
         if isinstance(manifest, Broken):
             raise manifest
@@ -135,6 +139,7 @@ class Warehouse:
                 raise Broken(f"{name} of run {number} has {found[name]} bytes, not {size}")
         if strange := sorted(found.keys() - manifest.files):
             raise Broken(f"{strange[0]} of run {number} is not a file of that run")
+        return manifest.files
 
     def publish(self, manifest: Manifest) -> None:
         """Make what was written visible, as the newest run, and drop what it supersedes."""
@@ -156,6 +161,16 @@ class Warehouse:
         for run in runs:
             self._run(run).rename(self._hidden / self._run(run).name)
         shutil.rmtree(self._hidden, ignore_errors=True)
+
+
+def ledger_of(manifests: Sequence[Manifest | Broken]) -> Ledger:
+    """What the runs with these manifests hold. Raises Broken."""
+    readable = []
+    for manifest in manifests:
+        if isinstance(manifest, Broken):
+            raise manifest
+        readable.append(manifest)
+    return Ledger(readable)
 
 
 def within(blocks: Sequence[Block]) -> str:

@@ -10,11 +10,12 @@ from werkzeug.routing import IntegerConverter
 from api.outages import Outages
 from api.pool import open_pool
 from api.problems import answer_errors
+from api.pruning import Pruner
 from api.slow_clients import SlowClients
 from api.views import routes
 from rocket_rides import settings
 from rocket_rides.parent_death import die_with_parent
-from rocket_rides.process import log_to_stdout
+from rocket_rides.process import Stop, log_to_stdout
 
 
 class ExactJson(JSONProvider):
@@ -49,6 +50,6 @@ def create_app() -> Flask:
     answer_errors(app)
     app.after_request(Outages().note)
     app.extensions["pool"] = open_pool(config)
-    app.extensions["slow_clients"] = SlowClients(config.api_port, config.api_client_timeout)
-    app.extensions["slow_clients"].watch()
+    Pruner(config, Stop()).begin()
+    SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

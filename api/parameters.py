@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
 
-from flask import Request, current_app
+from flask import Request
 from werkzeug.exceptions import (
     BadRequest,
     LengthRequired,
@@ -15,7 +15,7 @@ from werkzeug.exceptions import (
     UnsupportedMediaType,
 )
 
-from api.slow_clients import SlowClients
+from api.slow_clients import read_body
 from rocket_rides import distance
 from rocket_rides.settings import KEY_LENGTH
 
@@ -69,8 +69,7 @@ def _whole_body(request: Request) -> bytes:
         raise UnsupportedMediaType("send the body without a Content-Encoding")
     if request.mimetype_params.get("charset", "utf-8").lower() not in CHARSETS:
         raise UnsupportedMediaType("send the body in UTF-8")
-    slow_clients: SlowClients = current_app.extensions["slow_clients"]
-    body = slow_clients.read(request)
+    body = read_body(request)
     if len(body) < length:
         raise BadRequest("the body is shorter than its Content-Length")
     return body

@@ -15,12 +15,17 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from flask import Request
+from flask import Flask, Request
 from werkzeug.exceptions import RequestTimeout
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+IN_ENVIRON = "rocket_rides.slow_clients"
 ANSWER_TIME = 2.0  # seconds, with all the waiting that `api.pool` allows for
 ROUND = 0.5
 
@@ -38,10 +43,17 @@ class SlowClients:
         self._limit = client_timeout + ANSWER_TIME
         self._last_cut = -1.0
 
-    def watch(self) -> None:
-        """Begin, in a thread that ends with the process."""
+    def watch(self, app: Flask) -> None:
+        """Begin, in a thread that ends with the process; each request of `app` then knows this."""
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
+        application = app.wsgi_app
+
+        def known(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+            environ[IN_ENVIRON] = self
+            return application(environ, start_response)
+
+        app.wsgi_app = known  # type: ignore[method-assign]
 
     def read(self, request: Request) -> bytes:
         """The body, all of it or what came of it. Raises RequestTimeout when it was cut."""
@@ -60,19 +72,25 @@ class SlowClients:
                     with duplicate, suppress(OSError):  # the other side may have closed it
                         self._cut_if_silent(duplicate)
 
-    def _cut_if_silent(self, connection: socket.socket) -> None:
-        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+    def _cut_if_silent(self, client: socket.socket) -> None:
+        if client.family not in (socket.AF_INET, socket.AF_INET6):
             return
-        if connection.type != socket.SOCK_STREAM or connection.getsockname()[1] != self._port:
+        if client.type != socket.SOCK_STREAM or client.getsockname()[1] != self._port:
             return
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_SENT.stop)
+        info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_SENT.stop)
         late = int.from_bytes(info[_LAST_DATA_SENT], sys.byteorder) / 1000 - self._limit
         if info[_STATE] != _ESTABLISHED or late < 0:
             return  # the listening socket, one that closes, or in time
         self._last_cut = time.monotonic()
         # Cut before, and still nothing was sent: it reads no answers, or the database hangs.
         gone = late > ANSWER_TIME
-        connection.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
+        client.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
+
+
+def read_body(request: Request) -> bytes:
+    """The body, all of it or what came of it. Raises RequestTimeout when it was cut."""
+    slow_clients: SlowClients = request.environ[IN_ENVIRON]
+    return slow_clients.read(request)
 
 
 def _sockets() -> Iterator[socket.socket]:

@@ -46,9 +46,9 @@ Answer = dict[str, Any]
 
 
 def pool() -> Pool:
-    """This process's connections."""
-    connections: Pool = current_app.extensions["pool"]
-    return connections
+    """This process's connections to Postgres."""
+    opened: Pool = current_app.extensions["pool"]
+    return opened
 
 
 @routes.post("/rides")

@@ -12,6 +12,8 @@ import psycopg
 from benchmarks import outbox
 from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand
+from embedded.programs import programs
+from embedded.stream_servers import REDIS
 from rocket_rides import database
 from rocket_rides.log import Log
 from streamer.drain import Streamer
@@ -73,7 +75,8 @@ def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Stre
 
 
 def _run_redis_cli(stand: Stand, commands: Path) -> float:
-    program = stand.redis.programs / "redis-cli"
+    # Redis' own: Valkey's wheel has none. It speaks with either server.
+    program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
     with commands.open("rb") as file:
         started = time.perf_counter()
         run = subprocess.run(

@@ -16,7 +16,7 @@ CONSUMERS = ("consumer0", "consumer1")
 COUNTED = f"SELECT min(last_ride_id) FROM checkpoints HAVING count(*) = {len(CONSUMERS)}"
 
 
-class Fleet(NamedTuple):
+class RunningFleet(NamedTuple):
     """The running services, by name, and the API's port."""
 
     port: int
@@ -24,7 +24,7 @@ class Fleet(NamedTuple):
 
 
 @contextlib.contextmanager
-def fleet(stand: Stand) -> Iterator[Fleet]:
+def fleet(stand: Stand) -> Iterator[RunningFleet]:
     """Run a fleet; it is ready once a ride has gone all the way."""
     with contextlib.ExitStack() as exits:
         port, api = exits.enter_context(stand.api())
@@ -33,11 +33,11 @@ def fleet(stand: Stand) -> Iterator[Fleet]:
             services[name] = exits.enter_context(stand.service("consumers", name))
         with (
             database.connect(stand.postgres.url, "benchmark") as connection,
-            contextlib.closing(load.Client(port)) as client,
+            contextlib.closing(load.KeepAlive(port)) as client,
         ):
             ride = ride_id(client.ask(next(load.RIDES)))
             wait_until(lambda: counted(connection) >= ride, "a ride is in every total")
-        yield Fleet(port, services)
+        yield RunningFleet(port, services)
 
 
 def counted(connection: psycopg.Connection) -> int:

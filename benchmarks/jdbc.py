@@ -15,7 +15,7 @@ from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from analytics.source import Range
+    from analytics.source import CountedRange
 
 ROLE = "benchmark"
 RIDES = "(SELECT id, created_at, (distance * 1000)::bigint AS millimetres FROM rides) rides"
@@ -33,7 +33,7 @@ class OverTcp(NamedTuple):
         """For ADBC, that is for libpq."""
         return f"postgresql://{ROLE}:{self.password}@127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}"
 
-    def read(self, spark: "SparkSession", ranges: "list[Range]") -> "DataFrame":
+    def read(self, spark: "SparkSession", ranges: "list[CountedRange]") -> "DataFrame":
         """The rides, in as many ranges, with the columns that `analytics.source.Rides` has."""
         options = {
             "url": f"jdbc:postgresql://127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}",

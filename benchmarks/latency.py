@@ -49,7 +49,7 @@ def measure(stand: Stand) -> list[Figure]:
         fleet.fleet(stand) as running,
         database.connect(stand.postgres.url, "benchmark") as connection,
         Log(stand.redis.url, "by-hand") as log,
-        closing(load.Client(running.port)) as client,
+        closing(load.KeepAlive(running.port)) as client,
     ):
         connection.execute(CREATE)
         for _ in range(ROUNDS):
@@ -69,7 +69,9 @@ def add(figures: dict[int, Figure], took: Milliseconds, limit: Milliseconds) -> 
 class Journey:
     """Rides from their answers to the totals: each only after the last, or at a steady rate."""
 
-    def __init__(self, client: load.Client, connection: psycopg.Connection, *, alone: bool) -> None:
+    def __init__(
+        self, client: load.KeepAlive, connection: psycopg.Connection, *, alone: bool
+    ) -> None:
         self._client = client
         self._connection = connection
         self._alone = alone

@@ -33,7 +33,7 @@ def rides_with_keys() -> Iterator[bytes]:
         yield _RIDE.format(header=f"Idempotency-Key: {uuid4()}\r\n").encode()
 
 
-class Client:
+class KeepAlive:
     """One keep-alive connection with at most one request under way."""
 
     def __init__(self, port: int) -> None:
@@ -76,7 +76,7 @@ def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> 
         poll = exits.enter_context(select.epoll())
         by_descriptor = {}
         for _ in range(clients):
-            client = Client(port)
+            client = KeepAlive(port)
             exits.callback(client.close)
             by_descriptor[client.socket.fileno()] = client
             poll.register(client.socket, select.EPOLLIN)
@@ -88,7 +88,10 @@ def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> 
 
 
 def count(
-    by_descriptor: dict[int, Client], poll: select.epoll, requests: Iterator[bytes], seconds: float
+    by_descriptor: dict[int, KeepAlive],
+    poll: select.epoll,
+    requests: Iterator[bytes],
+    seconds: float,
 ) -> int:
     """Answer every answer with the next request, for `seconds`; how many answers there were."""
     answers = 0

@@ -19,9 +19,9 @@ STAGE = """
 STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
 
 
-def stage(database: psycopg.Connection, records: int) -> None:
+def stage(connection: psycopg.Connection, records: int) -> None:
     """Take `records` rides and stage them, in one transaction."""
-    database.execute(STAGE, [records])
+    connection.execute(STAGE, [records])
 
 
 def drain(streamer: Streamer, records: int) -> float:
@@ -35,11 +35,11 @@ def drain(streamer: Streamer, records: int) -> float:
     return time.perf_counter() - started
 
 
-def as_commands(database: psycopg.Connection, stream: str, term: str) -> bytes:
+def as_commands(connection: psycopg.Connection, stream: str, term: str) -> bytes:
     """What is staged, as XADD commands in Redis' own protocol, for redis-cli --pipe."""
     commands = []
     prev = 0
-    for position, data in database.execute(STAGED):
+    for position, data in connection.execute(STAGED):
         words = ("XADD", stream, "*", "data", data, "prev", str(prev), "term", term)
         lines = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
         commands.append("\r\n".join(lines))

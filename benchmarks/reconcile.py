@@ -12,7 +12,7 @@ import psutil
 import psycopg
 
 from analytics import source
-from analytics.java import require_java
+from analytics.prerequisites import require_java
 from analytics.warehouse import Warehouse
 from benchmarks import jdbc, rides
 from benchmarks.figures import Figure, Goal
@@ -100,7 +100,7 @@ def _extract(stand: Stand) -> list[Figure]:
     beside = Figure("The same", "rides/s", "Spark's JDBC source", Goal("ratio", ">=", 1))
     with session() as spark, database.connect(stand.postgres.url, "benchmark") as connection:
         last = _last(connection)
-        ranges = source.plan(connection, 0, last, spark.sparkContext.defaultParallelism)
+        ranges = source.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
         for round_ in range(1 + ROUNDS):
             through_adbc = last / _write(stand, source.read(spark, url, "rides", ranges))
             through_jdbc = (

@@ -99,7 +99,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 def _is_ready(port: int) -> bool:
     try:
-        with contextlib.closing(load.Client(port)) as client:
+        with contextlib.closing(load.KeepAlive(port)) as client:
             client.ask(load.READY)
     except (OSError, load.Refused):
         return False

@@ -24,7 +24,8 @@ from chaos.faults import FAULTS
 from chaos.fleet import Fleet
 from chaos.play import Options, Play
 from chaos.table import table
-from embedded.account import Failed
+from embedded.failures import ServerFailed
+from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # two minutes with the start and the end
 RATE = 60.0
@@ -38,7 +39,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # As Ctrl-C does: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    fleet = Fleet()
+    fleet = Fleet(STREAM_SERVERS[options.stream_server])
     keep = True
     try:
         fleet.start()
@@ -50,7 +51,7 @@ def main() -> int:
         ) as bar:
             outcome = Play(fleet, options).run(bar)
         keep = bool(outcome.findings)
-    except (Failed, TimeoutError) as reason:
+    except (ServerFailed, TimeoutError) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, SystemExit) as end:
@@ -64,7 +65,7 @@ def main() -> int:
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
-        again = f"python -m chaos --seed {options.seed}"
+        again = f"python -m chaos --seed {options.seed} --stream-server {options.stream_server}"
         print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
 
@@ -88,9 +89,15 @@ def arguments() -> Options:
         metavar="KIND,...",
         help=f"only these: {', '.join(FAULTS)}",
     )
+    add(
+        "--stream-server",
+        choices=STREAM_SERVERS,
+        default="valkey",
+        help="what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)",
+    )
     given = parser.parse_args()
     seed = random.randrange(2**32) if given.seed is None else given.seed
-    return Options(seed, given.seconds, given.rate, given.faults, given.rides)
+    return Options(seed, given.seconds, given.rate, given.faults, given.rides, given.stream_server)
 
 
 def positive(text: str) -> float:

@@ -10,9 +10,9 @@ import signal
 import time
 from pathlib import Path
 
-from embedded.account import Failed
-from embedded.child import spawn
+from embedded.failures import ServerFailed
 from embedded.servers import Postgres
+from embedded.spawn import spawn
 from rocket_rides.settings import EMBEDDED_PORT
 
 # There is no archive: the recovery ends with what came along in the backup.
@@ -20,7 +20,7 @@ NO_ARCHIVE = "restore_command = 'false'\n"
 
 
 class Backup:
-    """What `postgres` held when this was made; kept beside its data folder. Raises Failed."""
+    """What `postgres` held when this was made; kept beside its data folder. Raises ServerFailed."""
 
     def __init__(self, postgres: Postgres, name: str) -> None:
         self.began = time.monotonic()
@@ -55,8 +55,10 @@ class Backup:
             self._run("touch", str(folder / "recovery.signal"))
 
     def _run(self, *command: str) -> None:
-        """As the server's user. Raises Failed."""
+        """As the server's user. Raises ServerFailed."""
         server = self._postgres
         child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
         if status := child.wait():
-            raise Failed(f"{Path(command[0]).name} ended with status {status}: see {server.log}")
+            raise ServerFailed(
+                f"{Path(command[0]).name} ended with status {status}: see {server.log}"
+            )

@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from itertools import islice
 
 from chaos.evidence import Evidence
-from chaos.ledger import Ask
+from chaos.journal import Ask
 from chaos.log_checker import (
     nobody_is_blamed_without_reason,
     the_log_is_a_chain_of_rides,

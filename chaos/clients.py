@@ -15,7 +15,7 @@ from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 
-from chaos.ledger import Answer, Ask, Ledger
+from chaos.journal import Answer, Ask, Journal
 from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
@@ -52,20 +52,20 @@ SHARES = {
 class Client(threading.Thread):
     """Posts `rate` rides a second to the API at `port`, until `end`."""
 
-    def __init__(self, name: str, port: int, rate: float, ledger: Ledger) -> None:
+    def __init__(self, name: str, port: int, rate: float, journal: Journal) -> None:
         super().__init__(name=name, daemon=True)
         self._port = port
         self._rate = rate
-        self._ledger = ledger
+        self._journal = journal
         self._dice = random.Random(name)
         self._ending = threading.Event()
         self._give_up_at = float("inf")
         self._again: deque[tuple[float, Ask]] = deque()  # when to post which ride once more
-        self._connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
+        self._http = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
 
     def run(self) -> None:
         due = time.monotonic()
-        while not self._ledger.full:
+        while not self._journal.full:
             due = max(due, time.monotonic() - CATCH_UP) + self._dice.expovariate(self._rate)
             if self._ending.wait(max(0, due - time.monotonic())):
                 break
@@ -74,7 +74,7 @@ class Client(threading.Thread):
                 self._post(self._again.popleft()[1])
         for _, ask in self._again:
             self._post(ask)
-        self._connection.close()
+        self._http.close()
 
     def end(self, patience: float = PATIENCE) -> None:
         """Ask for no more rides; the thread ends when those that were asked for are answered.
@@ -85,7 +85,7 @@ class Client(threading.Thread):
         self._ending.set()
 
     def _ride(self) -> None:
-        ask = self._ledger.ask(self.name)
+        ask = self._journal.ask(self.name)
         manner = self._dice.choices(list(SHARES), list(SHARES.values()))[0]
         head, body = request(ask)
         if manner is Manner.HALF_BODY or manner is Manner.HALF_THEN_WHOLE:
@@ -105,9 +105,9 @@ class Client(threading.Thread):
         """Send this and hang up, a moment later or at once."""
         with (
             suppress(OSError),
-            socket.create_connection((HOST, self._port), timeout=TIMEOUT) as connection,
+            socket.create_connection((HOST, self._port), timeout=TIMEOUT) as half,
         ):
-            connection.sendall(data)
+            half.sendall(data)
             time.sleep(self._dice.choice([0, 0.002, 0.02]))
 
     def _post(self, ask: Ask) -> None:
@@ -117,17 +117,17 @@ class Client(threading.Thread):
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
             try:
-                self._connection.request("POST", "/rides", f"distance={ask.distance}", headers)
-                answer = self._connection.getresponse()
+                self._http.request("POST", "/rides", f"distance={ask.distance}", headers)
+                answer = self._http.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException):
-                self._connection.close()  # it opens again by itself
+                self._http.close()  # it opens again by itself
             else:
                 if answer.status == 201:
                     ask.answers.append(read(content, sent))
                     return
                 if answer.status != 503:
-                    self._ledger.troubles.append(
+                    self._journal.troubles.append(
                         f"the ride of {ask.distance} m was answered with {answer.status}: "
                         f"{content[:200].decode(errors='replace')}"
                     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from chaos.ledger import Ask
+from chaos.journal import Ask
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record

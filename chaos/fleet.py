@@ -13,10 +13,11 @@ import psycopg
 
 import migrations
 from chaos.backup import Backup
+from chaos.kept_server import KeptServer
 from chaos.proxy import Proxy
-from chaos.server import KeptServer
 from chaos.service import Service
 from embedded.servers import Postgres, Redis
+from embedded.stream_servers import VALKEY, StreamServer
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
@@ -41,13 +42,13 @@ SETTINGS = {
 class Fleet:
     """All of it in one temporary folder, with a log file per process."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream_server: StreamServer = VALKEY) -> None:
         # Short, because the servers' sockets are in it; public, because their user is not root.
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         self.folder.chmod(0o755)
         sockets = self.folder / "run"
         self._postgres = Postgres(data=self.folder / "data", sockets=sockets)
-        self._redis = Redis(data=self.folder / "data", sockets=sockets)
+        self._redis = Redis(self.folder / "data", sockets, kind=stream_server)
         self.postgres = KeptServer(self._postgres)
         self.redis = KeptServer(self._redis)
         self.postgres_proxy = Proxy(sockets / f".s.PGSQL.{EMBEDDED_PORT}")
@@ -74,7 +75,7 @@ class Fleet:
         return self._redis.append_only_file
 
     def back_up(self) -> Backup:
-        """A backup of the database as it is now. Raises Failed."""
+        """A backup of the database as it is now. Raises ServerFailed."""
         return Backup(self._postgres, str(next(self._backups)))
 
     def start(self) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from chaos.evidence import Evidence, Told
-from chaos.ledger import Ask
+from chaos.journal import Ask
 from rocket_rides.log import Record
 
 Findings = Iterator[str]

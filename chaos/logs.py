@@ -1,4 +1,9 @@
-"""What the processes have said: errors that nobody expected, and what they had to cope with."""
+"""Reads the fleet's log lines: nothing else tells of errors that nobody thought to look for.
+
+A traceback or a library's warning is in no table, so every line that is not a usual one is a
+finding. What the consumers had to cope with (gaps, re-sends, injected crashes) is counted for the
+closing table. All the patterns are in this file: whoever changes such a line changes it here too.
+"""
 
 import re
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """What was answered and is not there: lost, or undone by a restore, which keeps a prefix."""
 
 from chaos.evidence import Evidence
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from chaos.restore import Restore
 
 

@@ -13,7 +13,7 @@ from chaos.clients import Client
 from chaos.evidence import Evidence, read_books
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, STREAM, Fleet
-from chaos.ledger import Ledger
+from chaos.journal import Journal
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
 from chaos.recovery import Recovery, recoveries
@@ -47,6 +47,7 @@ class Options:
     rate: float
     kinds: tuple[str, ...]
     rides: int | None = None
+    stream_server: str = "valkey"
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ class Play:
     def __init__(self, fleet: Fleet, options: Options) -> None:
         self.fleet = fleet
         self.options = options
-        self.ledger = Ledger(options.rides)
-        self.scene = Scene(fleet, self.ledger)
+        self.journal = Journal(options.rides)
+        self.scene = Scene(fleet, self.journal)
         self.reader = LogReader(fleet.redis_url, STREAM)
         self.watch = Watch(fleet.postgres_url, len(CONSUMERS))
         faults = plan(options.seed, options.seconds, options.kinds)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
         self.clients = [
-            Client(f"{options.seed}/{n}", fleet.api_port, options.rate / CLIENTS, self.ledger)
+            Client(f"{options.seed}/{n}", fleet.api_port, options.rate / CLIENTS, self.journal)
             for n in range(CLIENTS)
         ]
         self.errors: list[str] = []
@@ -85,7 +86,7 @@ class Play:
         for actor in (self.reader, self.watch, *self.clients, self.nemesis):
             actor.start()
         while (elapsed := time.monotonic() - started) < self.options.seconds:
-            if self.ledger.full:
+            if self.journal.full:
                 break
             bar.update(round(elapsed - bar.n, 1))
             so_far = f"{self.watch.counted} rides, {len(self.nemesis.struck)} faults"
@@ -123,7 +124,7 @@ class Play:
     def judge(self, seconds: float) -> Outcome:
         """Collect the evidence and have it checked."""
         services = self.fleet.services.values()
-        self.errors += self.ledger.troubles
+        self.errors += self.journal.troubles
         self.errors += [f"a fault went wrong: {failure}" for failure in self.nemesis.failures]
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
         self.errors += [f"in the log: {entry}" for entry in self.reader.invalid]
@@ -133,7 +134,7 @@ class Play:
         with closing(self.fleet.connect()) as connection:
             books = read_books(connection)
         evidence = Evidence(
-            self.ledger.asks,
+            self.journal.asks,
             books,
             self.reader.told,
             [end for service in services for end in service.exits],
@@ -150,6 +151,6 @@ class Play:
             checker.check(evidence),
             Counter(fault.kind for fault in self.nemesis.struck),
             logs.said(self.fleet.services[name].log for name in CONSUMERS),
-            recoveries(self.nemesis.struck, self.ledger.asks, self.watch, self.scene.restores),
+            recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
             seconds,
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from chaos.ledger import Ask
+from chaos.journal import Ask
 from chaos.nemesis import Struck
 from chaos.observer import Watch
 from chaos.restore import Restore

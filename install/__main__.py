@@ -18,6 +18,7 @@ import argparse
 import hashlib
 import sys
 from functools import partial
+from pathlib import Path
 
 from install import java, packages
 from install.environment import (
@@ -28,59 +29,54 @@ from install.environment import (
     the_only_installation,
     venv_is_there,
 )
-from install.steps import Failed, Step, Steps
+from install.steps import Step, StepFailed, Steps
 
-# Each part's lock, what its packages are for, and the parts whose locks it holds.
+# Each part's lock, and what its packages are for. `dev` holds the others.
 LOCKS = {
-    "fleet": ("fleet.txt", "the fleet", ()),
-    "nightly": ("analytics.txt", "the nightly job (Spark alone is 400 MB)", ()),
-    "fast": ("fast.txt", "the tests that need no server", ()),
-    "dev": (
-        "dev.txt",
-        "the tests, the nightly job (Spark alone is 400 MB) and the fleet",
-        ("fleet", "nightly", "fast"),
-    ),
+    "fleet": ("fleet.txt", "the fleet"),
+    "nightly": ("analytics.txt", "the nightly job (Spark alone is 400 MB)"),
+    "fast": ("fast.txt", "the tests that need no server"),
+    "dev": ("dev.txt", "the tests, the nightly job (Spark alone is 400 MB) and the fleet"),
 }
 
 
-def digest(part: str) -> str:
+def lock(part: str) -> Path:
+    """The file that names the packages of `part`."""
+    return PROJECT / "requirements" / LOCKS[part][0]
+
+
+def lock_digest(part: str) -> str:
     """What identifies the lock of `part`, for its stamp in .venv."""
-    return hashlib.sha256((PROJECT / "requirements" / LOCKS[part][0]).read_bytes()).hexdigest()
+    return hashlib.sha256(lock(part).read_bytes()).hexdigest()
 
 
 def is_there(part: str) -> bool:
     """Whether the packages of `part` have been installed, whole, from the lock as it is now."""
-    stamp = VENV / f".{part}"
-    if not venv_is_there() or not stamp.is_file() or stamp.read_text() != digest(part):
-        return False
-    return not left_unfinished() & packages.names(PROJECT / "requirements" / LOCKS[part][0])
+    stamps = {name: VENV / f".{name}" for name in (part, "dev")}
+    stamped = any(s.is_file() and s.read_text() == lock_digest(name) for name, s in stamps.items())
+    return venv_is_there() and stamped and not left_unfinished() & packages.names(lock(part))
 
 
 def install(part: str, steps: Steps) -> None:
     """Install the packages of `part`, and remember that."""
-    lock, _, held = LOCKS[part]
-    packages.install(PROJECT / "requirements" / lock, steps)
-    for name in (part, *held):
-        (VENV / f".{name}").write_text(digest(name))
+    packages.install(lock(part), steps)
+    (VENV / f".{part}").write_text(lock_digest(part))
 
 
 def missing(parts: list[str]) -> list[Step]:
     """The steps that are left to do."""
-    found = []
+    steps = []
     if not venv_is_there():
-        found.append(Step("making the virtual environment, .venv", make_venv))
-    locks = [part for part in LOCKS if part in parts and not is_there(part)]
-    if "dev" in locks:
-        locks = ["dev"]
-    if locks and not packages.uv_is_there():
-        found.append(Step("getting uv, which installs faster than pip", packages.get_uv))
-    for part in locks:
-        lock, purpose, _ = LOCKS[part]
-        count = len(packages.names(PROJECT / "requirements" / lock))
-        found.append(Step(f"the {count} packages for {purpose}", partial(install, part)))
+        steps.append(Step("making the virtual environment, .venv", make_venv))
+    left = [part for part in LOCKS if part in parts and not is_there(part)]
+    if left and not packages.uv_is_there():
+        steps.append(Step("getting uv, which installs faster than pip", packages.get_uv))
+    for part in ["dev"] if "dev" in left else left:
+        what = f"the {len(packages.names(lock(part)))} packages for {LOCKS[part][1]}"
+        steps.append(Step(what, partial(install, part)))
     if "java" in parts and not java.is_there():
-        found.append(Step("Java for the nightly job", java.install))
-    return found
+        steps.append(Step("Java for the nightly job", java.install))
+    return steps
 
 
 def main() -> None:
@@ -91,9 +87,9 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         if missing(arguments.parts):
-            with the_only_installation(quiet=arguments.quiet) as lock:
-                Steps(missing(arguments.parts), lock, quiet=arguments.quiet).take()
-    except Failed as reason:
+            with the_only_installation(quiet=arguments.quiet) as held:
+                Steps(missing(arguments.parts), held, quiet=arguments.quiet).take()
+    except StepFailed as reason:
         sys.exit(str(reason).splitlines()[-1] if arguments.quiet else str(reason))
     except KeyboardInterrupt:
         sys.exit(130)

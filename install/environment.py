@@ -2,19 +2,17 @@
 
 import fcntl
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from install.steps import EVERY, Failed, Steps, say
+from install.steps import EVERY, StepFailed, Steps, say
 
 PROJECT = Path(__file__).resolve().parent.parent
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
-LOCK = VENV / ".installing"
 UNFINISHED = VENV / ".unfinished"
 
 
@@ -22,7 +20,7 @@ UNFINISHED = VENV / ".unfinished"
 def the_only_installation(*, quiet: bool) -> Iterator[int]:
     """Hold the lock, once nobody else does; yields its file, which child processes may inherit."""
     VENV.mkdir(exist_ok=True)
-    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    lock = os.open(VENV, os.O_RDONLY | os.O_CLOEXEC)  # the folder itself is what is locked
     try:
         said = -EVERY
         while not _locked(lock):
@@ -48,47 +46,34 @@ def left_unfinished() -> set[str]:
 
 
 @contextmanager
-def unfinished(names: set[str], repairs: set[str] | None = None) -> Iterator[set[str]]:
-    """Keep on disk, until this is done, what is being installed; yields what has to be repaired.
+def unfinished(new: set[str], lock: set[str]) -> Iterator[set[str]]:
+    """Keep on disk, until this is done, what of the `lock` is being installed for the first time.
 
-    Of what was left before, `repairs` will be repaired by this, and no more: `names` by default.
+    Yields what an earlier one has left of this lock, and has to be repaired.
     """
     before = left_unfinished()
-    _write(UNFINISHED, "\n".join(sorted(names | before)))
-    repairs = names if repairs is None else repairs
-    yield before & repairs
-    if rest := before - repairs - names:
-        _write(UNFINISHED, "\n".join(sorted(rest)))
-    else:
-        UNFINISHED.unlink()
+    _remember(before | new)
+    yield before & lock
+    _remember(before - lock)
 
 
-def _write(path: Path, text: str) -> None:
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(text)
-    new.rename(path)
-
-
-VENV_ITSELF = ".venv"
+def _remember(names: set[str]) -> None:
+    new = UNFINISHED.with_name(f"{UNFINISHED.name}.new")
+    new.write_text("\n".join(sorted(names)))
+    new.rename(UNFINISHED)
 
 
 def venv_is_there() -> bool:
-    """Whether it was made, and to its end."""
-    return PYTHON.exists() and VENV_ITSELF not in left_unfinished()
+    """Whether it was made, and to its end: the scripts that activate it come last."""
+    return (VENV / "bin" / "activate").exists()
 
 
 def make_venv(steps: Steps) -> None:
     """Make it, with pip; the remains of one that was not finished go first."""
-    for path in set(VENV.iterdir()) - {LOCK}:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
     try:
-        with unfinished({VENV_ITSELF}):
-            steps.run([sys.executable, "-m", "venv", str(VENV)])
-    except Failed as reason:
-        raise Failed(
+        steps.run([sys.executable, "-m", "venv", "--clear", str(VENV)])
+    except StepFailed as reason:
+        raise StepFailed(
             f"{reason}\nPython's venv module is needed (Debian: apt install python3-venv)"
         ) from None
 

@@ -1,43 +1,39 @@
-"""Java, for the nightly job: installed where that can be done without asking."""
+"""Java, installed by apt-get where this runs as root, because Spark needs it and pip has none.
 
-import os
-import shutil
-import subprocess
+Elsewhere a person is told what to install, and all but the nightly job works without.
+"""
 
-from install.environment import PROJECT, PYTHON, VENV
-from install.steps import Failed, Steps
+from analytics.prerequisites import java_can_be_installed, require_java
+from install.steps import StepFailed, Steps
+from rocket_rides.errors import Unavailable
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
 # `satisfy` installs nothing where the release's own Java is too old.
 SATISFY = ("satisfy", "--yes", "--no-install-recommends", "default-jre-headless (>= 2:1.17)")
-STAMP = VENV / ".java"
+QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def is_there() -> bool:
-    """Whether an earlier run has found a Java that will do."""
-    return STAMP.exists()
+    """Whether this machine has a Java that will do."""
+    try:
+        require_java()
+    except Unavailable:
+        return False
+    return True
 
 
 def install(steps: Steps) -> None:
     """See to it that there is one, or say what to install: then again at the next run."""
-    if said() and os.geteuid() == 0 and not os.environ.get("JAVA_HOME") and shutil.which("apt-get"):
-        quietly = {"DEBIAN_FRONTEND": "noninteractive"}
+    if java_can_be_installed():
         try:
             try:
-                steps.run([*APT_GET, *SATISFY], quietly)
-            except Failed:
-                steps.run([*APT_GET, "update"], quietly)
-                steps.run([*APT_GET, *SATISFY], quietly)
-        except Failed:
+                steps.run([*APT_GET, *SATISFY], QUIETLY)
+            except StepFailed:
+                steps.run([*APT_GET, "update"], QUIETLY)
+                steps.run([*APT_GET, *SATISFY], QUIETLY)
+        except StepFailed:
             steps.note("apt-get can't get it now, or this release's is older than Java 17")
-    if reason := said():
-        steps.note(reason)
-    else:
-        STAMP.touch()
-
-
-def said() -> str:
-    """What is wrong with this machine's Java; nothing, when it will do."""
-    command = [str(PYTHON), "-m", "analytics.java"]
-    told = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
-    return told.stderr.strip() if told.returncode else ""
+    try:
+        require_java()
+    except Unavailable as reason:
+        steps.note(str(reason))

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from install.environment import PROJECT, PYTHON, VENV, installed, normal, unfinished
-from install.steps import Failed, Steps
+from install.steps import StepFailed, Steps
 
 UV = VENV / "bin" / "uv"
 UV_LOCK = PROJECT / "requirements" / "uv.txt"
@@ -47,26 +47,25 @@ def uv_is_there() -> bool:
 
 def get_uv(steps: Steps) -> None:
     """Install it; where there is none for this machine, go on without."""
-    with unfinished({"uv"}) as left:
-        again = ["--force-reinstall"] if "uv" in left else []
-        wheels = ["--require-hashes", "--only-binary", ":all:"]
-        try:
-            steps.run([*PIP, "install", *wheels, *again, "-r", str(UV_LOCK)])
-        except Failed as reason:
-            steps.note(f"{reason}\nno uv; pip does its work, and needs longer")
-            UV.unlink(missing_ok=True)
+    # Whatever a killed installation left of it goes: only this one knows that it is whole.
+    anew = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
+    try:
+        steps.run([*PIP, "install", *anew, "-r", str(UV_LOCK)])
+    except StepFailed as reason:
+        steps.note(f"{reason}\nno uv; pip does its work, and needs longer")
+        UV.unlink(missing_ok=True)
     (VENV / ".uv").write_text(UV_LOCK.read_text())
 
 
 def install(lock: Path, steps: Steps) -> None:
     """Install what is missing from `lock`; what a killed installation left is put there anew."""
-    with unfinished(names(lock) - installed(), repairs=names(lock)) as left:
+    with unfinished(names(lock) - installed(), names(lock)) as left:
         if UV.exists():
             again = [word for name in sorted(left) for word in ("--reinstall-package", name)]
             command = [str(UV), "pip", "install", "--python", str(PYTHON), *AS_LOCKED]
             try:
                 steps.run([*command, *again, "-r", str(lock)], registry(), has_a_bar=True)
-            except Failed as reason:
+            except StepFailed as reason:
                 steps.note(f"{reason}\nuv can't; pip tries")
             else:
                 return

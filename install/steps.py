@@ -6,15 +6,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from textwrap import shorten
 
 EVERY = 1.5  # seconds between signs of life, without a terminal; two with a busy machine
 ON_TERMINAL = 0.2
 LAST_LINES = 15  # of a program that failed
 BAR = 20  # characters
+ASIDES = ("WARNING", "DEPRECATION", "[notice]")
 
 
-class Failed(Exception):
+class StepFailed(Exception):
     """A step could not be done."""
 
 
@@ -44,7 +47,7 @@ class Steps:
         self._bar = ""
 
     def take(self) -> None:
-        """Take them all. Raises Failed."""
+        """Take them all. Raises StepFailed."""
         began = time.monotonic()
         for done, step in enumerate(self._steps):
             self._label = f"[{done + 1}/{len(self._steps)}] {step.what}"
@@ -66,53 +69,53 @@ class Steps:
         *,
         has_a_bar: bool = False,
     ) -> None:
-        """Run a program of this step, and show that it lives; Failed has the last that it said.
+        """Run a program of this step, and show that it lives; StepFailed has the last that it said.
 
         On a terminal, one that `has_a_bar` of its own shows it.
         """
+        own_bar = has_a_bar and self._terminal
         with tempfile.TemporaryFile("w+", errors="replace") as said:
-            own_bar = has_a_bar and self._terminal
+            output = None if own_bar else said
             if own_bar:
                 say(self._label)
             process = subprocess.Popen(
                 command,
                 env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
-                stdout=None if own_bar else said,
-                stderr=None if own_bar else said,
+                stdout=output,
+                stderr=output,
                 pass_fds=[self._lock],
             )
-            if own_bar or self._quiet:
-                process.wait()
-            else:
-                self._wait(process, said.fileno())
-            said.seek(0)
-            if process.returncode:
+            if not (own_bar or self._quiet):
+                self._show(process, said.fileno())
+            if process.wait():
+                said.seek(0)
                 told = "\n".join(said.read().splitlines()[-LAST_LINES:])
-                raise Failed(told or f"{command[0]} ended with {process.returncode}")
+                raise StepFailed(told or f"{command[0]} ended with {process.returncode}")
 
-    def _wait(self, process: subprocess.Popen[bytes], output: int) -> None:
+    def _show(self, process: subprocess.Popen[bytes], output: int) -> None:
+        """Until it ends."""
         began = time.monotonic()
-        while True:
+        while process.returncode is None:
             seconds = time.monotonic() - began
             if self._terminal:
                 sys.stderr.write(f"\r\x1b[K{self._bar} {self._label}, {seconds:.0f} s")
                 sys.stderr.flush()
+            elif seconds < 1:
+                say(self._label)
             else:
-                doing = f": {seconds:.0f} s {last_line(output)}".rstrip() if seconds >= 1 else ""
-                say(f"{self._label}{doing}")
-            try:
+                say(f"{self._label}: {seconds:.0f} s {last_line(output)}".rstrip())
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(ON_TERMINAL if self._terminal else EVERY)
-            except subprocess.TimeoutExpired:
-                continue
-            if self._terminal:
-                sys.stderr.write("\n")
-            return
+        if self._terminal:
+            sys.stderr.write("\n")
 
 
 def last_line(file: int) -> str:
-    """The last line of what is in the file by now, in brackets."""
+    """The last line of what a program has said by now, in brackets; but no warnings of pip's."""
     size = os.fstat(file).st_size
-    lines = os.pread(file, 400, max(0, size - 400)).decode(errors="replace").split("\n")
-    text = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"({text[:80]})" if text else ""
+    # The first of these may have lost its beginning.
+    lines = os.pread(file, 4000, max(0, size - 4000)).decode(errors="replace").splitlines()
+    texts = [line.strip() for line in lines[size > 4000 :]]
+    text = next((text for text in reversed(texts) if text and not text.startswith(ASIDES)), "")
+    return f"({shorten(text, 80, placeholder=' …')})" if text else ""

@@ -6,9 +6,9 @@ from alembic.util import CommandError
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from migrations.models import Base
 from rocket_rides import database
 from rocket_rides.locks import Lock
-from rocket_rides.models import Base
 
 # psycopg connects by itself: it reads every kind of URL that libpq knows.
 engine = create_engine(

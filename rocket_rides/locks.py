@@ -15,6 +15,7 @@ class Lock(IntEnum):
     LEADER = 7_268_001  # the streamer that drains
     RECONCILIATION = 7_268_002  # the run of the nightly job
     MIGRATION = 7_268_003
+    PRUNING = 7_268_004  # the API's worker that deletes old idempotency keys
 
 
 def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rocket_rides import fleet, process, settings
-from simulator.client import Tally, post_ride, wait_for_api
+from simulator.client import Outcomes, post_ride, wait_for_api
 
 logger = logging.getLogger("simulator")
 
@@ -52,7 +52,7 @@ def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
 
 
 async def simulate(
-    url: str, rides: Rides, concurrency: int, tally: Tally, bar: "tqdm[Never]"
+    url: str, rides: Rides, concurrency: int, outcomes: Outcomes, bar: "tqdm[Never]"
 ) -> None:
     """Post `rides`, at most `concurrency` at a time. SIGTERM and SIGINT cancel it."""
     task = asyncio.current_task()
@@ -63,13 +63,13 @@ async def simulate(
     async def post() -> None:
         for due, metres in rides:
             await asyncio.sleep(due - time.monotonic())
-            await post_ride(api, metres, tally)
+            await post_ride(api, metres, outcomes)
             bar.update()
 
     async def report() -> None:
         while True:
             await asyncio.sleep(REPORT_EVERY)
-            logger.info("%s", tally)
+            logger.info("%s", outcomes)
 
     limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     # trust_env=False: the API is on this machine or where API_URL says, not behind a shell's proxy.
@@ -117,7 +117,7 @@ def main() -> int:
     fleet.end_with_honcho(process.terminate)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request
 
-    tally = Tally()
+    outcomes = Outcomes()
     rides = schedule(random.Random(given.seed), given.rate, given.rides)
     # disable=None is tqdm's "only on a terminal".
     disable = None if given.rides else True
@@ -126,9 +126,9 @@ def main() -> int:
         logging_redirect_tqdm(),
         suppress(asyncio.CancelledError),  # a signal's way of ending it
     ):
-        asyncio.run(simulate(config.rides_url, rides, given.concurrency, tally, bar))
-    logger.info("%s", tally)
-    return int(tally.refused > 0 and tally.posted + tally.refused == given.rides)
+        asyncio.run(simulate(config.rides_url, rides, given.concurrency, outcomes, bar))
+    logger.info("%s", outcomes)
+    return int(outcomes.refused > 0 and outcomes.posted + outcomes.refused == given.rides)
 
 
 if __name__ == "__main__":

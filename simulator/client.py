@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Tally:
+class Outcomes:
     """What has become of the rides so far."""
 
     posted: int = 0
@@ -44,7 +44,7 @@ async def wait_for_api(api: httpx.AsyncClient) -> None:
         await asyncio.sleep(delay)
 
 
-async def post_ride(api: httpx.AsyncClient, metres: Decimal, tally: Tally) -> None:
+async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes) -> None:
     """Post one ride until the API has answered; the same key makes every repeat the same ride.
 
     A 5xx, a lost connection and a timeout are no answer. Any other failure is a bug of the API's
@@ -60,14 +60,14 @@ async def post_ride(api: httpx.AsyncClient, metres: Decimal, tally: Tally) -> No
             reason = errors.in_one_line(error)
         else:
             if answer.is_success:
-                tally.posted += 1
+                outcomes.posted += 1
                 return
             if not answer.is_server_error:
-                tally.refused += 1
+                outcomes.refused += 1
                 said = " ".join(answer.text[:200].split())
                 logger.error("a ride of %s m got %s: %s", metres, answer.status_code, said)
                 return
             reason = f"status {answer.status_code}"
-        tally.retried += 1
+        outcomes.retried += 1
         logger.debug("%s: posting %s again in %.2f s", reason, key, delay)
         await asyncio.sleep(delay)

@@ -22,7 +22,7 @@ PUT_FORWARD = (
     "SELECT setval('log_position', greatest((SELECT last_value FROM log_position),"
     " (SELECT max(id) FROM rides), (SELECT last_sent_id FROM streamer_state)))"
 )
-OVERTAKEN = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
+STRANDED = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
 
 # Sessions drop the numbers that they had drawn ahead.
 AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
@@ -47,7 +47,7 @@ def require_rising_sequence(connection: psycopg.Connection) -> None:
     if row is None:
         raise StateLost
     cache, increment, cycles, last_drawn, taken = row
-    held = "nothing is sent, so that no more rides are overtaken, until this puts it right"
+    held = "nothing is sent, so that no more rides are stranded, until this puts it right"
     if cache != 1 or increment != 1 or cycles:
         found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
@@ -59,12 +59,12 @@ def require_rising_sequence(connection: psycopg.Connection) -> None:
         )
 
 
-def overtaken_warnings(connection: psycopg.Connection, last_sent: int) -> list[str]:
-    """A sentence about staged records up to `last_sent`: there are none while the barrier holds.
+def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[str]:
+    """A sentence about stranded records: those up to `last_sent`, which it is too late to send.
 
-    A record there was staged behind the log's back; the log can't take it any more.
+    There are none while the barrier holds: such a record was staged behind the log's back.
     """
-    late = [str(row[0]) for row in connection.execute(OVERTAKEN, [last_sent])]
+    late = [str(row[0]) for row in connection.execute(STRANDED, [last_sent])]
     if not late:
         return []
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")

@@ -57,7 +57,7 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     checks.require_rising_sequence(connection)
     last_sent = terms.last_sent(connection)
-    if not checks.overtaken_warnings(connection, last_sent):
+    if not checks.stranded_warnings(connection, last_sent):
         return [], []
     terms.disown(connection, last_sent)  # first: who begins after this needs no reset
     with connection.transaction():

@@ -18,11 +18,11 @@ class Alarms:
 
     def __init__(self) -> None:
         self._durability = Once(logging.WARNING)
-        self._overtaken = Once(logging.ERROR)
+        self._stranded = Once(logging.ERROR)
 
     def look(self, connection: psycopg.Connection, log: Log, last_sent: int) -> None:
         """Say what is not as it should be."""
-        self._overtaken.say(checks.overtaken_warnings(connection, last_sent))
+        self._stranded.say(checks.stranded_warnings(connection, last_sent))
         self._durability.say(checks.durability_warnings(connection, log))
 
 

@@ -3,7 +3,7 @@
 The packages that only these need are imported where they are used: the fast tests run without.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,14 +44,48 @@ def postgres(folder: Path) -> Iterator["Postgres"]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def redis(folder: Path) -> Iterator["Redis"]:
-    from embedded.servers import Redis
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what is marked `stream_servers`, and uses one, on each of them."""
+    if (
+        metafunc.definition.get_closest_marker("stream_servers")
+        and "stream_server" in metafunc.fixturenames
+    ):
+        from embedded.stream_servers import STREAM_SERVERS
 
-    server = Redis(data=folder / "data", sockets=folder / "run")
-    server.start()
-    yield server
-    server.stop()
+        metafunc.parametrize("stream_server", STREAM_SERVERS, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def redis_of_kind(folder: Path) -> Iterator[Callable[[str], "Redis"]]:
+    """The server of a kind, started when it is first asked for."""
+    from embedded.servers import Redis
+    from embedded.stream_servers import STREAM_SERVERS
+
+    servers: dict[str, Redis] = {}
+
+    def started(kind: str) -> Redis:
+        if kind not in servers:
+            place = folder / kind
+            place.mkdir(0o755)
+            servers[kind] = Redis(place / "data", place / "run", kind=STREAM_SERVERS[kind])
+            servers[kind].start()
+        return servers[kind]
+
+    yield started
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture
+def stream_server(request: pytest.FixtureRequest) -> str:
+    """The kind of server that holds the log."""
+    kind: str = getattr(request, "param", "valkey")
+    return kind
+
+
+@pytest.fixture
+def redis(redis_of_kind: Callable[[str], "Redis"], stream_server: str) -> "Redis":
+    return redis_of_kind(stream_server)
 
 
 @pytest.fixture
@@ -73,19 +107,22 @@ def own_world(redis: "Redis", tmp_path: Path) -> Iterator["World"]:
 
 @pytest.fixture(scope="module")
 def module_world(
-    postgres: "Postgres", redis: "Redis", tmp_path_factory: pytest.TempPathFactory
+    postgres: "Postgres",
+    redis_of_kind: Callable[[str], "Redis"],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator["World"]:
     """One world for a module whose tests leave no trace in it."""
     from tests.support.clusters import fresh_world
 
-    with fresh_world(postgres, redis, tmp_path_factory.mktemp("module")) as world:
+    folder = tmp_path_factory.mktemp("module")
+    with fresh_world(postgres, redis_of_kind("valkey"), folder) as world:
         yield world
 
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[None]:
     """Skips what needs Spark where there is no Java for it, and says why."""
-    from analytics.java import require_java
+    from analytics.prerequisites import require_java
 
     try:
         require_java()

@@ -1,12 +1,12 @@
-"""`python -m analytics.nightly`: has the rides reconciled every night, and old keys forgotten.
+"""`python -m analytics.nightly`: has the rides reconciled every night.
 
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night slept through, or missed while this
 process was down, is made up for, once; and that a run which could not do its work, because a
 server was away or another run was on, is tried again until the next night. What a run prints is
-logged as it comes, and so is how it ended. The keys are pruned at the same hour, whatever becomes
-of the run. This process only ends when it is told to: without Java it says so every night. Where
-make has set up the fleet without Spark, this process has it installed, minutes after the start.
+logged as it comes, and so is how it ended. This process only ends when it is told to: without Java
+it says so every night. Where make has set up the fleet without Spark, this process has it
+installed, minutes after the start.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -15,7 +15,6 @@ A crash leaves behind, by the step at which it comes:
 * during a run: the same. The run ends with this process (on Linux by the kernel's hand; elsewhere
   it finishes alone), and leaves what `analytics.reconcile` says.
 * after a run: nothing. What it found was committed by the run itself.
-* while keys are pruned: fewer keys to be pruned the next night.
 
 SIGTERM ends a run under way, and with it this process, in little more than two seconds.
 """
@@ -30,8 +29,8 @@ import psycopg
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from analytics.nightly import attempts, fetching, nights, pruning
-from rocket_rides import database, errors, fleet, process, settings, waiting
+from analytics.nightly import attempts, fetching, nights
+from rocket_rides import database, fleet, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
 
@@ -58,11 +57,7 @@ class Reconciler:
         self._scheduler = BackgroundScheduler(
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
         )
-        # Two jobs, so that a run that hangs does not keep the keys from being pruned.
-        self.jobs = [
-            self._scheduler.add_job(job, trigger or nights.Daily(self._at), name=job.__name__)
-            for job in (self.prune, self.reconcile)
-        ]
+        self.job = self._scheduler.add_job(self.reconcile, trigger or nights.Daily(self._at))
 
     def now(self) -> datetime:
         """The local time."""
@@ -82,9 +77,9 @@ class Reconciler:
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)
-            if missed:
-                self._make_up_for(due, able)
-            else:
+            if missed and able:  # or the warning would come twice
+                self._make_up_for(due)
+            elif not missed:
                 logger.debug("no night was missed")
             while not self._stop.wait(attempts.LOOK_AT_THE_CLOCK):
                 self._scheduler.wakeup()
@@ -94,13 +89,10 @@ class Reconciler:
         finally:
             self._scheduler.shutdown()  # waits for the jobs, which have seen `stop` too
 
-    def _make_up_for(self, due: datetime, able: bool) -> None:
-        pruning_job, reconciliation_job = self.jobs
-        pruning_job.modify(next_run_time=self.now())
-        if able:  # or the warning would come twice
-            local = due.astimezone(self._scheduler.timezone)
-            logger.info("the reconciliation of %s was missed; starting it now", f"{local:%F %H:%M}")
-            reconciliation_job.modify(next_run_time=self.now())
+    def _make_up_for(self, due: datetime) -> None:
+        local = due.astimezone(self._scheduler.timezone)
+        logger.info("the reconciliation of %s was missed; starting it now", f"{local:%F %H:%M}")
+        self.job.modify(next_run_time=self.now())
 
     def _fetch_later(self) -> bool:
         """Have what is missing installed in the background, if it can be; whether it will be."""
@@ -120,21 +112,7 @@ class Reconciler:
     def reconcile(self) -> None:
         """Start a run, and another one while runs can't do their work, until the next night."""
         until = nights.next_due(self.now(), self._at)
-        attempts.reconcile(self._command, until, self._stop, self._first_pause)
-
-    def prune(self) -> None:
-        """Delete old idempotency keys; what can't be done now is left to the next night."""
-        days = self._config.idempotency_days
-        try:
-            with database.connect(
-                self._config.postgres_url, "reconciler", **pruning.SESSION
-            ) as connection:
-                deleted = pruning.prune(connection, days, self._stop)
-        except (errors.Unavailable, psycopg.Error) as error:
-            logger.warning("idempotency keys are not pruned: %s", errors.in_one_line(error))
-        else:
-            level = logging.INFO if deleted else logging.DEBUG
-            logger.log(level, "pruned %d idempotency keys older than %d days", deleted, days)
+        attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
 
 
 def main() -> None:

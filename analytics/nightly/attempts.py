@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
 
-from analytics.java import require_java
 from analytics.nightly import fetching
 from analytics.nightly.child import Child
-from analytics.packages import require_packages
+from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Stop
@@ -21,7 +20,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
 LOOK_AT_THE_CLOCK = 30.0
 
 
-def reconcile(command: Sequence[str], until: datetime, stop: Stop, first_pause: float) -> None:
+def run_with_retries(
+    command: Sequence[str], until: datetime, stop: Stop, first_pause: float
+) -> None:
     """Run `command`, with back-off again while it ends with COULD_NOT_RUN, but not past `until`.
 
     What it needs is installed first, where that can be done.

@@ -1,8 +1,6 @@
 """A program in a process of its own: its lines are logged as they come, and it ends with us."""
 
-import logging
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -10,21 +8,16 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import IO
 
+from analytics.nightly.relay import relay
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.process import Stop
-
-logger = logging.getLogger(__name__)
 
 POLL = 0.1  # seconds between looks at the program, while it runs
 # How long its own children, such as Spark's JVM, may take to end: after it, and when we are told
 # to stop (honcho kills after 5 s).
 LINGER = 10.0
 GRACE = 2.0
-
-# As rocket_rides.process.log_to_stdout writes it.
-LOGGED = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(.*)")
 
 
 class Child:
@@ -43,9 +36,7 @@ class Child:
             preexec_fn=preexec_die_with_parent(),
         )
         assert self._process.stdout is not None  # noqa: S101 (it is a pipe)
-        self._lines = threading.Thread(
-            target=self._log_lines, args=[self._process.stdout], daemon=True
-        )
+        self._lines = threading.Thread(target=relay, args=[self._process.stdout], daemon=True)
         self._lines.start()
 
     def wait(self, stop: Stop, until: datetime) -> int:
@@ -75,12 +66,3 @@ class Child:
         except ProcessLookupError:
             return False
         return True
-
-    def _log_lines(self, output: IO[str]) -> None:
-        with output:
-            for line in output:
-                if not (text := line.strip()):
-                    continue
-                logged = LOGGED.fullmatch(text)
-                level, said = logged.groups() if logged else ("INFO", text)
-                logger.log(logging.getLevelNamesMapping()[level], "%s", said)

@@ -1,21 +1,25 @@
-"""What only a run needs, Spark and Java, installed while the fleet is up.
+"""Spark and Java are installed while the fleet is up, because `make fleet` starts without them.
 
-`make fleet` leaves it out, to start sooner. This does it some minutes later, in the background,
-or at the latest before the run; only in the .venv that make has made. Elsewhere, as in a container,
-what is there is what there is. A kill leaves what `python -m install` says, which the next mends.
+It does so to start sooner: only a run needs them. This installs them in the background some minutes
+after the start, at the latest before the run, by running `python -m install`. That happens only in
+the .venv that make has made; elsewhere, as in a container, what is missing stays missing. A kill
+leaves a half-made installation, which the next `python -m install` repairs.
 """
 
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from analytics.java import require_java
 from analytics.nightly.child import Child
-from analytics.packages import NEEDED, require_packages
+from analytics.prerequisites import (
+    PACKAGES,
+    java_can_be_installed,
+    require_java,
+    require_packages,
+)
 from rocket_rides.errors import Unavailable
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT
@@ -40,22 +44,16 @@ def wanted(venv: Path = PROJECT / ".venv") -> bool:
         require_packages()
     except Unavailable:
         return True
-    return is_half_there(venv / ".unfinished") or (java_can_be_had() and not has_java())
+    return is_half_there(venv / ".unfinished") or (java_can_be_installed() and not has_java())
 
 
 def is_half_there(unfinished: Path) -> bool:
     """Whether an installation of Spark was killed, or is under way."""
     if not unfinished.exists():
         return False
-    return not {name.replace("_", "-") for name in NEEDED}.isdisjoint(
+    return not {name.replace("_", "-") for name in PACKAGES}.isdisjoint(
         unfinished.read_text().split()
     )
-
-
-def java_can_be_had() -> bool:
-    """Whether `python -m install java` would try to."""
-    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    return as_root and not os.environ.get("JAVA_HOME")
 
 
 def has_java() -> bool:

@@ -58,8 +58,8 @@ def mismatches(result: Result) -> Iterator[str]:
     for mismatch in result.mismatches:
         yield f"rides {mismatch.after + 1} to {mismatch.upto}"
         rows = [
-            ("  warehouse", *tally(mismatch.warehouse)),
-            ("  Postgres", *tally(mismatch.postgres)),
+            ("  warehouse", *rides_and_metres(mismatch.warehouse)),
+            ("  Postgres", *rides_and_metres(mismatch.postgres)),
             (
                 "  difference",
                 f"{mismatch.difference.rides:+,}" if mismatch.difference.rides else "0",
@@ -79,9 +79,9 @@ def summary(result: Result, today: date) -> Iterator[str]:
     else:
         history = f"all of history, up to ride {result.last_ride_id}"
         rows = [
-            (day_name(result.newest_day, today), *tally(result.days[result.newest_day])),
-            (history, *tally(result.total)),
-            ("new to the warehouse", *tally(result.new)),
+            (day_name(result.newest_day, today), *rides_and_metres(result.days[result.newest_day])),
+            (history, *rides_and_metres(result.total)),
+            ("new to the warehouse", *rides_and_metres(result.new)),
         ]
         yield from aligned(rows, "<>>")
     yield (
@@ -96,7 +96,7 @@ def day_name(day: date, today: date) -> str:
     return f"{day}{ago} (UTC)"
 
 
-def tally(of: Tally) -> Row:
+def rides_and_metres(of: Tally) -> Row:
     """Two cells: the rides, the distance."""
     rides = count(of.rides, "ride")
     # The figures of "1 ride" and "2 rides" belong under each other.

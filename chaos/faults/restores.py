@@ -9,7 +9,7 @@ import psycopg
 from chaos.backup import Backup
 from chaos.faults.scene import Moot, Scene
 from chaos.restore import Restore
-from embedded.account import Failed
+from embedded.failures import ServerFailed
 from rocket_rides.errors import Unavailable
 
 AGAIN = 0.3  # how often the last restore's backup serves once more, with all that came since
@@ -41,7 +41,7 @@ def restore(scene: Scene, dice: random.Random) -> str:
 def _back_up(scene: Scene) -> None:
     try:
         backup = scene.fleet.back_up()
-    except Failed:  # the server was down, or went down
+    except ServerFailed:  # the server was down, or went down
         raise Moot from None
     if scene.backup:
         scene.backup.remove()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chaos.backup import Backup
 from chaos.fleet import Fleet
-from chaos.ledger import Ledger
+from chaos.journal import Journal
 from chaos.restore import Restore
 from rocket_rides.log import Record
 
@@ -21,7 +21,7 @@ class Scene:
     """The fleet, the end of the play, and what the nemesis has to own up to."""
 
     fleet: Fleet
-    ledger: Ledger
+    journal: Journal
     over: threading.Event = field(default_factory=threading.Event)
     foreign: set[Record] = field(default_factory=set)  # entries that it wrote, or tried to
     restores: list[Restore] = field(default_factory=list)

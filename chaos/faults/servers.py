@@ -4,6 +4,7 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import redis
 
@@ -47,12 +48,12 @@ def cut_redis(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, and a start without the newest entries: they were in the log, and are no more."""
     down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
     with _one_behind(scene, dice):
-        scene.fleet.redis.crash(down_for, lambda: _cut_newest(scene, entries))
+        scene.fleet.redis.crash(down_for, lambda: cut_newest(scene.fleet.append_only_file, entries))
     return f"redis ({entries} entries)"
 
 
-def _cut_newest(scene: Scene, entries: int) -> None:
-    file = scene.fleet.append_only_file
+def cut_newest(file: Path, entries: int) -> None:
+    """Cut so many entries off a server's append-only file; what is left of their batch goes too."""
     content = file.read_bytes()
     end = len(content)
     for _ in range(entries):

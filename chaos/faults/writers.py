@@ -8,7 +8,7 @@ import psycopg
 
 from api.booking import TAKE
 from chaos.faults.scene import Moot, Scene
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
@@ -16,7 +16,7 @@ from rocket_rides.errors import Unavailable
 def hold(scene: Scene, dice: random.Random) -> str:
     """A transaction draws numbers, stays open for seconds while higher ones commit, and commits."""
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
-    asks = [scene.ledger.ask() for _ in range(rides)]
+    asks = [scene.journal.ask() for _ in range(rides)]
     answers: list[Answer] = []
     try:
         with closing(_connect(scene)) as connection:
@@ -46,7 +46,7 @@ def roll_back(scene: Scene, dice: random.Random) -> str:
     try:
         for _ in range(transactions):
             with closing(_connect(scene)) as connection:
-                _take(connection, scene.ledger.ask())
+                _take(connection, scene.journal.ask())
                 scene.wait(dice.uniform(0, 0.6))
                 if dice.random() < 0.5:
                     connection.rollback()

@@ -27,14 +27,14 @@ def test_an_ordinary_role_can_tell_which_database_it_is_in(world: World) -> None
     told = history(world.connection, 0)
     oid = world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
     cluster = world.value("SELECT system_identifier FROM pg_control_system()")
-    assert told.database == f"{cluster}-{oid}"
+    assert told.database_id == f"{cluster}-{oid}"
     role = f"plain_{world.stream}"
     by_hand(world, f"CREATE ROLE {role}", f"GRANT SELECT ON terms TO {role}", f"SET ROLE {role}")
     try:
         assert history(world.connection, 0) == told
         by_hand(world, "RESET ROLE", "REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC")
         by_hand(world, f"SET ROLE {role}")
-        assert history(world.connection, 0) == told._replace(database="")
+        assert history(world.connection, 0) == told._replace(database_id="")
     finally:
         by_hand(world, "RESET ROLE", f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 

@@ -8,8 +8,8 @@ import msgspec
 import psutil
 import pytest
 
-from analytics.java import WANTED
 from analytics.ledger import Manifest
+from analytics.prerequisites import WANTED
 from migrations import downgrade
 from rocket_rides.locks import Lock
 from tests.support.jobs import alive, ended, start
@@ -47,7 +47,7 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
 def another_databases_warehouse(world: World) -> dict[str, str]:
     run = world.folder / "warehouse" / "rides" / "run=0000001"
     run.mkdir(parents=True)
-    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database="1-1", term="")
+    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database_id="1-1", term="")
     (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
     return {}
 

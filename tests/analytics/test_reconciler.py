@@ -103,12 +103,8 @@ def test_a_night_is_not_made_up_for_without_need(world: World) -> None:
 
 def test_without_java_it_says_so_and_lives_on(world: World) -> None:
     miss_a_night(world)
-    world.connection.execute(
-        "INSERT INTO idempotency_keys VALUES ('old', 1, 1, now() - interval '1 year')"
-    )
     reconciler = world.service("analytics.nightly", **NO_JAVA)
-    # The keys are pruned all the same.
-    reconciler.says("pruned 1 idempotency keys").says("Java 17 or newer is needed")
+    reconciler.says("Java 17 or newer is needed")
     assert reconciler.stop() == 0
     assert reconciler.output.read_text().count("Java 17") == 1
 
@@ -154,20 +150,17 @@ def test_killed_it_takes_the_run_with_it(world: World) -> None:
 @pytest.mark.parametrize(
     ("java", "wanted"),
     [
-        (True, ["started", "reconciled", "pruned 1 idempotency keys"]),
-        (False, ["Java 17 or newer", "pruned 1 idempotency keys"]),
+        (True, ["started", "reconciled"]),
+        (False, ["Java 17 or newer"]),
     ],
 )
-def test_every_night_the_keys_are_pruned_and_with_java_the_rides_reconciled(
+def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
     world: World,
     java: bool,
     wanted: list[str],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world.connection.execute(
-        "INSERT INTO idempotency_keys VALUES ('old', 1, 1, now() - interval '1 year')"
-    )
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     if not java:
         monkeypatch.setenv("JAVA_HOME", NO_JAVA["JAVA_HOME"])
@@ -197,12 +190,11 @@ def test_the_next_run_is_due_at_the_time_that_is_set(
     thread = threading.Thread(target=reconciler.run)
     thread.start()
     try:
-        jobs = reconciler.jobs
-        eventually(lambda: all(getattr(job, "next_run_time", None) for job in jobs))
-        for job in jobs:
-            due = job.next_run_time.astimezone(reconciler.now().tzinfo)
-            assert due.time() == time(4, 56)
-            assert timedelta(0) < due - reconciler.now() <= timedelta(1)
+        job = reconciler.job
+        eventually(lambda: getattr(job, "next_run_time", None))
+        due = job.next_run_time.astimezone(reconciler.now().tzinfo)
+        assert due.time() == time(4, 56)
+        assert timedelta(0) < due - reconciler.now() <= timedelta(1)
     finally:
         stop.ask()
         thread.join()
@@ -229,7 +221,7 @@ def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
 ) -> None:
     (tmp_path / ".fleet").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("analytics.packages.NEEDED", ("no_such_package",))
+    monkeypatch.setattr("analytics.prerequisites.PACKAGES", ("no_such_package",))
     assert fetching.wanted(tmp_path)
     caplog.set_level("INFO")
     soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)

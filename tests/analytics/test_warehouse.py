@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from pyspark.errors import ArithmeticException
 
-from analytics.reconciliation import Step
-from analytics.source import plan
-from analytics.tally import cells
+from analytics.cells import BLOCK, cells
+from analytics.job import Step
+from analytics.source import cut_into_ranges
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.books import MILLIMETRE, Books, exact, tally
@@ -46,6 +46,24 @@ def test_a_night_reads_the_new_rides_only(books: Books) -> None:
     result = books.run(check=True)
     assert result.new == tally(2, 9)
     assert result.total == tally(5, 15)  # of what was there, only the warehouse was asked
+
+
+def test_a_night_lists_the_days_that_it_verifies_however_long_history_is(books: Books) -> None:
+    days = 40
+    for day in range(days):
+        books.add_many(10, at=f"'2026-01-01 12:00+00'::timestamptz + interval '{day} days'")
+        books.skip_ids(BLOCK)
+    books.run()
+    warehouse = books.warehouse
+    blocks = warehouse.ledger().blocks
+    assert len({block.first_day for block in blocks}) == days
+    wanted = [blocks[3], blocks[30]]
+    rides = warehouse.read(books.spark, wanted)
+    listed = {name.split("/day=")[1].partition("/")[0] for name in rides.inputFiles()}
+    assert listed == {str(block.first_day) for block in wanted}
+    assert rides.count() == sum(block.rides for block in wanted)
+    # Nor is anything overlooked: all days are what all blocks come to.
+    assert books.in_warehouse() == books.in_postgres()
 
 
 def test_a_ride_changed_by_hand_is_reported_and_resets_nobody(books: Books) -> None:
@@ -250,13 +268,13 @@ def test_ranges_hold_equal_numbers_of_rides_whatever_the_holes(books: Books) -> 
         books.skip_ids(1_000_000)
     books.add_many(10)
     last = books.world.value("SELECT max(id) FROM rides")
-    ranges = plan(books.world.connection, 0, last, parallelism=100)
+    ranges = cut_into_ranges(books.world.connection, 0, last, parallelism=100)
     counts = [
         books.world.value("SELECT count(*) FROM rides WHERE id > %s AND id <= %s", after, upto)
         for after, upto, _ in ranges
     ]
     assert counts == [range_.rides for range_ in ranges] == [25_000] * 4 + [10]
-    assert plan(books.world.connection, last, last + 10_000_000, parallelism=2) == []
+    assert cut_into_ranges(books.world.connection, last, last + 10_000_000, parallelism=2) == []
 
 
 def test_sums_are_exact_where_a_bigint_of_millimetres_would_not_be(books: Books) -> None:

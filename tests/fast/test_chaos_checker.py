@@ -9,7 +9,7 @@ import pytest
 
 from chaos.checker import check
 from chaos.evidence import Evidence, Standing
-from chaos.ledger import Answer
+from chaos.journal import Answer
 from chaos.service import Exit
 from tests.support.evidence import (
     GONE,

@@ -2,7 +2,7 @@
 
 from chaos.checker import check
 from chaos.evidence import Standing
-from chaos.ledger import Answer
+from chaos.journal import Answer
 from chaos.losses import undone
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_another, sound
 

@@ -1,6 +1,6 @@
 """How long a fleet takes to recover from a fault."""
 
-from chaos.ledger import Ask
+from chaos.journal import Ask
 from chaos.nemesis import Struck
 from chaos.observer import Look, Watch
 from chaos.recovery import recoveries

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from analytics.cells import Cell
 from analytics.ledger import Broken, Ledger, Manifest
 from analytics.result import Tally
-from analytics.tally import Cell
 
 DAY = date(2026, 11, 21)
 

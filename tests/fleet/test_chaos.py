@@ -14,9 +14,10 @@ from rocket_rides.settings import PROJECT
 from tests.support.folders import roomy
 from tests.support.world import eventually
 
+REDIS = ("--stream-server", "redis")
 SHORT_RUNS = [
     ["--seed", "7", "--seconds", "20"],
-    ["--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
+    [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
 ]
 LIMIT = 240  # seconds; only a hanging run takes so long
 

@@ -13,7 +13,7 @@ import pytest
 from chaos.backup import Backup
 from chaos.checker import check
 from chaos.evidence import Evidence, Told, read_books
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from chaos.observer import LogReader
 from chaos.restore import Restore
 from consumers import digest

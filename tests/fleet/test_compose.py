@@ -123,18 +123,18 @@ def test_each_dependency_can_be_met() -> None:
 def test_redis_loses_nothing_that_it_acknowledged() -> None:
     program, *words = SERVICES["redis"]["command"]
     options = dict(zip(words[::2], words[1::2], strict=True))
-    assert program == "redis-server"
+    assert program == "valkey-server"
     assert options["--appendonly"] == "yes"
     assert options["--appendfsync"] == "always"
     assert options["--maxmemory-policy"] == "noeviction"
     assert options["--save"] == ""
-    assert SERVICES["redis"]["volumes"] == ["redis:/data"]
+    assert SERVICES["redis"]["volumes"] == ["valkey:/data"]
 
 
 def test_postgres_keeps_its_data_and_its_safe_defaults() -> None:
     assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
     assert "command" not in SERVICES["postgres"]
-    assert COMPOSE["volumes"].keys() == {"postgres", "redis", "warehouse"}
+    assert COMPOSE["volumes"].keys() == {"postgres", "valkey", "warehouse"}
 
 
 def test_the_job_can_write_its_warehouse_and_run_what_java_unpacks() -> None:
@@ -149,7 +149,7 @@ def test_the_job_can_write_its_warehouse_and_run_what_java_unpacks() -> None:
 def test_images_are_pinned_to_a_minor_version() -> None:
     images = [SERVICES[name]["image"] for name in ("postgres", "redis")]
     images += [given("FROM", target)[0][0] for target in IMAGES]
-    assert all(re.fullmatch(r"[a-z]+:\d+\.\d+(-slim)?", image) for image in images)
+    assert all(re.fullmatch(r"[a-z/]+:\d+\.\d+(-slim)?", image) for image in images)
 
 
 def test_no_password_is_in_the_file() -> None:

@@ -6,8 +6,9 @@ import shutil
 import signal
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,9 +16,14 @@ import pytest
 import redis
 
 from embedded.account import server_account
-from embedded.server import Server
-from embedded.servers import Failed, Postgres, Redis, Unusable
+from embedded.lifecycle import Server
+from embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
+from embedded.stream_servers import REDIS, STREAM_SERVERS
 from tests.support.folders import short_folder
+
+Kind = Callable[[Path, Path], Server]
+old_redis = partial(Redis, kind=REDIS)
+ORPHANS = [[Postgres, Postgres], [Redis, Redis], [old_redis, Redis]]
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
@@ -36,9 +42,9 @@ def postgres(place: Path) -> Iterator[Postgres]:
     server.stop()
 
 
-@pytest.fixture
-def redis_server(place: Path) -> Iterator[Redis]:
-    server = Redis(data=place / "data", sockets=place / "run")
+@pytest.fixture(params=STREAM_SERVERS)
+def redis_server(request: pytest.FixtureRequest, place: Path) -> Iterator[Redis]:
+    server = Redis(place / "data", place / "run", kind=STREAM_SERVERS[request.param])
     yield server
     server.stop()
 
@@ -110,9 +116,9 @@ def test_both_are_durable_and_listen_on_sockets_alone(
     assert sockets.st_uid == server_account().uid
 
 
-def test_settings_reach_the_servers(place: Path) -> None:
+def test_settings_reach_the_servers(place: Path, redis_server: Redis) -> None:
     postgres = Postgres(place / "data", place / "run", settings={"work_mem": "5MB"})
-    redis_server = Redis(place / "data", place / "run", settings={"maxmemory": "10000000"})
+    redis_server.settings = {"maxmemory": "10000000"}
     try:
         postgres.start()
         redis_server.start()
@@ -137,9 +143,9 @@ def test_a_crash_ends_busy_backends_too(postgres: Postgres) -> None:
     assert query(postgres.url, "SELECT 1") == "1"
 
 
-@pytest.mark.parametrize("kind", [Postgres, Redis])
-def test_a_start_ends_a_server_that_outlived_its_parent(kind: type[Server], place: Path) -> None:
-    orphan, server = (kind(place / "data", place / "run") for _ in range(2))
+@pytest.mark.parametrize("kinds", ORPHANS, ids=["postgres", "redis", "the redis of before"])
+def test_a_start_ends_a_server_that_outlived_its_parent(kinds: list[Kind], place: Path) -> None:
+    orphan, server = (kind(place / "data", place / "run") for kind in kinds)
     try:
         orphan.start()
         server.start()
@@ -181,11 +187,12 @@ def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres)
     assert not unfinished.exists()
 
 
-def test_a_failed_start_says_why(place: Path) -> None:
-    with pytest.raises(Failed, match="shared_buffers"):
+def test_a_failed_start_says_why(place: Path, redis_server: Redis) -> None:
+    with pytest.raises(ServerFailed, match="shared_buffers"):
         Postgres(place / "data", place / "run", settings={"shared_buffers": "many"}).start()
-    with pytest.raises(Failed, match="appendfsync"):
-        Redis(place / "data", place / "run", settings={"appendfsync": "seldom"}).start()
+    redis_server.settings = {"appendfsync": "seldom"}
+    with pytest.raises(ServerFailed, match="appendfsync"):
+        redis_server.start()
 
 
 def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
@@ -193,7 +200,7 @@ def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
 ) -> None:
     (place / "theirs").mkdir()
     (place / "run").symlink_to("theirs")
-    with pytest.raises(Unusable, match="remove it first"):
+    with pytest.raises(NeverStarts, match="remove it first"):
         redis_server.start()
 
 
@@ -201,7 +208,7 @@ def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
 def test_a_folder_for_sockets_of_another_user_is_refused(redis_server: Redis, place: Path) -> None:
     (place / "run").mkdir()
     os.chown(place / "run", 12345, 12345)
-    with pytest.raises(Unusable, match="belongs to another user, 12345"):
+    with pytest.raises(NeverStarts, match="belongs to another user, 12345"):
         redis_server.start()
 
 
@@ -230,24 +237,24 @@ def test_below_a_private_folder_root_puts_the_data_elsewhere_and_opens_nothing(
 
 
 @as_root
-@pytest.mark.parametrize("kind", [Postgres, Redis])
+@pytest.mark.parametrize("kind", [Postgres, Redis, old_redis])
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
-    kind: type[Server], place: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private = place / "private"
     private.mkdir(0o700)
-    package = kind.distribution.replace("-", "_")
+    server = kind(place / "data", place / "run")
+    package = server.distribution.replace("-", "_")
     installed = importlib.util.find_spec(package)
     assert installed is not None
     for folder in Path(str(installed.origin)).parents[1].glob(f"{package}*"):
         shutil.copytree(folder, private / folder.name)
     monkeypatch.syspath_prepend(str(private))
-    server = kind(place / "data", place / "run")
     assert server.programs.is_relative_to(place / "data")
     try:
         server.start()
         assert server.clients() == 0
-        assert subprocess.run([*server.shell.split(), "--version"], check=True)
+        assert subprocess.run([server.programs / server.program, "--version"], check=True)
     finally:
         server.stop()
     assert stat.S_IMODE(private.stat().st_mode) == 0o700

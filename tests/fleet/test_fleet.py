@@ -1,135 +1,32 @@
 """The whole fleet, started as a person would: every ride counts, and nothing is left behind."""
 
-import fcntl
-import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import httpx
-import psutil
 import psycopg
 import pytest
 
-from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
-from tests.support.folders import short_folder
+from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import PATIENCE, eventually, free_port
 
 RIDES = 200
 # All of the Procfile but the simulator, whose rides nobody has added up.
 WITHOUT_SIMULATOR = ("servers", "api", "streamer", "consumer0", "consumer1")
-CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 STOP_TIMEOUT = 10
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
-# name: (last ride, total)
-Standings = dict[str, tuple[int, Decimal]]
-
-
-def take_the_terminal() -> None:
-    """Make the standard input, in a new session, the terminal whose end is the session's."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-class Fleet:
-    """`honcho start` on a data folder and a port of its own; its output goes to a file."""
-
-    def __init__(self, place: Path) -> None:
-        self.data = place / "data"
-        self.output = place / "output.log"
-        self.url = f"http://127.0.0.1:{free_port()}"
-        self.terminal: int | None = None
-
-    def start(self, *processes: str) -> None:
-        """Start the named processes, or all of the Procfile's, and wait until they serve."""
-        self.honcho = self.spawn(self.output, *processes)
-        eventually(self.ready, "a ready fleet")
-
-    def spawn(self, output: Path, *processes: str, **settings: str) -> subprocess.Popen[bytes]:
-        """`honcho start` in a session of its own."""
-        given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
-        given |= {
-            "DATA_DIR": str(self.data),
-            "API_PORT": self.url.rpartition(":")[2],
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        }
-        with output.open("wb") as file:
-            return subprocess.Popen(
-                [sys.executable, "-m", "honcho", "--env", os.devnull, "start", *processes],
-                cwd=PROJECT,
-                env=given | settings,
-                stdin=self.terminal,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=take_the_terminal if self.terminal else None,
-            )
-
-    def ready(self) -> bool:
-        assert self.honcho.poll() is None, self.output.read_text()
-        try:
-            return httpx.get(f"{self.url}/readyz").is_success
-        except httpx.TransportError:
-            return False
-
-    def standings(self) -> Standings:
-        answer = json.loads(httpx.get(f"{self.url}/consumers").content, parse_float=Decimal)
-        return {
-            consumer["name"]: (consumer["last_ride_id"], Decimal(consumer["total_distance"]))
-            for consumer in answer["consumers"]
-        }
-
-    def agrees(self, last_ride: int, total: Decimal) -> None:
-        """Wait until both consumers have the total."""
-        both = dict.fromkeys(("consumer0", "consumer1"), (last_ride, total))
-        eventually(lambda: self.standings() == both, f"{both} in GET /consumers")
-
-    def processes(self) -> list[psutil.Process]:
-        """Every living process of this fleet, its servers included."""
-        return [process for process in psutil.process_iter() if self._owns(process)]
-
-    def _owns(self, process: psutil.Process) -> bool:
-        try:
-            return (
-                process.environ().get("DATA_DIR") == str(self.data)
-                or Path(process.cwd()).is_relative_to(self.data)
-            ) and process.pid != os.getpid()
-        except psutil.Error:
-            return False
-
-    def kill(self) -> None:
-        """SIGKILL everything, in whatever order, and what was started meanwhile."""
-        eventually(lambda: not self._kill_the_living(), "the end of the fleet")
-        self.honcho.wait(PATIENCE)
-
-    def _kill_the_living(self) -> int:
-        living = self.processes()
-        for process in living:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        return len(living)
-
-    @property
-    def database(self) -> str:
-        return embedded_postgres_url(Settings.model_construct(data_dir=self.data).socket_dir)
-
 
 @pytest.fixture
 def fleet() -> Iterator[Fleet]:
-    with short_folder() as place:
-        fleet = Fleet(place)
+    with a_fleet() as fleet:
         yield fleet
-        fleet.kill()
-        shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
 
 
 def post_rides(fleet: Fleet, count: int) -> tuple[int, Decimal]:

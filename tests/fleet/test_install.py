@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from install import environment, packages
-from install.steps import Failed, Step, Steps
+from install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 
 LOCKS = {path.stem: path for path in (PROJECT / "requirements").glob("*.txt")}
@@ -82,20 +82,20 @@ install.index-url='https://two.example/simple'
 
 @pytest.fixture
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, file in (("VENV", "."), ("LOCK", ".installing"), ("UNFINISHED", ".unfinished")):
-        monkeypatch.setattr(environment, name, tmp_path / file)
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    monkeypatch.setattr(environment, "UNFINISHED", tmp_path / ".unfinished")
     return tmp_path
 
 
 def test_what_was_not_finished_is_done_again_until_it_is(venv: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), environment.unfinished({"a"}):
+    with pytest.raises(KeyboardInterrupt), environment.unfinished({"a"}, {"a"}):
         raise KeyboardInterrupt
-    with pytest.raises(KeyboardInterrupt), environment.unfinished({"b"}):
+    with pytest.raises(KeyboardInterrupt), environment.unfinished({"b"}, {"b"}):
         raise KeyboardInterrupt
-    with environment.unfinished({"c"}, repairs={"a", "c"}) as left:
+    with environment.unfinished({"c"}, {"a", "c"}) as left:
         assert left == {"a"}
     assert environment.left_unfinished() == {"b"}  # it takes a lock that has it
-    with environment.unfinished({"b"}) as left:
+    with environment.unfinished(set(), {"b"}) as left:
         assert left == {"b"}
     assert environment.left_unfinished() == set()
 
@@ -105,11 +105,12 @@ def test_a_program_that_outlives_its_installation_keeps_the_lock(venv: Path) -> 
         outliving = subprocess.Popen(
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock]
         )
-    with (venv / ".installing").open("w") as another:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        outliving.communicate(b"\n")
+    another = os.open(venv, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
         fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    outliving.communicate(b"\n")
+    fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(another)
 
 
 def take(code: str, *, quiet: bool = False) -> None:
@@ -130,9 +131,24 @@ def test_without_a_terminal_a_line_every_two_seconds_says_where_it_is(
     ]
 
 
+def test_what_it_quotes_is_no_warning_and_not_cut_off_in_a_word(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fetching = f"Fetching {'a long name ' * 20}"
+    warning = "WARNING: Location 'file:///wheels' is ignored: it is neither a file nor a folder"
+    take(f"import time; print({fetching!r}, {warning!r}, sep='\\n', flush=True); time.sleep(1.6)")
+    quoted = capsys.readouterr().err.splitlines()[1]
+    assert quoted.startswith("[1/1] the work: 2 s (Fetching a long name")
+    assert quoted.endswith(("name a long …)", "a long name …)"))
+
+
+def test_it_needs_nothing_but_pythons_own_library() -> None:
+    subprocess.run([sys.executable, "-S", "-c", "import install.__main__"], cwd=PROJECT, check=True)
+
+
 def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(Failed, match="no such package"):
+    with pytest.raises(StepFailed, match="no such package"):
         take("import sys; sys.exit('no such package')", quiet=True)
     assert capsys.readouterr().err == ""

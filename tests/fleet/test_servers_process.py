@@ -15,6 +15,7 @@ import psycopg
 import pytest
 import redis
 
+from embedded.stream_servers import VALKEY, append_only_file
 from embedded.supervision import ATTEMPTS
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.folders import short_folder
@@ -146,7 +147,7 @@ def no_files_of_the_rides(data: Path) -> None:
 
 
 def garbage_in_the_log(data: Path) -> None:
-    (data / "redis/appendonly.aof").write_bytes(b"garbage")
+    append_only_file(data / "redis").write_bytes(b"garbage")
 
 
 @pytest.mark.parametrize(
@@ -183,12 +184,12 @@ def test_a_server_that_is_killed_again_and_again_is_revived_for_ever(
 ) -> None:
     data = servers.settings.data_dir
     copy(stopped, data)
-    (data / "redis/appendonly.aof").write_bytes(SET * 2_000_000)  # takes a while to be loaded
+    append_only_file(data / "redis").write_bytes(SET * 2_000_000)  # takes a while to be loaded
     servers.start(DATABASE_URL="postgresql:///none?host=/nowhere")
     for _ in range(ATTEMPTS + 1):
         eventually(servers.redis_loads)
         found = psutil.process_iter(["name", "cwd"])
-        redis_server = {"name": "redis-server", "cwd": str(data / "redis")}
+        redis_server = {"name": VALKEY.program, "cwd": str(data / "redis")}
         [process] = [process for process in found if process.info == redis_server]
         process.kill()
         eventually(lambda: not servers.redis_loads())
@@ -270,7 +271,7 @@ def test_it_ends_in_good_order_when_nobody_reads_its_output(servers: Servers) ->
     os.close(writer)
     assert process.wait(PATIENCE) == 0
     log = servers.settings.data_dir / "redis.log"  # the first to start, and to be spoken of
-    assert "ready to exit, bye bye" in log.read_text()
+    assert "Valkey is now ready to exit, bye bye" in log.read_text()
     assert servers.output.read_text() == ""
 
 

@@ -232,3 +232,10 @@ def test_a_part_of_a_form_without_a_name_is_refused(
 def test_multipart_forms_are_taken(api: Api) -> None:
     answer = api.client.post("/rides", files={"distance": (None, "7.5")})
     assert answer.json()["ride"]["distance"] == 7.5
+
+
+def test_an_unknown_path_is_told_what_there_is(api: Api) -> None:
+    answer = api.client.get("/nothing")
+    assert is_problem(answer, 404)
+    for path in ("/rides", "/consumers", "/openapi.json"):
+        assert path in answer.json()["detail"]

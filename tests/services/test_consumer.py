@@ -16,6 +16,8 @@ from streamer.drain import Step as SendStep
 from tests.support.disasters import cut_newest, flush, restart_redis
 from tests.support.world import World, catch_up, drain, eventually, exact
 
+pytestmark = pytest.mark.stream_servers
+
 
 def add(world: World, data: bytes, prev: bytes = b"0") -> None:
     world.log().redis.xadd(world.stream, {"data": data, "prev": prev})

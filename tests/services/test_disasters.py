@@ -15,6 +15,8 @@ from tests.support.disasters import (
 )
 from tests.support.world import World, eventually
 
+pytestmark = pytest.mark.stream_servers
+
 CONSUMERS = ("consumer0", "consumer1")
 
 

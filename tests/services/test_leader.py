@@ -83,11 +83,11 @@ def test_sigterm_ends_a_streamer_with_status_zero(world: World) -> None:
     assert len({record.id for record in world.records()}) == 1
 
 
-def test_records_overtaken_by_the_log_are_reported(world: World) -> None:
+def test_stranded_records_are_reported(world: World) -> None:
     world.take(1, 2)
     drain(world.streamer())
     world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
-    [alarm] = checks.overtaken_warnings(world.connection, 2)
+    [alarm] = checks.stranded_warnings(world.connection, 2)
     assert "never sent: records 1; python -m streamer.mend" in alarm
     world.service("streamer").says(alarm)
 
@@ -111,6 +111,7 @@ def test_two_streamers_that_try_in_vain_say_why_and_nothing_else(world: World) -
     assert world.value(names) == 0
 
 
+@pytest.mark.stream_servers
 def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     log = world.log()
     assert checks.durability_warnings(world.connection, log) == []
@@ -127,6 +128,7 @@ def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     ]
 
 
+@pytest.mark.stream_servers
 def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -49,7 +49,7 @@ def test_a_sequence_as_the_migrations_made_it_is_right(world: World) -> None:
     checks.require_rising_sequence(world.connection)
 
 
-def overtaken(world: World) -> None:
+def stranded(world: World) -> None:
     """A session draws numbers ahead, and others overtake it: its second ride comes too late."""
     with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
         world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
@@ -62,11 +62,11 @@ def overtaken(world: World) -> None:
         drain(world.streamer())
 
 
-def test_overtaken_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
+def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
     """One consumer is past them, one has yet to begin, and one reads on meanwhile."""
     past = world.consumer("past")
     world.consumer("behind")
-    overtaken(world)
+    stranded(world)
     assert catch_up(past).total == 70
     streamer = world.service("streamer").says("never sent: records 2; python -m streamer.mend")
     reading = world.service("consumers", "reading").says("stands at")
@@ -98,7 +98,7 @@ def catch_up_to(world: World, name: str) -> bool:
 def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: World) -> None:
     """The chain does not tell of them. So nothing of it is believed, and all of it is healed."""
     world.consumer()
-    overtaken(world)
+    stranded(world)
     mend(world.connect())
     for taken in ([], [1000]):
         world.take(*taken)
@@ -112,7 +112,7 @@ def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: Worl
 def test_a_leader_goes_on_beside_a_mend(world: World) -> None:
     """It may send, and commit, between what the mend sees and what it commits."""
     consumer = world.consumer()
-    overtaken(world)
+    stranded(world)
     leader = world.streamer()
     world.take(50)
     terms.disown(world.connection, leader.last_sent)
@@ -145,7 +145,7 @@ def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> No
 
 def test_nothing_is_mended_twice(world: World) -> None:
     world.consumer()
-    overtaken(world)
+    stranded(world)
     assert mend(world.connect()) == ([2], ["consumer0"])
     assert mend(world.connect()) == ([], [])
     assert world.value("SELECT count(*) FROM resets") == 1
@@ -154,7 +154,7 @@ def test_nothing_is_mended_twice(world: World) -> None:
 
 
 def test_nothing_is_mended_while_more_would_come(world: World) -> None:
-    overtaken(world)
+    stranded(world)
     world.connection.execute("ALTER SEQUENCE log_position CACHE 10")
     service = world.service("streamer.mend")
     assert service.process.wait(30) == 1
@@ -165,7 +165,7 @@ def test_nothing_is_mended_while_more_would_come(world: World) -> None:
 
 def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> None:
     world.consumer()
-    overtaken(world)
+    stranded(world)
     with transaction(world) as slow:
         take(slow, 60)
         mender = world.service("streamer.mend").says("the log waits for an open transaction")

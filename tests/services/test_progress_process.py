@@ -8,6 +8,8 @@ import redis
 
 from tests.support.world import World, eventually, limited_redis
 
+pytestmark = pytest.mark.stream_servers
+
 ATTEMPTS = 4
 
 

@@ -1,15 +1,20 @@
 """Old idempotency keys go, in short transactions; no booking is broken by it, or made twice."""
 
+import logging
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Thread
 
 import psycopg
 import pytest
 
-from analytics.nightly import pruning
+from api import pruning
 from api.booking import CLAIM_KEY, FIND_KEY
+from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
+from rocket_rides.settings import load
 from tests.support.api import Api
 from tests.support.world import World, eventually
 
@@ -37,6 +42,14 @@ WATCH = [
     """,
     "CREATE TRIGGER note BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION note()",
 ]
+
+
+@pytest.fixture
+def api(world: World) -> Iterator[Api]:
+    """An API that keeps all keys: those that are old here are a test's to prune."""
+    api = Api(world, IDEMPOTENCY_DAYS="36500")
+    yield api
+    api.client.close()
 
 
 def prune(world: World, stop: Stop | None = None) -> int:
@@ -186,3 +199,77 @@ def test_retries_beside_a_prune_that_never_ends_take_one_ride_a_key(api: Api, wo
     assert set(taken_anew) <= set(old)
     assert set(taken_anew.values()) <= {1}
     assert world.value("SELECT count(*) FROM rides") == len(keys) + len(taken_anew)
+
+
+OLD_KEYS = """
+    INSERT INTO idempotency_keys VALUES
+        ('a year', 5, 1, now() - interval '1 year'), ('days', 5, 2, now() - interval '3 days'),
+        ('hours', 5, 3, now() - interval '3 hours')
+"""
+
+
+def keys(world: World) -> set[str]:
+    return {key for (key,) in world.connection.execute("SELECT key FROM idempotency_keys")}
+
+
+def test_the_api_prunes_when_it_starts_so_that_no_day_is_missed(world: World) -> None:
+    world.connection.execute(OLD_KEYS)
+    api = Api(world, IDEMPOTENCY_DAYS="2")
+    api.service.says("INFO    pruned 2 idempotency keys older than 2 days\n")
+    api.client.close()
+    assert keys(world) == {"hours"}
+    assert api.service.stop() == 0
+    assert api.service.output.read_text().count("pruned") == 1  # there are two workers
+
+
+@contextmanager
+def pruner(world: World, monkeypatch: pytest.MonkeyPatch, every: float = 0.05) -> Iterator[None]:
+    """A worker's pruning, in a thread, with short days."""
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    stop = Stop()
+    thread = Thread(target=pruning.Pruner(load(), stop, every).run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.ask()
+        thread.join()
+
+
+def test_keys_are_pruned_day_after_day(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pruner(world, monkeypatch):
+        for _ in range(3):
+            world.connection.execute(OLD_KEYS)
+            eventually(lambda: keys(world) == {"days", "hours"})
+            world.connection.execute("DELETE FROM idempotency_keys")
+
+
+def test_one_worker_prunes_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    world.connection.execute(OLD_KEYS)
+    with world.connect() as other:
+        assert try_lock(other, Lock.PRUNING)
+        with pruner(world, monkeypatch):
+            eventually(lambda: caplog.messages.count("another worker prunes idempotency keys") > 1)
+            assert "a year" in keys(world)
+            other.close()
+            eventually(lambda: "a year" not in keys(world))
+
+
+def test_what_cannot_be_pruned_now_is_tried_again_and_told_when_it_lasts(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    monkeypatch.setattr(pruning, "SILENT_ATTEMPTS", 1)
+    monkeypatch.setattr(pruning, "FIRST_RETRY", 0.01)
+    world.connection.execute(OLD_KEYS)
+    world.connection.execute("ALTER TABLE idempotency_keys RENAME TO away")
+    with pruner(world, monkeypatch, every=pruning.A_DAY):
+        eventually(lambda: "WARNING" in [record.levelname for record in caplog.records])
+        world.connection.execute("ALTER TABLE away RENAME TO idempotency_keys")
+        eventually(lambda: keys(world) == {"days", "hours"})
+    failures = [r for r in caplog.records if "are not pruned: relation" in r.getMessage()]
+    assert failures[0].levelno == logging.DEBUG
+    assert {record.levelno for record in failures[1:]} == {logging.WARNING}

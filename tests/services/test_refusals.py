@@ -17,7 +17,7 @@ RIGHTS = [
     "SELECT ON ALL TABLES IN SCHEMA public",
     "INSERT (distance) ON rides",
     "INSERT ON staged_log_records",
-    "INSERT (key, distance), UPDATE (ride_id) ON idempotency_keys",
+    "INSERT (key, distance), UPDATE (ride_id), DELETE ON idempotency_keys",
 ]
 KEY = {"Idempotency-Key": "k"}
 

@@ -11,9 +11,9 @@ from sqlalchemy import CheckConstraint, create_engine
 from sqlalchemy.pool import NullPool
 
 from migrations import config, downgrade, upgrade
+from migrations.models import Base
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
-from rocket_rides.models import Base
 from tests.support.world import World
 
 

@@ -10,6 +10,8 @@ from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.drain import NEXT_BATCH, Step
 from tests.support.world import World, catch_up, chained, drain, eventually, transaction
 
+pytestmark = pytest.mark.stream_servers
+
 
 def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
     ids = world.take(*range(1, 5001))

@@ -16,6 +16,8 @@ from streamer.drain import Step
 from tests.support.clusters import fresh_world
 from tests.support.world import World, chained, drain, eventually, exact
 
+pytestmark = pytest.mark.stream_servers
+
 TERMS = "SELECT after, term, void FROM terms ORDER BY after"
 
 

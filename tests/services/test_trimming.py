@@ -7,6 +7,8 @@ from rocket_rides.log import LogFull
 from streamer import trimming
 from tests.support.world import World, catch_up, drain, eventually
 
+pytestmark = pytest.mark.stream_servers
+
 
 def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -> None:
     consumer = world.consumer()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from analytics.reconciliation import Job
+from analytics.job import Job
 from analytics.result import Result, Tally
 from analytics.warehouse import Warehouse
 from tests.support.world import World, catch_up, drain

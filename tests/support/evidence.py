@@ -4,7 +4,7 @@ import signal
 from decimal import Decimal
 
 from chaos.evidence import Books, Evidence, Standing, Told
-from chaos.ledger import Answer, Ask
+from chaos.journal import Answer, Ask
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record

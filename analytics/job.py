@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from analytics import ownership, source, verify
+from analytics.cells import Cell, by_day, cells, merged, total
 from analytics.emit import emit
-from analytics.freeze import Frozen, Standing, freeze
+from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Broken, Ledger, Manifest
 from analytics.ownership import History
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
-from analytics.tally import Cell, by_day, cells, merged, total
-from analytics.warehouse import Warehouse, within
+from analytics.warehouse import Warehouse, ledger_of, within
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
@@ -101,11 +101,12 @@ class Job:
 
         Raises Unavailable when it is another database's.
         """
-        readable = [found for found in self.warehouse.manifests() if isinstance(found, Manifest)]
+        manifests = self.warehouse.manifests()
+        readable = [manifest for manifest in manifests if isinstance(manifest, Manifest)]
         if reason := ownership.why_rebuild(readable, ours):
             return self._forgotten(result, f"The warehouse {reason}")
         try:
-            ledger = self.warehouse.ledger()
+            ledger = ledger_of(manifests)
         except Broken as reason:
             return self._forgotten(result, f"The warehouse is broken ({reason})")
         if not ledger.blocks and not full:
@@ -121,7 +122,7 @@ class Job:
     def _extract(self, base: Ledger, upto: int, marks: Sequence[int], check: bool) -> list[Cell]:
         """Read the rides that the warehouse does not have, write them to it unless `check`."""
         parallelism = self.spark.sparkContext.defaultParallelism
-        ranges = source.plan(self.connection, base.last_ride_id, upto, parallelism)
+        ranges = source.cut_into_ranges(self.connection, base.last_ride_id, upto, parallelism)
         if not ranges:
             return []
         table = source.this_table(self.connection)
@@ -177,7 +178,7 @@ class Job:
         self.connection.execute("SELECT")  # who has lost the connection has lost the lock
         if new:
             manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
-            self.warehouse.publish(ownership.signed(manifest, frozen.history))
+            self.warehouse.publish(ownership.with_owner(manifest, frozen.history))
         elif not base.blocks:
             self.warehouse.empty()
         reached(Step.AFTER_PUBLISH)
@@ -190,7 +191,9 @@ class Job:
         reached(Step.AFTER_COMMIT)
 
 
-def _compare(standing: Standing, settled: int, base: Ledger, found: Sequence[Cell]) -> Compared:
+def _compare(
+    standing: FrozenConsumer, settled: int, base: Ledger, found: Sequence[Cell]
+) -> Compared:
     name, last_ride_id, claimed = standing
     exact = base.upto(min(last_ride_id, settled), found).distance
     return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > settled)

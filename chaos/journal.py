@@ -31,7 +31,7 @@ class Ask:
     answers: list[Answer] = field(default_factory=list)
 
 
-class Ledger:
+class Journal:
     """All that was asked for, by all clients and writers."""
 
     def __init__(self, limit: int | None = None) -> None:

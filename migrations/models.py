@@ -1,4 +1,4 @@
-"""The tables. Alembic (`migrations/`) builds them; a test holds the two against each other."""
+"""The tables as models, for Alembic alone: the services write SQL. A test compares the two."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -35,7 +35,7 @@ class Base(DeclarativeBase):
     """All tables."""
 
 
-class Ride(Base):
+class RideModel(Base):
     """The canonical source. A row never changes after its transaction commits."""
 
     __tablename__ = "rides"
@@ -50,7 +50,7 @@ class Ride(Base):
     distance: Mapped[Decimal] = mapped_column(Distance, nullable=False)
 
 
-class StagedLogRecord(Base):
+class StagedLogRecordModel(Base):
     """The outbox: what the log has yet to hear of. Its id is the ride's."""
 
     __tablename__ = "staged_log_records"
@@ -61,7 +61,7 @@ class StagedLogRecord(Base):
     data: Mapped[dict[str, Any]] = mapped_column(JSONB, nullable=False)
 
 
-class StreamerState(Base):
+class StreamerStateModel(Base):
     """One row: the id of the last record that the streamer sent and committed."""
 
     __tablename__ = "streamer_state"
@@ -74,7 +74,7 @@ class StreamerState(Base):
     last_sent_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
 
 
-class Term(Base):
+class TermModel(Base):
     """One leader's time: what it sent under `term` is true for `after < id`, up to the next term.
 
     `rocket_rides/terms.py` says what that is for.
@@ -97,7 +97,7 @@ class Term(Base):
     )
 
 
-class Checkpoint(Base):
+class CheckpointModel(Base):
     """Where a consumer stands."""
 
     __tablename__ = "checkpoints"
@@ -124,7 +124,7 @@ class Checkpoint(Base):
     )
 
 
-class ConsumerState(Base):
+class ConsumerStateModel(Base):
     """What a consumer has added up, in metres. Moves with its checkpoint, in one transaction."""
 
     __tablename__ = "consumer_states"
@@ -143,7 +143,7 @@ class ConsumerState(Base):
     )
 
 
-class Reconciliation(Base):
+class ReconciliationModel(Base):
     """What all rides up to `last_ride_id` come to, in metres, added up from the rides themselves.
 
     `compared` is what the job found the consumers and its warehouse to say at the time.
@@ -173,7 +173,7 @@ class Reconciliation(Base):
     )
 
 
-class Reset(Base):
+class ResetModel(Base):
     """A reconciliation's request to a consumer, which alone acts on it: `consumers/reset.py`."""
 
     __tablename__ = "resets"
@@ -206,7 +206,7 @@ class Reset(Base):
     to_total: Mapped[Decimal | None] = mapped_column(TotalDistance)
 
 
-class DeadLetter(Base):
+class DeadLetterModel(Base):
     """A log entry that a consumer could not believe, as it stood: names and values in turn."""
 
     __tablename__ = "dead_letters"
@@ -222,7 +222,7 @@ class DeadLetter(Base):
     )
 
 
-class IdempotencyKey(Base):
+class IdempotencyKeyModel(Base):
     """A client's promise that equal keys mean one ride. Committed with the ride it names."""
 
     __tablename__ = "idempotency_keys"

@@ -14,10 +14,11 @@ from typing import ClassVar, NoReturn
 import psycopg
 import redis
 
-from embedded.account import Failed, Refused, Unusable, server_account
-from embedded.child import end_all, spawn
+from embedded.account import server_account
+from embedded.failures import NeverStarts, RefusedToStart, ServerFailed
 from embedded.programs import programs
 from embedded.reasons import refuses, why
+from embedded.spawn import end_all, spawn
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import delays
@@ -33,8 +34,8 @@ class Server(ABC):
     """One server of the fleet; `data` and `sockets` may be shared with the other one."""
 
     name: ClassVar[str]
-    program: ClassVar[str]
-    distribution: ClassVar[str]
+    program: str
+    distribution: str
     stop_signal: ClassVar[signal.Signals]
     orphan_signal: ClassVar[signal.Signals]
     reason: ClassVar[re.Pattern[str]]  # finds in its log why it ended
@@ -54,11 +55,6 @@ class Server(ABC):
     @abstractmethod
     def url(self) -> str:
         """What a client of this server needs."""
-
-    @property
-    @abstractmethod
-    def shell(self) -> str:
-        """The command that gives a person a prompt on this server."""
 
     @abstractmethod
     def clients(self) -> int:
@@ -85,6 +81,11 @@ class Server(ABC):
         return programs(self.distribution, self.home, self.account)
 
     @property
+    def process_names(self) -> frozenset[str]:
+        """Whatever runs in its folder under one of these names is a leftover."""
+        return frozenset({self.program})
+
+    @property
     def folder(self) -> Path:
         """The server's own data, and its working directory."""
         return self.home / self.name.lower()
@@ -96,7 +97,7 @@ class Server(ABC):
     @property
     def process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise Failed(f"{self.name} was never started")
+            raise ServerFailed(f"{self.name} was never started")
         return self._process
 
     @property
@@ -110,18 +111,18 @@ class Server(ABC):
     def start(self, stop: Stop | None = None) -> None:
         """Start the server and return when it serves. Gives up when `stop` is asked for.
 
-        Whatever still runs in its folder is ended first. Raises Failed, with the reason in the
-        server's log, when it can't be started: Refused when it has ended by itself, and Unusable
-        when it never can.
+        Whatever still runs in its folder is ended first. Raises ServerFailed, with the reason in
+        the server's log, when it can't be started: RefusedToStart when it has ended by itself, and
+        NeverStarts when it never can.
         """
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
             self.account.make_private(self.sockets)
-            end_all(self.program, self.folder)
+            end_all(self.process_names, self.folder)
             self._initialise()
             self._process = self._spawn(self._command(), self.orphan_signal, session=True)
         except OSError as error:
-            raise Failed(f"{self.name} can't be started: {error}") from error
+            raise ServerFailed(f"{self.name} can't be started: {error}") from error
         self._wait_until_it_serves(stop)
 
     def _wait_until_it_serves(self, stop: Stop | None) -> None:
@@ -137,7 +138,7 @@ class Server(ABC):
                 self._explain_the_end()
             if stop or waited > START_TIMEOUT:
                 self.kill()
-                raise Failed(f"{self.name} does not serve yet: {problem}")
+                raise ServerFailed(f"{self.name} does not serve yet: {problem}")
             if waited > REFUSING and not self.has_served and refuses(problem):
                 self.kill()
                 raise self.hopeless(problem.partition("FATAL: ")[2])
@@ -147,12 +148,12 @@ class Server(ABC):
     def _explain_the_end(self) -> NoReturn:
         status = self.process.poll()
         if status is not None and status > 0:  # or else a signal's number
-            raise Refused(self._why())
-        raise Failed(f"{self.name} ended with status {status}: {self._why()}")
+            raise RefusedToStart(self._why())
+        raise ServerFailed(f"{self.name} ended with status {status}: {self._why()}")
 
-    def hopeless(self, reason: str) -> Unusable:
+    def hopeless(self, reason: str) -> NeverStarts:
         """What to raise when only a person can help."""
-        return Unusable(
+        return NeverStarts(
             f"{self.name} can't use its data in {self.folder}: {reason.rstrip('.')}."
             " Restore that folder, or move it away to start with an empty one"
         )
@@ -171,7 +172,7 @@ class Server(ABC):
         """Crash the server: SIGKILL to it and all its children. Returns when they are gone."""
         self.process.kill()
         self.process.wait()
-        end_all(self.program, self.folder)
+        end_all(self.process_names, self.folder)
 
     def _fresh_folder(self, name: str) -> Path:
         """An empty folder that belongs to the server."""
@@ -181,11 +182,11 @@ class Server(ABC):
         return folder
 
     def _run(self, command: list[str]) -> None:
-        """Run one of the server's programs to its end. Raises Failed."""
+        """Run one of the server's programs to its end. Raises ServerFailed."""
         # Not in a session of its own: it may as well end on a Ctrl-C.
         status = self._spawn(command, signal.SIGKILL, session=False).wait()
         if status:
-            raise Failed(f"{Path(command[0]).name} ended with status {status}: {self._why()}")
+            raise ServerFailed(f"{Path(command[0]).name} ended with status {status}: {self._why()}")
 
     def _spawn(
         self, command: list[str], orphan_signal: signal.Signals, *, session: bool

@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
 
-from embedded.account import Account, Failed
+from embedded.account import Account
+from embedded.failures import ServerFailed
 from rocket_rides.parent_death import preexec_die_with_parent
 
 KILL_TIMEOUT = 10.0
@@ -42,23 +44,26 @@ def spawn(
         )
 
 
-def end_all(program: str, folder: Path) -> None:
-    """Kill every process of that name whose working directory is `folder`, until there is none.
+def end_all(names: Collection[str], folder: Path) -> None:
+    """Kill every process of these names whose working directory is `folder`, until there is none.
 
     For a server that is dead itself, or about to be: then it has no new children, so a scan that
     finds nothing is final. Postgres' children are in sessions of their own, and notice that they
     are orphans only when they next wait for something.
     """
     deadline = time.monotonic() + KILL_TIMEOUT
-    while found := _running(program, folder):
+    while found := _running(names, folder):
         if time.monotonic() > deadline:
-            raise Failed(f"processes of an earlier run in {folder} do not end: {found}")
+            raise ServerFailed(f"processes of an earlier run in {folder} do not end: {found}")
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         time.sleep(0.01)
 
 
-def _running(program: str, folder: Path) -> list[psutil.Process]:
-    wanted = {"name": program, "cwd": str(folder)}
-    return [process for process in psutil.process_iter(list(wanted)) if process.info == wanted]
+def _running(names: Collection[str], folder: Path) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["name", "cwd"])
+        if process.info["name"] in names and process.info["cwd"] == str(folder)
+    ]

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from embedded.account import Failed
-from embedded.server import Server
+from embedded.failures import ServerFailed
+from embedded.lifecycle import Server
 from rocket_rides.errors import in_one_line
 
 POLL = 0.02
@@ -49,7 +49,7 @@ class KeptServer(threading.Thread):
             try:
                 self.server.kill()
                 crash.meanwhile()
-            except (Failed, OSError) as reason:
+            except (ServerFailed, OSError) as reason:
                 self.failures.append(in_one_line(reason))
             self._ending.wait(crash.down_for)
             self._start()
@@ -60,7 +60,7 @@ class KeptServer(threading.Thread):
         while not self._ending.is_set():
             try:
                 self.server.start()
-            except Failed as reason:
+            except ServerFailed as reason:
                 self.failures.append(in_one_line(reason))
                 self._ending.wait(1)
             else:
@@ -68,11 +68,11 @@ class KeptServer(threading.Thread):
                 return
 
     def wait_until_it_serves(self) -> None:
-        """Raises Failed."""
+        """Raises ServerFailed."""
         deadline = time.monotonic() + PATIENCE
         while not self._serves.wait(POLL):
             if time.monotonic() > deadline or not self.is_alive():
-                raise Failed("; ".join(self.failures) or f"{self.name} does not start")
+                raise ServerFailed("; ".join(self.failures) or f"{self.name} does not start")
 
     def crash(self, down_for: float, meanwhile: Callable[[], None] = lambda: None) -> None:
         """SIGKILL the server; start it again after `down_for` seconds, and return when it serves.

@@ -1,0 +1,117 @@
+"""Forget idempotency keys whose client has long given up.
+
+Each of the API's workers does so at its start and then once a day, in a thread and on a connection
+of its own, unless another worker, of whatever API, is at it: an advisory lock says so. What fails
+is tried again, less and less often, at last once an hour. Nothing is kept of when it was last done:
+a day on which no API ran is made up for at the next start.
+
+The table is walked by ranges of its blocks, each visited once, in a transaction of its own, with a
+pause after it: no index on the time is needed, no snapshot is held for long, and a request that
+comes with a key just being deleted waits for milliseconds. Such a key is then new: its ride is
+taken once more, as the setting says. One that has not expired is never touched, nor is one that is
+being written: neither matches. READ COMMITTED, so that no booking, which is SERIALIZABLE, can fail
+for it.
+
+A crash leaves behind, at whatever step it comes: fewer keys to be pruned the next time.
+"""
+
+import logging
+import random
+from contextlib import closing
+from threading import Thread
+
+import psycopg
+
+from rocket_rides import database
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.locks import Lock, try_lock
+from rocket_rides.process import Stop
+from rocket_rides.settings import Settings
+from rocket_rides.waiting import delays
+
+logger = logging.getLogger("api")
+
+A_DAY = 86_400.0  # seconds
+FIRST_RETRY, LAST_RETRY = 0.5, 3600.0
+# So many attempts, a minute's worth, may fail without a word: a server may be coming up with us,
+# and /readyz says more.
+SILENT_ATTEMPTS = 7
+
+BLOCKS_AT_A_TIME = 128  # a megabyte
+PAUSE = 0.02  # seconds between two of them: requests come first
+
+SESSION = {
+    "default_transaction_isolation": "read committed",
+    "lock_timeout": "1s",
+}
+
+# Keys written from now on are younger than the cutoff, in whatever block: the walk ends here.
+CUTOFF_AND_BLOCKS = """
+    SELECT now() - make_interval(days => %s),
+        pg_relation_size('idempotency_keys') / current_setting('block_size')::bigint
+"""
+
+# The condition on ctid, a row's place in the table, makes it read these blocks only.
+PRUNE_BLOCKS = """
+    DELETE FROM idempotency_keys
+    WHERE ctid >= %(first)s::tid AND ctid < %(behind)s::tid AND created_at < %(cutoff)s
+"""
+
+
+def prune(connection: psycopg.Connection, days: int, stop: Stop) -> int:
+    """Delete the keys older than `days`, or some of them when told to stop; returns how many.
+
+    `connection` is in autocommit mode, with SESSION.
+    """
+    [(cutoff, blocks)] = connection.execute(CUTOFF_AND_BLOCKS, [days])
+    deleted = 0
+    for first in range(0, blocks, BLOCKS_AT_A_TIME):
+        if stop:
+            break
+        behind = first + BLOCKS_AT_A_TIME
+        values = {"first": f"({first},0)", "behind": f"({behind},0)", "cutoff": cutoff}
+        deleted += connection.execute(PRUNE_BLOCKS, values).rowcount
+        stop.wait(PAUSE)
+    return deleted
+
+
+class Pruner:
+    """Prunes at once and then every day, for as long as this process lives or until `stop`."""
+
+    def __init__(self, config: Settings, stop: Stop, every: float = A_DAY) -> None:
+        self._url = config.postgres_url
+        self._days = config.idempotency_days
+        self._stop = stop
+        self._every = every
+
+    def begin(self) -> None:
+        """In a thread that ends with the process."""
+        Thread(target=self.run, name="pruning", daemon=True).start()
+
+    def run(self) -> None:
+        while not self._stop:
+            self._until_it_is_done()
+            # Workers that began together need not come together for ever.
+            self._stop.wait(self._every * random.uniform(0.9, 1))
+
+    def _until_it_is_done(self) -> None:
+        for attempt, pause in enumerate(delays(FIRST_RETRY, LAST_RETRY)):
+            try:
+                self._attempt()
+            except (Unavailable, psycopg.Error) as error:
+                level = logging.WARNING if attempt >= SILENT_ATTEMPTS else logging.DEBUG
+                logger.log(level, "idempotency keys are not pruned: %s", in_one_line(error))
+                if self._stop.wait(pause):
+                    return
+            else:
+                return
+
+    def _attempt(self) -> None:
+        session = database.connect(self._url, "api (pruning)", **SESSION)
+        with closing(session) as connection:  # the lock is the session's
+            if not try_lock(connection, Lock.PRUNING):
+                logger.debug("another worker prunes idempotency keys")
+                return
+            deleted = prune(connection, self._days, self._stop)
+        level = logging.INFO if deleted else logging.DEBUG
+        logger.log(level, "pruned %d idempotency keys older than %d days", deleted, self._days)

@@ -1,0 +1,87 @@
+"""`python -m chaos.by_hand WAY`: break the running fleet in one way, and see it heal.
+
+Without a WAY it lists what there is. A consumer that was frozen goes on in any case, also after a
+Ctrl-C or a kill -9. Status 0 when every total is exact again, or when the rest is for a person to
+do, as said; 1 when not, or when it could not be done, with one line that says why.
+"""
+
+import argparse
+import signal
+import sys
+
+import psutil
+import psycopg
+import redis
+
+from chaos.by_hand.running import consumers
+from chaos.by_hand.standings import Books
+from chaos.by_hand.ways import WAYS, NotHealed, Target, say
+from rocket_rides import database, settings
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.log import Log
+
+LATECOMER = """\
+One more: a consumer that comes late heals all that it has missed (Ctrl-C ends it).
+  .venv/bin/honcho run .venv/bin/python -m consumers latecomer"""
+
+
+def main() -> None:
+    """Do as the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m chaos.by_hand",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("way", nargs="?", choices=WAYS)
+    parser.add_argument(
+        "--any-server", action="store_true", help="also one of DATABASE_URL or REDIS_URL"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=5, help="that a consumer is frozen (default: %(default)s)"
+    )
+    given = parser.parse_args()
+    if given.way is None:
+        list_ways()
+        return
+    # As Ctrl-C does. What is frozen goes on in any case.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        do(given.way, given.seconds, any_server=given.any_server)
+    except (Unavailable, NotHealed, psycopg.Error, psutil.Error, redis.RedisError) as reason:
+        raise SystemExit(in_one_line(reason)) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def list_ways() -> None:
+    say("The ways to break the fleet that runs, and to see it heal:")
+    for name, way in WAYS.items():
+        say(f"  make break ARGS={name:14}{way.summary}")
+    say(LATECOMER)
+
+
+def do(name: str, seconds: float, *, any_server: bool) -> None:
+    """Break the fleet in the way `name`. Raises Unavailable, NotHealed and what servers raise."""
+    config, way = settings.load(), WAYS[name]
+    given = {"DATABASE_URL": config.database_url, "REDIS_URL": config.redis_url}
+    if given.get(way.server) and not any_server:
+        raise Unavailable(
+            f"{name} is for the embedded servers, and {way.server} names another one:"
+            f" make break ARGS='{name} --any-server' breaks it all the same"
+        )
+    fleet = consumers(config)
+    with (
+        database.connect(config.postgres_url, "by hand") as connection,
+        Log(config.log_url, config.stream_name) as log,
+    ):
+        database.require_current_schema(connection)
+        books = Books(connection, [consumer.name for consumer in fleet])
+        wrong = [s.name for s in books.standings() if s.total != s.exact]
+        if way.heals and wrong:
+            names = ", ".join(wrong)
+            raise Unavailable(f"{names} is wrong already: `make reconcile` puts that right")
+        way.take(Target(fleet[-1], books, connection, log, seconds))
+
+
+if __name__ == "__main__":
+    main()

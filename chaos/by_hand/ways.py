@@ -1,0 +1,131 @@
+"""The ways to break a fleet by hand. Each says what it does, and afterwards what became of it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psycopg
+import redis
+
+from chaos.by_hand.running import Consumer, frozen
+from chaos.by_hand.standings import Books, seconds_until
+from rocket_rides.log import Log
+
+PATIENCE = 30.0  # seconds
+ADD_A_MILLIMETRE = """
+    UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = %s
+"""
+
+
+class NotHealed(Exception):
+    """The fleet has not got over it in time; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The fleet to break: a consumer, which is frozen for `seconds`, its database and its log."""
+
+    victim: Consumer
+    books: Books
+    connection: psycopg.Connection
+    log: Log
+    seconds: float
+
+
+def freeze(target: Target) -> None:
+    """Freeze a consumer for some seconds: it catches up."""
+    name = target.victim.name
+    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s.")
+    say(f"Watch its lines stop, while the other goes on; then {name} catches up.")
+    with frozen(target.victim):
+        newest = _after_some_rides(target)
+    _await_exact_totals(target, newest)
+
+
+def stop_redis(target: Target) -> None:
+    """Shut Redis down: it is started again within a second, with its log."""
+    entries, life = target.log.length(), _life(target.log)
+    say(f"Redis, with {entries:,} entries in the log, is shut down.")
+    say("Watch the streamer and the consumers wait for it. Rides are taken all the while.")
+    target.log.redis.shutdown(nosave=True)  # what it acknowledged is in its append-only file
+    took = seconds_until(lambda: _life(target.log) not in ("", life), PATIENCE)
+    if took is None:
+        raise NotHealed("Redis was not started again: that is its supervisor's work")
+    say(f"Redis serves again after {took:.1f} s, and has {target.log.length():,} entries.")
+    _await_exact_totals(target, target.books.newest_ride())
+
+
+def wipe_log(target: Target) -> None:
+    """Delete the log while a consumer is behind: it heals the gap from the rides."""
+    name = target.victim.name
+    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s. Before it goes")
+    say("on, the log is deleted, with all that it has not read.")
+    say(f"Watch {name} say that it healed a gap.")
+    with frozen(target.victim):
+        newest = _after_some_rides(target)
+        entries = target.log.length()
+        target.log.start_anew()
+    say(f"The log is gone, with {entries:,} entries.")
+    _await_exact_totals(target, newest)
+
+
+def change_total(target: Target) -> None:
+    """Add a millimetre to a total: only a reconciliation notices, and repairs it."""
+    name = target.victim.name
+    say(f"A millimetre is added to the total of {name}.")
+    target.connection.execute(ADD_A_MILLIMETRE, [name])
+    say(target.books.table())
+    say("No ride is missing, so nothing heals this. Now run `make reconcile` (it installs Spark")
+    say(f"first): it finds the drift, and has {name} reset, which GET /consumers then shows.")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way, the setting of the server that it touches, and whether the fleet heals from it."""
+
+    take: Callable[[Target], None]
+    server: str = ""
+    heals: bool = True
+
+    @property
+    def summary(self) -> str:
+        return (self.take.__doc__ or "").rstrip(".")
+
+
+WAYS = {
+    "freeze": Way(freeze),
+    "stop-redis": Way(stop_redis, "REDIS_URL"),
+    "wipe-log": Way(wipe_log, "REDIS_URL"),
+    "change-total": Way(change_total, "DATABASE_URL", heals=False),
+}
+
+
+def say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
+
+
+def _after_some_rides(target: Target) -> int:
+    """Wait while the consumer is frozen; the newest ride then."""
+    before = target.books.newest_ride()
+    time.sleep(target.seconds)
+    newest = target.books.newest_ride()
+    count = "no ride was" if newest == before else f"{newest - before} rides were"
+    say(f"Meanwhile {count} taken" + (": is the simulator running?" if newest == before else "."))
+    return newest
+
+
+def _await_exact_totals(target: Target, upto: int) -> None:
+    took = target.books.wait_until_exact(upto, PATIENCE)
+    say(target.books.table())
+    if took is None:
+        raise NotHealed(f"not all have counted ride {upto} within {PATIENCE:.0f} s, exactly")
+    say(f"Healed: {took:.1f} s later all have counted ride {upto}, and their totals are exact.")
+
+
+def _life(log: Log) -> str:
+    """Another one after each start of Redis; empty while it can't be asked."""
+    try:
+        told: bytes = log.redis.execute_command("INFO", "server")  # type: ignore[no-untyped-call]
+    except redis.RedisError:
+        return ""
+    return next((line for line in told.decode().split() if line.startswith("run_id:")), "")

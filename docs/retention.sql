@@ -1,0 +1,51 @@
+-- What a person may delete of the tables that only grow, while the fleet is running:
+--
+--     psql -1 -f docs/retention.sql "$DATABASE_URL"
+--
+-- Each table grows by a few rows a night or an incident, so once a year is often enough, and never
+-- is no harm. 400 days keep a whole year for the report's charts. `rides` is the truth that all
+-- totals are proved by: none of it may go. Idempotency keys are pruned by the API.
+
+-- One snapshot for all statements. Should it fail because something changed meanwhile: run it again.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+
+-- Dead letters. Nothing refers to them. An entry that is read again is set aside again.
+DELETE FROM dead_letters WHERE created_at < now() - interval '400 days';
+
+-- Resets, except those that a consumer has yet to look at, and each consumer's newest, which
+-- GET /consumers shows.
+DELETE FROM resets
+WHERE status <> 'pending' AND changed_at < now() - interval '400 days'
+  AND id < (SELECT max(id) FROM resets newer WHERE newer.consumer_name = resets.consumer_name);
+
+-- Reconciliations that no reset refers to, except the newest run: by it the next one knows whether
+-- the warehouse should hold rides, and the reconciler whether it has missed a night.
+DELETE FROM reconciliations
+WHERE created_at < now() - interval '400 days'
+  AND NOT EXISTS (SELECT FROM resets WHERE reconciliation_id = reconciliations.id)
+  AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations WHERE NOT compared ? 'mended');
+
+-- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So
+-- leave them, unless leaders change every few minutes for years. A term is needed by readers below
+-- its end, and the newest run's by the warehouse. Those older than both are replaced by one that
+-- nobody knows: without it, what they cover would pass to the terms that stay, and to entries that
+-- have none. A consumer that begins later does not believe what the log still holds of them, says
+-- so, and heals it from the rides.
+INSERT INTO terms (after, term)
+SELECT 0, left(md5(random()::text), 16) FROM (
+    SELECT max(after) AS first FROM terms WHERE after < least(
+        (SELECT min(last_ride_id) FROM checkpoints),
+        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'mended'
+         ORDER BY id DESC LIMIT 1)
+    )
+) needed
+WHERE first > 0
+ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = '{}';
+DELETE FROM terms
+WHERE after > 0 AND after < (
+    SELECT max(after) FROM terms WHERE after < least(
+        (SELECT min(last_ride_id) FROM checkpoints),
+        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'mended'
+         ORDER BY id DESC LIMIT 1)
+    )
+);

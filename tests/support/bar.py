@@ -1,0 +1,106 @@
+"""A pytest plugin for `make test`: how far it is, as a bar on a terminal, else as plain lines.
+
+It stands for pytest's dots, which stand still while a slow test runs. A test that fails is named at
+once; why, pytest says at the end.
+"""
+
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+from tqdm import tqdm
+
+EVERY = 1.5  # seconds between lines; two with a busy machine
+ON_TERMINAL = 0.2
+LONGEST_NAME = 60
+FORMAT = "{percentage:3.0f} % {bar:20} {n_fmt} of {total_fmt} tests, {elapsed}{postfix}"
+
+
+class Bar:
+    """What has been done of the tests, and what is being done."""
+
+    def __init__(self) -> None:
+        # Of its own: a worker-less run points the standard output elsewhere while a test runs.
+        self._output = os.fdopen(os.dup(1), "w")
+        self._bar: tqdm[Any] = tqdm(
+            total=0, file=self._output, bar_format=FORMAT, delay=1, disable=None, leave=False
+        )
+        self._began = time.monotonic()
+        self._running: dict[str, float] = {}  # since when
+        self._total = self._done = self._failed = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def _show(self) -> None:
+        while not self._over.wait(EVERY if self._bar.disable else ON_TERMINAL):
+            if self._bar.disable:
+                self._say(self._line())
+            else:
+                self._bar.set_postfix_str(self._doing())
+
+    def _line(self) -> str:
+        percent = f"{100 * self._done // self._total} %, " if self._total else ""
+        failed = f", {self._failed} failed" if self._failed else ""
+        seconds = time.monotonic() - self._began
+        return (
+            f"{percent}{self._done} of {self._total or '?'} tests{failed}, {seconds:.0f} s:"
+            f" {self._doing()}"
+        )
+
+    def _doing(self) -> str:
+        """The test that has been running for longest."""
+        running = sorted(self._running.copy().items(), key=lambda item: item[1])
+        if not running:
+            return "collecting" if not self._done else "finishing"
+        name, since = running[0]
+        return f"{name.rpartition('::')[2][:LONGEST_NAME]} ({time.monotonic() - since:.0f} s)"
+
+    def _say(self, line: str) -> None:
+        self._bar.write(line, file=self._output)
+        self._output.flush()
+
+    def pytest_sessionstart(self) -> None:
+        self._thread.start()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._expect(len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._expect(len(ids))
+
+    def _expect(self, tests: int) -> None:
+        self._total = self._bar.total = max(self._total, tests)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._running.pop(nodeid, None)
+        self._done += 1
+        self._bar.update()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed += 1
+            self._say(f"FAILED {report.nodeid} ({report.when})")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Any:
+        """Counted as pytest does, and shown in its summary alone."""
+        category, letter, word = yield
+        return (category, letter, word) if self._over.is_set() else (category, "", "")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self._bar.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where the results come together, and unless pytest was asked for more, or less."""
+    if not hasattr(config, "workerinput") and config.get_verbosity() == 0:
+        config.pluginmanager.register(Bar(), "bar")
