@@ -19,7 +19,7 @@ help:
 	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   make the virtual environment and install all that the fleet and its nights need"
 	@echo "make lint    ruff, mypy, and the rules of who may import whom"
-	@echo "make bench   the measurements of the README"
+	@echo "make bench   the measurements of docs/performance.md"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   prove every total right, now, with Spark; options in ARGS, such as ARGS=--help."
