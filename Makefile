@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup fleet psql redis-cli break test chaos reconcile lint format bench lock clean
+.PHONY: help setup fleet psql redis-cli break test test-fast chaos reconcile lint format bench lock \
+	clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -13,6 +14,7 @@ help:
 	@echo "             how the fleet heals"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
 	@echo "make test    set up, then run the test suite on private servers"
+	@echo "make test-fast   run only the tests that need no server: seconds"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
@@ -44,7 +46,11 @@ break:
 
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -p tests.support.bar -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.bar -n 3 --dist loadscope $(ARGS)
+
+test-fast:
+	@$(INSTALL) fast
+	$(BIN)/python -m pytest tests/fast $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet
@@ -80,6 +86,7 @@ lock:
 		-o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/services.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fleet -o requirements/fleet.txt
+	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fast -o requirements/fast.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group analytics \
 		-o requirements/analytics.txt
 	$(COMPILE) --upgrade --group pyproject.toml:installer -o requirements/uv.txt

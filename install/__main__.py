@@ -1,7 +1,8 @@
 """`python -m install fleet`: installs everything that one part of this project needs, into .venv.
 
-The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `dev` (both, and
-the tools for tests) and `java`. Whatever is already installed is left alone, silently.
+The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `fast` (for the
+tests that need no server), `dev` (all of these, and the tools for tests) and `java`. Whatever is
+already installed is left alone, silently.
 
 When it exits with 0, each lock's packages are installed, at the locked versions and checked against
 the locked hashes. Java may still be missing; then a line has said what to install.
@@ -34,6 +35,7 @@ from install.steps import Step, StepFailed, Steps
 LOCKS = {
     "fleet": ("fleet.txt", "the fleet"),
     "nightly": ("analytics.txt", "the nightly job (Spark alone is 400 MB)"),
+    "fast": ("fast.txt", "the tests that need no server"),
     "dev": ("dev.txt", "the tests, the nightly job (Spark alone is 400 MB) and the fleet"),
 }
 
