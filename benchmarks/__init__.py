@@ -1,1 +1,1 @@
-"""Measurements: each figure beside a limit, measured in the same run on the same servers."""
+"""Benchmarks: each figure next to a limit, measured in the same run on the same servers."""

@@ -1,8 +1,8 @@
 """`python -m benchmarks [NAMES...]`: measure, and print a Markdown table.
 
-Each part runs on a Postgres and a Redis of its own, as durable as the fleet's, that are gone
-afterwards. Figures are medians of several runs, with the least and the most; each run's limit is
-measured right after it. Meant for an otherwise idle machine.
+Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
+medians of several runs, with the lowest and the highest; each run's limit is measured right after
+it. Run it on an otherwise idle machine.
 """
 
 import argparse
@@ -31,22 +31,22 @@ def main() -> None:
     """Run the parts NAMES, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(PARTS):
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    # As Ctrl-C does: the servers and services end first.
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    # Like Ctrl-C: the servers and services end first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    found: list[figures.Figure] = []
+    measured: list[figures.Figure] = []
     for name in arguments.names or PARTS:
         started = time.monotonic()
         with stand() as servers:
-            found += PARTS[name](servers)
+            measured += PARTS[name](servers)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
-    print(figures.table(found))
+    print(figures.table(measured))
     if arguments.json:
-        arguments.json.write_text(json.dumps([f.as_json() for f in found], indent=2) + "\n")
+        arguments.json.write_text(json.dumps([f.as_json() for f in measured], indent=2) + "\n")
 
 
 if __name__ == "__main__":

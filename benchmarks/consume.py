@@ -1,4 +1,4 @@
-"""Counting a log, beside reading the same log raw, without decoding a single entry."""
+"""Counting a log, compared with only reading it, without decoding a single entry."""
 
 import time
 
@@ -17,7 +17,7 @@ GOAL = Goal("value", ">=", 100_000)
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Each round is a new consumer, which reads the log from its start."""
+    """Each round has a new consumer, which reads the log from its start."""
     figure = Figure("Consumer over 200,000 entries", "records/s", "raw XREAD COUNT 1000", GOAL)
     with (
         database.connect(stand.postgres.url, "benchmark") as connection,
@@ -38,7 +38,7 @@ def _consume(consumer: Reader[Total]) -> float:
     while counted < ENTRIES:
         news = consumer.run_once().news
         if not news:
-            raise RuntimeError(f"the consumer stands still after {counted} entries")
+            raise RuntimeError(f"the consumer is stuck after {counted} entries")
         counted += len(news)
     return ENTRIES / (time.perf_counter() - started)
 

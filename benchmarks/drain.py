@@ -1,6 +1,6 @@
-"""Draining a backlog, beside redis-cli --pipe putting the same entries into the same Redis.
+"""Draining a backlog, compared with redis-cli --pipe adding the same entries to the same Redis.
 
-And once more after a million records have gone through the table: dead rows must not slow it.
+It is repeated after a million records have gone through the table: dead rows must not slow it down.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ STREAM = "rocket-rides-log"
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """On a young table, and on one that a million records have passed through."""
+    """On a young table, and on one that a million records have gone through."""
     with (
         database.connect(stand.postgres.url, "benchmark") as connection,
         database.connect(stand.postgres.url, "streamer", **database.INDEX_SCANS) as streaming,
@@ -56,14 +56,14 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _drain(connection: psycopg.Connection, log: Log, streamer: Streamer, records: int) -> float:
-    """Stage, then time the drain alone."""
+    """Stage records, then time only the drain."""
     log.redis.delete(log.name)
     outbox.stage(connection, records)
     return records / outbox.drain(streamer, records)
 
 
 def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Streamer) -> float:
-    """The limit: as many XADDs of the same records, through redis-cli."""
+    """The limit: one XADD for each of the same records, through redis-cli."""
     log.redis.delete(log.name)
     outbox.stage(connection, RECORDS)
     file = stand.folder / "commands"
@@ -75,7 +75,7 @@ def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Stre
 
 
 def _run_redis_cli(stand: Stand, commands: Path) -> float:
-    # Redis' own: Valkey's wheel has none. It speaks with either server.
+    # Redis' own, because Valkey's wheel has none; it works with both servers.
     program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
     with commands.open("rb") as file:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Figures, the limits beside them, and the table of both."""
+"""Figures, their limits, and the table of both."""
 
 import operator
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ HOLDS = {"<=": operator.le, ">=": operator.ge}
 
 
 class Goal(NamedTuple):
-    """What the `value` or the `ratio` of a figure is to hold to."""
+    """The bound that the `value` or the `ratio` of a figure must keep."""
 
     subject: Literal["value", "ratio"]
     comparison: Literal["<=", ">="]
@@ -24,7 +24,7 @@ class Goal(NamedTuple):
 
 @dataclass
 class Figure:
-    """The runs of one measurement, and those of its limit, which took turns with them."""
+    """The runs of one measurement, and those of its limit, which alternated with them."""
 
     name: str
     unit: str
@@ -39,7 +39,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """The median over pairs of neighbouring runs: the machine's drift is in both."""
+        """The median over pairs of neighbouring runs, so that the machine's drift cancels out."""
         if not self.limits:
             return None
         return median(run / limit for run, limit in zip(self.runs, self.limits, strict=True))
@@ -75,7 +75,7 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def spread(runs: list[float]) -> str:
-    """Median, least and most of several runs."""
+    """Median, lowest and highest of several runs."""
     if not runs:
         return ""
     if len(runs) == 1:

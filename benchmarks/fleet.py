@@ -12,7 +12,7 @@ from benchmarks.stand import Stand, wait_until
 from rocket_rides import database
 
 CONSUMERS = ("consumer0", "consumer1")
-# The ride up to which every total is exact; no row while a consumer has yet to show up.
+# The ride up to which every total is exact; no row until all consumers have a checkpoint.
 COUNTED = f"SELECT min(last_ride_id) FROM checkpoints HAVING count(*) = {len(CONSUMERS)}"
 
 
@@ -25,7 +25,7 @@ class RunningFleet(NamedTuple):
 
 @contextlib.contextmanager
 def fleet(stand: Stand) -> Iterator[RunningFleet]:
-    """Run a fleet; it is ready once a ride has gone all the way."""
+    """Run a fleet; it is ready once a ride is in every total."""
     with contextlib.ExitStack() as exits:
         port, api = exits.enter_context(stand.api())
         services = {"api": api, "streamer": exits.enter_context(stand.service("streamer"))}

@@ -1,4 +1,4 @@
-"""What an idle fleet costs: processor time and memory, its servers included. Linux only."""
+"""What an idle fleet costs in processor time and memory, including its servers. Linux only."""
 
 import time
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ MEMORY_GOAL = Goal("value", "<=", 80)
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Processor time of whole process trees over some seconds; the largest process of each."""
+    """Processor time of process trees over some seconds; memory of each one's largest process."""
     with fleet.fleet(stand) as running:
         roots = running.services | {
             "Postgres": psutil.Process(stand.postgres.pid),
@@ -43,17 +43,17 @@ def _processor(roots: dict[str, psutil.Process]) -> list[Figure]:
 
 
 def _memory(roots: dict[str, psutil.Process]) -> list[Figure]:
-    """By process tree: the process with the largest share, and the sum of the shares."""
+    """For each process tree, the largest process: by PSS (its share of memory) and by RSS."""
     figures = []
     for name, root in roots.items():
-        found = [process.memory_full_info() for process in _tree(root)]
-        pss = [info.pss / MEGABYTE for info in found]
+        usage = [process.memory_full_info() for process in _tree(root)]
+        pss = [info.pss / MEGABYTE for info in usage]
         largest = (
-            f"Memory of {name}, largest of {len(found)}" if len(found) > 1 else f"Memory of {name}"
+            f"Memory of {name}, largest of {len(usage)}" if len(usage) > 1 else f"Memory of {name}"
         )
         figures += [
             Figure(f"{largest}, PSS", "MB", goal=MEMORY_GOAL, runs=[max(pss)]),
-            Figure(f"{largest}, RSS", "MB", runs=[max(info.rss / MEGABYTE for info in found)]),
+            Figure(f"{largest}, RSS", "MB", runs=[max(info.rss / MEGABYTE for info in usage)]),
         ]
     return figures
 
@@ -63,7 +63,7 @@ def _tree(root: psutil.Process) -> list[psutil.Process]:
 
 
 def _seconds_used(root: psutil.Process) -> float:
-    """By the whole tree, with the children that have ended and been waited for."""
+    """By the whole tree, including children that have ended and been waited for."""
     times = [process.cpu_times() for process in _tree(root)]
     ended = times[0].children_user + times[0].children_system
     return ended + sum(time.user + time.system for time in times)

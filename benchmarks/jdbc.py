@@ -1,6 +1,6 @@
-"""Spark's own JDBC source on the benchmark's Postgres, where a driver's jar is at hand.
+"""Spark's own JDBC source on the benchmark's Postgres, if a driver's jar is available.
 
-JDBC knows no Unix sockets: the server listens on loopback for a role with a password of its own.
+JDBC has no Unix sockets, so the server listens on loopback for a role with its own password.
 """
 
 import os
@@ -23,18 +23,18 @@ MAVEN = "org/postgresql/postgresql/*/postgresql-*.jar"
 
 
 class OverTcp(NamedTuple):
-    """A Postgres that both sources reach over loopback, and the driver's jar."""
+    """A Postgres that both sources can reach over loopback, and the driver's jar."""
 
     password: str
     jar: Path
 
     @property
     def url(self) -> str:
-        """For ADBC, that is for libpq."""
+        """For ADBC, which uses libpq."""
         return f"postgresql://{ROLE}:{self.password}@127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}"
 
     def read(self, spark: "SparkSession", ranges: "list[CountedRange]") -> "DataFrame":
-        """The rides, in as many ranges, with the columns that `analytics.source.Rides` has."""
+        """The rides, in `len(ranges)` partitions, with the columns of `analytics.source.Rides`."""
         options = {
             "url": f"jdbc:postgresql://127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}",
             "driver": "org.postgresql.Driver",
@@ -51,7 +51,7 @@ class OverTcp(NamedTuple):
 
 
 def jar() -> Path | None:
-    """The driver that JDBC_JAR names, or the newest one that Maven has fetched before."""
+    """The driver that JDBC_JAR names, or the newest one that Maven has fetched."""
     if named := os.environ.get("JDBC_JAR"):
         return Path(named)
     return max(Path.home().joinpath(".m2/repository").glob(MAVEN), default=None)

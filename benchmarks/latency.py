@@ -1,9 +1,9 @@
-"""How long a ride takes from its answer, 201, to both totals, through a whole fleet.
+"""How long a ride takes from its answer (201) until it is in both totals, through a whole fleet.
 
 One loop sends the rides and asks Postgres for the lowest checkpoint about every half millisecond,
-with a prepared statement: a checkpoint commits with its total. What that adds, half a turn of the
-loop, is in the figure. The limit is what no fleet could do without, done by hand: one durable
-append to the log, then one durable commit.
+with a prepared statement: a checkpoint commits with its total. The figure includes what this adds,
+half a turn of the loop on average. The limit is the least that any fleet has to do, done directly:
+one durable append to the log, then one durable commit.
 """
 
 import random
@@ -24,10 +24,10 @@ from rocket_rides.terms import Term
 
 ROUNDS = 3
 IDLE_RIDES = 100
-PAUSE = (0.02, 0.1)  # seconds between idle rides: no multiple of anybody's poll
+PAUSE = (0.02, 0.1)  # seconds between idle rides; random, to match no polling interval
 NOBODYS = Term("0" * 16, 0)
 BUSY_RIDES = 1000
-BUSY_RATE = 100.0  # rides per second, at random moments
+BUSY_RATE = 100.0  # rides per second on average, at random moments
 POLL = 0.0005  # seconds
 PATIENCE = 10.0
 
@@ -67,7 +67,7 @@ def add(figures: dict[int, Figure], took: Milliseconds, limit: Milliseconds) -> 
 
 
 class Journey:
-    """Rides from their answers to the totals: each only after the last, or at a steady rate."""
+    """Follows rides from answer to totals, one after another or at a steady rate."""
 
     def __init__(
         self, client: load.KeepAlive, connection: psycopg.Connection, *, alone: bool
@@ -80,7 +80,7 @@ class Journey:
         self._due = time.perf_counter()
 
     def rides(self, number: int) -> Milliseconds:
-        """Send `number` rides and follow them. Raises TimeoutError when one gets lost."""
+        """Send `number` rides and follow them. Raises TimeoutError if one gets lost."""
         to_send = number
         took: Milliseconds = []
         with select.epoll() as poll:

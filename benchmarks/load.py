@@ -1,4 +1,4 @@
-"""A load generator that costs little: keep-alive sockets, one thread, epoll, prepared bytes."""
+"""A cheap load generator: keep-alive sockets, one thread, epoll, prepared bytes."""
 
 import contextlib
 import re
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 def rides_with_keys() -> Iterator[bytes]:
-    """Requests for a ride, each with an Idempotency-Key of its own."""
+    """Requests for a ride, each with its own Idempotency-Key."""
     while True:
         yield _RIDE.format(header=f"Idempotency-Key: {uuid4()}\r\n").encode()
 
@@ -45,7 +45,7 @@ class KeepAlive:
         self.socket.sendall(request)
 
     def receive(self) -> bytes:
-        """The next answer once all of it is here, else nothing. Raises OSError or Refused."""
+        """The next answer, or nothing while it is incomplete. Raises OSError or Refused."""
         part = self.socket.recv(65536)
         if not part:
             raise ConnectionError("the server hung up")
@@ -71,7 +71,7 @@ class KeepAlive:
 
 
 def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
-    """How many answers per second `clients` get that always have one request under way."""
+    """Answers per second for `clients` that always have one request under way."""
     with contextlib.ExitStack() as exits:
         poll = exits.enter_context(select.epoll())
         by_descriptor = {}
@@ -93,7 +93,7 @@ def count(
     requests: Iterator[bytes],
     seconds: float,
 ) -> int:
-    """Answer every answer with the next request, for `seconds`; how many answers there were."""
+    """Send the next request after every answer, for `seconds`; returns the number of answers."""
     answers = 0
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:

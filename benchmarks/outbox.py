@@ -1,4 +1,4 @@
-"""Rides by the hundred thousand, straight into the tables and into the log."""
+"""Puts hundreds of thousands of rides straight into the tables and the log."""
 
 import time
 
@@ -25,7 +25,7 @@ def stage(connection: psycopg.Connection, records: int) -> None:
 
 
 def drain(streamer: Streamer, records: int) -> float:
-    """Let the streamer send `records` that are staged; how many seconds it took."""
+    """Let the streamer send `records` staged records; returns how many seconds it took."""
     started = time.perf_counter()
     sent = 0
     while sent < records:
@@ -36,7 +36,7 @@ def drain(streamer: Streamer, records: int) -> float:
 
 
 def as_commands(connection: psycopg.Connection, stream: str, term: str) -> bytes:
-    """What is staged, as XADD commands in Redis' own protocol, for redis-cli --pipe."""
+    """The staged records as XADD commands in Redis' own protocol, for redis-cli --pipe."""
     commands = []
     prev = 0
     for position, data in connection.execute(STAGED):

@@ -1,4 +1,4 @@
-"""pgbench, from the same wheel as the server: what Postgres does without an API before it."""
+"""pgbench, from the same wheel as the server: what Postgres can do without an API."""
 
 import os
 import re
@@ -12,10 +12,10 @@ _FAILED = re.compile(r"number of failed transactions: (\d+)")
 
 DISTANCE = r"\set distance random(1, 99999999) / 1000.0"
 
-# The very statement that the API runs for a ride without a key.
+# Exactly the statement that the API runs for a ride without a key.
 ONE_STATEMENT = f"{DISTANCE}\n{TAKE % {'distance': ':distance'}};\n"
 
-# The same two rows in the textbook's form: four round trips where the API has one.
+# The same two rows the textbook way: four round trips instead of the API's one.
 FOUR_STATEMENTS = rf"""{DISTANCE}
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 INSERT INTO rides (distance) VALUES (:distance) RETURNING id \gset
@@ -40,7 +40,7 @@ def rate(stand: Stand, script: str, clients: int, seconds: int) -> float:
         timeout=seconds + 30,
         check=False,
     )
-    found, failed = _RATE.search(run.stdout), _FAILED.search(run.stdout)
-    if run.returncode or not found or not failed or failed[1] != "0":
+    tps, failed = _RATE.search(run.stdout), _FAILED.search(run.stdout)
+    if run.returncode or not tps or not failed or failed[1] != "0":
         raise RuntimeError(f"pgbench failed: {run.stdout} {run.stderr}")
-    return float(found[1])
+    return float(tps[1])

@@ -1,4 +1,4 @@
-"""POST /rides per second, beside pgbench running the same transaction in the same database."""
+"""POST /rides per second, compared with pgbench's same transaction in the same database."""
 
 from benchmarks import load, pgbench
 from benchmarks.figures import Figure, Goal
@@ -12,7 +12,7 @@ GOAL = Goal("ratio", ">=", 0.35)
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """API, pgbench, API, pgbench ...: a machine that slows down slows both."""
+    """The API and pgbench take turns, so that a machine that slows down slows both."""
     figures = []
     with stand.api() as (port, _):
         for clients in CLIENTS:

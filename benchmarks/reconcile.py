@@ -1,4 +1,4 @@
-"""The nightly job: the extract beside JDBC, a full run, a night after much and little history."""
+"""The nightly job: the extract versus JDBC, a full run, and nights after little and much history."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ NIGHT = 100_000
 ROUNDS = 3
 NIGHTS = 5
 GIGABYTE = 1e9
-POLL = 0.5  # seconds between looks at a run's memory; they cost time
+POLL = 0.5  # seconds between samples of a run's memory, which cost time
 SUM = "SELECT sum(distance) FROM rides"
 
 
@@ -68,7 +68,7 @@ def _nights(stand: Stand, connection: psycopg.Connection, history: str) -> Figur
 
 
 def _run(stand: Stand) -> tuple[float, float]:
-    """Run the job in a process of its own: its seconds once Spark is up, its memory in bytes."""
+    """Run the job in a process; returns its seconds once Spark is up, and its memory in bytes."""
     result = stand.folder / "result.json"
     with stand.service(
         "analytics.reconcile",
@@ -88,7 +88,7 @@ def _run(stand: Stand) -> tuple[float, float]:
 
 
 def _extract(stand: Stand) -> list[Figure]:
-    """The extract into Parquet, beside the same through JDBC, and beside one sum in Postgres."""
+    """The extract into Parquet, compared with JDBC and with one sum in Postgres."""
     driver = jdbc.jar()
     over_tcp = jdbc.listen(stand.postgres, driver) if driver else None
     if driver:  # Spark takes a jar only when it starts
@@ -124,11 +124,11 @@ def _last(connection: psycopg.Connection) -> int:
     return last
 
 
-def _write(stand: Stand, found: "DataFrame") -> float:
+def _write(stand: Stand, frame: "DataFrame") -> float:
     warehouse = Warehouse(stand.folder / "extract")
     warehouse.make_ready()
     started = time.perf_counter()
-    warehouse.write(found)
+    warehouse.write(frame)
     return time.perf_counter() - started
 
 

@@ -1,4 +1,4 @@
-"""Many rides at once, as the streamer has long sent them."""
+"""Inserts many rides at once, as if the streamer had sent them long ago."""
 
 import psycopg
 
@@ -12,7 +12,7 @@ SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_pos
 
 
 def insert(connection: psycopg.Connection, count: int, seconds_apart: float = 0.0864) -> None:
-    """Insert `count` rides of the last days, a million a day; autovacuum's work is done too."""
+    """Insert `count` rides of the last days, by default a million a day, and vacuum the table."""
     connection.execute(INSERT, {"count": count, "seconds": seconds_apart})
     connection.execute(SENT)
     connection.execute("VACUUM ANALYZE rides")

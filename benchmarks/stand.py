@@ -1,7 +1,7 @@
-"""The stand that a measurement is mounted on: servers and services of its own, in a folder.
+"""The stand for a measurement: its own servers and services, in a temporary folder.
 
-Postgres and Redis are as durable as the fleet's: what is answered is on disk. The services run as
-they do in the fleet, with default settings: what the environment sets for a fleet is left out.
+Postgres and Redis are as durable as the fleet's: whatever they acknowledge is on disk. The services
+run as in the fleet, with default settings: the environment's settings for a fleet are left out.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ class Stand:
 
     @contextlib.contextmanager
     def api(self) -> Iterator[tuple[int, psutil.Process]]:
-        """Run the API and wait until it is ready; gives its port and its process."""
+        """Run the API and wait until it is ready; yields its port and its process."""
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port: int = probe.getsockname()[1]
         with self.service("api", API_PORT=str(port)) as process:
@@ -78,7 +78,7 @@ def stand() -> Iterator[Stand]:
     """Start servers with an empty, migrated database; stop them and remove their files."""
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
-        folder.chmod(0o755)  # the servers' user, who is not root, gets to its own folder in it
+        folder.chmod(0o755)  # the servers' user, which is not root, must reach its own folder in it
         postgres = Postgres(data=folder / "data", sockets=folder / "sockets")
         redis = Redis(data=folder / "data", sockets=folder / "sockets")
         for server in (postgres, redis):
@@ -93,7 +93,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {PATIENCE:.0f} s in vain until {what}")
+            raise TimeoutError(f"not within {PATIENCE:.0f} s: {what}")
         time.sleep(0.02)
 
 
@@ -107,7 +107,7 @@ def _is_ready(port: int) -> bool:
 
 
 def _end(service: subprocess.Popen[bytes]) -> None:
-    """End the service, and whatever it leaves behind in its session."""
+    """End the service and whatever it leaves behind in its session."""
     service.terminate()
     try:
         service.wait(PATIENCE)

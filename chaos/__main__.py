@@ -1,16 +1,16 @@
 """`python -m chaos`: a whole fleet, a nemesis that breaks it at random, and the proof.
 
-It starts a fleet of its own on private servers: Postgres, Redis, an API, two streamers, three
-consumers, with double sends and consumers' crashes at 10 % throughout. Clients post rides, and
-retry until they are answered; some stop half-way. A nemesis breaks processes, servers,
-connections and the log meanwhile, has strangers write to it and Postgres restored to backups, as
-its seed has it. Then all of it is put right, the fleet settles, and every ride is accounted for.
+It starts its own fleet on private servers: Postgres, Redis, an API, two streamers and three
+consumers, with 10 % double sends and consumer crashes throughout. Clients post rides and retry
+until they are answered; some stop half-way. Meanwhile a nemesis breaks processes, servers,
+connections and the log, lets strangers write to the log, and restores Postgres from backups, all
+as the seed determines. Then every fault is undone, the fleet settles, and every ride is checked.
 
-Status 0 when nothing is lost, double, out of order or otherwise amiss, but what a restore had to
-undo; 1 when something is: each finding is a line, and the folder with all logs is kept. Ctrl-C ends
-it, with status 130, and leaves neither processes nor files behind.
+Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
+to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
+kept. Ctrl-C ends it, with status 130, and leaves no processes or files behind.
 
-The seed decides which faults come, when, and on whom. What they meet is up to the machine.
+The seed decides which faults come, when, and on what. What state they meet depends on the machine.
 """
 
 import argparse
@@ -27,17 +27,17 @@ from chaos.table import table
 from embedded.failures import ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
-SECONDS = 100.0  # two minutes with the start and the end
+SECONDS = 100.0  # about two minutes including start and end
 RATE = 60.0
 
 
 def main() -> int:
-    """Return 0 when every ride counted once, 1 when not."""
+    """Return 0 if every ride counted once, else 1."""
     options = arguments()
     print(f"seed {options.seed}", flush=True)
-    # Also where it is ignored, as a shell has it for what it starts in the background.
+    # Explicitly, because a shell makes the programs that it starts in the background ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # As Ctrl-C does: everything that was started ends first.
+    # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     fleet = Fleet(STREAM_SERVERS[options.stream_server])
     keep = True
@@ -81,7 +81,7 @@ def arguments() -> Options:
     add("--seed", type=int, help="repeat the plan of an earlier run (default: a new one)")
     add("--seconds", type=positive, default=SECONDS, help="of faults (default: %(default).0f)")
     add("--rate", type=positive, default=RATE, help="rides a second (default: %(default).0f)")
-    add("--rides", type=whole, metavar="N", help="end after N rides, if that is sooner")
+    add("--rides", type=whole, metavar="N", help="end after N rides, if that comes first")
     add(
         "--faults",
         type=fault_kinds,
@@ -109,14 +109,14 @@ def positive(text: str) -> float:
 
 def whole(text: str) -> int:
     if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
     return number
 
 
 def fault_kinds(text: str) -> tuple[str, ...]:
     kinds = tuple(text.split(","))
     if unknown := set(kinds) - set(FAULTS):
-        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}")
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
     return kinds
 
 

@@ -1,8 +1,8 @@
-"""A base backup of an embedded Postgres, and a return to it: what a person does after a disaster.
+"""Base backups of an embedded Postgres, and restoring them, as a person does after a disaster.
 
 Started with `recovery.signal`, Postgres recovers what the backup holds and begins a new timeline.
-Started without it, which happens when somebody copies the folder back, it takes the backup for a
-crash, and goes on in the old timeline as if nothing had happened.
+Started without it, as when somebody copies the folder back, it assumes that it has crashed, and
+goes on in the old timeline as if nothing had happened.
 """
 
 import shutil
@@ -15,12 +15,12 @@ from embedded.servers import Postgres
 from embedded.spawn import spawn
 from rocket_rides.settings import EMBEDDED_PORT
 
-# There is no archive: the recovery ends with what came along in the backup.
+# There is no archive: recovery ends with what the backup contains.
 NO_ARCHIVE = "restore_command = 'false'\n"
 
 
 class Backup:
-    """What `postgres` held when this was made; kept beside its data folder. Raises ServerFailed."""
+    """A backup of `postgres` as it is now, kept beside its data folder. Raises ServerFailed."""
 
     def __init__(self, postgres: Postgres, name: str) -> None:
         self.began = time.monotonic()
@@ -41,9 +41,9 @@ class Backup:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def restore(self, *, recovery_signal: bool, into: Postgres | None = None) -> None:
-        """Put the backup in the place of the data folder, or into another server's.
+        """Replace the data folder by the backup, or that of the server `into`.
 
-        That server must not run.
+        The server must not be running.
         """
         folder = (into or self._postgres).folder
         shutil.rmtree(folder, ignore_errors=True)
@@ -55,7 +55,7 @@ class Backup:
             self._run("touch", str(folder / "recovery.signal"))
 
     def _run(self, *command: str) -> None:
-        """As the server's user. Raises ServerFailed."""
+        """Run a program as the server's user. Raises ServerFailed."""
         server = self._postgres
         child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
         if status := child.wait():

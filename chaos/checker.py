@@ -1,4 +1,4 @@
-"""The judgement: what in the evidence contradicts the guarantee. Each finding is a sentence."""
+"""The checker: finds what in the evidence contradicts the guarantee. A finding is a sentence."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,24 +16,24 @@ from chaos.log_checker import (
 from chaos.losses import lost
 from rocket_rides.distance import EXACT
 
-MOST = 5  # findings of one kind that are spelled out
+MOST = 5  # findings of one kind that are listed
 
 Findings = Iterator[str]
 
 
 def check(evidence: Evidence) -> list[str]:
-    """All that is wrong; empty when every ride counted once, in order, and nothing else broke."""
-    found: list[str] = []
+    """All findings; none if every ride counted once, in order, and nothing else broke."""
+    findings: list[str] = []
     for claim in CLAIMS:
         sentences = claim(evidence)
-        found += islice(sentences, MOST)
+        findings += islice(sentences, MOST)
         if more := sum(1 for _ in sentences):
-            found.append(f"... and {more} more of these")
-    return found
+            findings.append(f"... and {more} more of these")
+    return findings
 
 
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
-    """What was asked for once and is there more than once, with the rides' ids."""
+    """Requests for one ride that led to more than one, with the rides' ids."""
     by_distance = _by_distance(evidence)
     return [
         (ask, ids) for ask in evidence.asks if len(ids := by_distance.get(ask.distance, [])) > 1
@@ -41,7 +41,7 @@ def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
 
 
 def true_total(evidence: Evidence) -> Decimal:
-    """What the rides come to, in metres."""
+    """The exact sum of all rides, in metres."""
     with localcontext(EXACT):
         return sum(evidence.books.rides.values(), Decimal(0))
 
@@ -51,7 +51,7 @@ def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
         ids = [answer.ride for answer in ask.answers]
         yield f"a ride of {ask.distance} m was answered (as {ids}) and is lost"
     for ask, ids in double(evidence):
-        yield f"one ride of {ask.distance} m was asked for and there are {ids}"
+        yield f"one ride of {ask.distance} m was asked for, but there are {ids}"
 
 
 def every_request_was_answered(evidence: Evidence) -> Findings:
@@ -68,7 +68,7 @@ def every_ride_was_asked_for(evidence: Evidence) -> Findings:
         if ask is None:
             yield f"ride {ride} of {distance} m was never asked for"
         elif not ask.whole:
-            yield f"ride {ride} of {distance} m is there, and its request was never completed"
+            yield f"ride {ride} of {distance} m exists, but its request was never completed"
         elif ask.key and keys.get(ask.key) != ride:
             yield f"ride {ride} was taken under key {ask.key}, which names {keys.get(ask.key)}"
 
@@ -92,7 +92,7 @@ def nothing_is_left_staged(evidence: Evidence) -> Findings:
     if books.staged:
         yield f"{len(books.staged)} records are left staged: {books.staged[:MOST]}"
     if books.last_sent != (last := max(books.rides, default=0)):
-        yield f"the last record sent is {books.last_sent}, and the last ride {last}"
+        yield f"the last record sent is {books.last_sent}, but the last ride is {last}"
     yield from books.dead_letters
 
 
@@ -119,7 +119,7 @@ CLAIMS = (
 
 
 def _by_distance(evidence: Evidence) -> dict[Decimal, list[int]]:
-    found: defaultdict[Decimal, list[int]] = defaultdict(list)
+    by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
     for ride, distance in evidence.books.rides.items():
-        found[distance].append(ride)
-    return found
+        by_distance[distance].append(ride)
+    return by_distance

@@ -1,7 +1,7 @@
 """Clients of the API: each posts rides until they are answered, and some behave badly.
 
-Every ride has an Idempotency-Key. Most are posted, and posted again with the same key until there
-is an answer; the others, as `Manner` says.
+Every ride has an Idempotency-Key. Most are posted again and again with the same key until an answer
+comes; `Manner` lists the other ways.
 """
 
 import http.client
@@ -19,10 +19,10 @@ from chaos.journal import Answer, Ask, Journal
 from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
-TIMEOUT = 4.0  # seconds; the API answers within two, unless it is stopped
-CATCH_UP = 1.0  # how far behind its schedule a client may fall before it lets rides go
-AGAIN_AFTER = 5.0  # a restore may have come in between
-PATIENCE = 60.0  # how long it goes on asking once all is well again
+TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
+CATCH_UP = 1.0  # seconds a client may fall behind its schedule before it skips rides
+AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
+PATIENCE = 60.0  # seconds it keeps asking after the faults have ended
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -30,7 +30,7 @@ class Manner(Enum):
     """How a client posts one ride."""
 
     PATIENT = "until it is answered"
-    AGAIN = "until it is answered, and once more some seconds later, as if it had not been"
+    AGAIN = "until it is answered, and once more seconds later, as if it had not been"
     TWICE = "hangs up before the answer, and posts again at once"
     GONE = "hangs up before the answer, for good: one ride at most"
     HALF_BODY = "announces a length and sends less: no ride"
@@ -60,7 +60,7 @@ class Client(threading.Thread):
         self._dice = random.Random(name)
         self._ending = threading.Event()
         self._give_up_at = float("inf")
-        self._again: deque[tuple[float, Ask]] = deque()  # when to post which ride once more
+        self._again: deque[tuple[float, Ask]] = deque()  # rides to post once more, and when
         self._http = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
 
     def run(self) -> None:
@@ -77,9 +77,9 @@ class Client(threading.Thread):
         self._http.close()
 
     def end(self, patience: float = PATIENCE) -> None:
-        """Ask for no more rides; the thread ends when those that were asked for are answered.
+        """Request no more rides; the thread ends when those requested are answered.
 
-        After `patience` seconds the client gives up, and a ride is left without an answer.
+        After `patience` seconds the client gives up and leaves a ride unanswered.
         """
         self._give_up_at = time.monotonic() + patience
         self._ending.set()
@@ -102,7 +102,7 @@ class Client(threading.Thread):
             self._again.append((time.monotonic() + AGAIN_AFTER, ask))
 
     def _send(self, data: bytes) -> None:
-        """Send this and hang up, a moment later or at once."""
+        """Send `data` and hang up, at once or a moment later."""
         with (
             suppress(OSError),
             socket.create_connection((HOST, self._port), timeout=TIMEOUT) as half,
@@ -111,7 +111,7 @@ class Client(threading.Thread):
             time.sleep(self._dice.choice([0, 0.002, 0.02]))
 
     def _post(self, ask: Ask) -> None:
-        """Post the ride until it is answered. A 503 and a lost connection are no answers."""
+        """Post the ride until it is answered. A 503 or a lost connection is not an answer."""
         ask.whole = True
         headers = {"Content-Type": FORM, "Idempotency-Key": ask.key or ""}
         for delay in delays(0.02, 0.5):
@@ -121,7 +121,7 @@ class Client(threading.Thread):
                 answer = self._http.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException):
-                self._http.close()  # it opens again by itself
+                self._http.close()  # it reconnects by itself
             else:
                 if answer.status == 201:
                     ask.answers.append(read(content, sent))
@@ -139,7 +139,7 @@ class Client(threading.Thread):
 
 
 def request(ask: Ask) -> tuple[bytes, bytes]:
-    """The head and the body of a POST of this ride."""
+    """The head and the body of a POST for this ride."""
     body = f"distance={ask.distance}".encode()
     head = (
         f"POST /rides HTTP/1.1\r\nHost: {HOST}\r\nIdempotency-Key: {ask.key}\r\n"
@@ -149,6 +149,6 @@ def request(ask: Ask) -> tuple[bytes, bytes]:
 
 
 def read(content: bytes, sent: float) -> Answer:
-    """The ride in a 201 to a request that was sent then, and that has come now."""
+    """The ride in a 201 that has just come, for a request sent at `sent`."""
     ride = json.loads(content, parse_float=Decimal)["ride"]
     return Answer(ride["id"], Decimal(ride["distance"]), sent, time.monotonic())

@@ -1,4 +1,4 @@
-"""All that is known once a run is over; the checker judges by this alone."""
+"""Everything that is known after a run; the checker looks at nothing else."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,7 +15,7 @@ from rocket_rides.terms import LAST_SENT
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
-# The rule by which an entry is true, from the database alone and without the product's code.
+# Which entries are true, from the database alone and without the product's code.
 TERMS = """
     WITH drawn AS (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS id FROM log_position)
     SELECT term, after, coalesce(lead(after) OVER (ORDER BY after), (SELECT id FROM drawn))
@@ -41,7 +41,7 @@ class Standing(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An entry of the log, and when it was read there, on the monotonic clock."""
+    """An entry of the log, and when it was read, on the monotonic clock."""
 
     record: Record
     at: float
@@ -49,32 +49,32 @@ class Told(NamedTuple):
 
 @dataclass
 class Books:
-    """What the database says in the end. Distances are in metres."""
+    """What the database says at the end. Distances are in metres."""
 
     rides: dict[int, Decimal]
-    keys: dict[str, int | None]  # to the ride that was taken under it
+    keys: dict[str, int | None]  # the ride that each key belongs to
     staged: list[int]
     last_sent: int
     consumers: dict[str, Standing]
     dead_letters: list[str]
-    # By term: an entry is true if it tells of a ride with `after < id <= upto`.
+    # By term: an entry is true if it is about a ride with `after < id <= upto`.
     terms: dict[bytes, tuple[int, int]]
 
 
 @dataclass
 class Evidence:
-    """The clients' side, the database's, an onlooker's, and the processes' own."""
+    """What the clients, the database, an onlooker and the processes say."""
 
     asks: list[Ask]
     books: Books
-    told: list[Told]  # by the log, in order, with re-sends
+    told: list[Told]  # the log's entries in order, including re-sends
     exits: list[Exit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # each a sentence
-    names: tuple[str, ...] = ()  # of the consumers that there must be
+    names: tuple[str, ...] = ()  # of the consumers that must exist
     restores: list[Restore] = field(default_factory=list)
-    foreign: set[Record] = field(default_factory=set)  # what strangers wrote, or tried to
+    foreign: set[Record] = field(default_factory=set)  # what strangers wrote or tried to
     blamed: list[str] = field(default_factory=list)  # lines that suspect another database
-    # What the faults of a run leave comparable: entries may have been read again, or never.
+    # Whether the run's faults can make consumers read entries again, or leave entries unread.
     read_again: bool = False
     left_unread: bool = False
 

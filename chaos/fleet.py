@@ -1,4 +1,4 @@
-"""A complete fleet of its own: two servers, a proxy before each, an API, streamers, consumers."""
+"""A complete private fleet: two servers, a proxy for each, an API, streamers and consumers."""
 
 import itertools
 import shutil
@@ -27,8 +27,8 @@ STREAMERS = ("streamer0", "streamer1")
 STREAM = "rocket-rides-log"
 READY_LIMIT = 90.0
 
-# As the demo has it, and tighter: small batches make many of them, a short log outgrows its cap
-# while a consumer is stopped, and a leader that is stopped for seconds is replaced.
+# The demo's fault rates, and tighter limits: batches are small and thus many, the short log
+# outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced.
 SETTINGS = {
     "CRASH_RATE": "0.1",
     "DOUBLE_SEND_RATE": "0.1",
@@ -40,10 +40,10 @@ SETTINGS = {
 
 
 class Fleet:
-    """All of it in one temporary folder, with a log file per process."""
+    """The fleet, in one temporary folder, with a log file per process."""
 
     def __init__(self, stream_server: StreamServer = VALKEY) -> None:
-        # Short, because the servers' sockets are in it; public, because their user is not root.
+        # Short, because it holds the servers' sockets; public, because their user is not root.
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         self.folder.chmod(0o755)
         sockets = self.folder / "run"
@@ -63,7 +63,7 @@ class Fleet:
 
     @property
     def postgres_url(self) -> str:
-        """The database itself, past the proxy: for onlookers and writers."""
+        """The database without the proxy: for onlookers and writers."""
         return self._postgres.url
 
     @property
@@ -79,7 +79,7 @@ class Fleet:
         return Backup(self._postgres, str(next(self._backups)))
 
     def start(self) -> None:
-        """Start everything, and return when the API is ready."""
+        """Start everything, and return when the API is ready and all consumers are known."""
         for server in self.servers:
             server.start()
         for server in self.servers:
@@ -124,12 +124,12 @@ class Fleet:
         return database.connect(self.postgres_url, "chaos")
 
     def end(self) -> list[str]:
-        """SIGTERM the services; what was wrong with how they ended."""
+        """SIGTERM the services; returns a sentence for each that did not end."""
         slow = [name for name, service in self.services.items() if not service.end()]
         return [f"{name} did not end on SIGTERM" for name in slow]
 
     def stop(self, *, keep: bool) -> None:
-        """Leave no process behind, whatever state things are in; `keep` the folder or not."""
+        """Leave no process behind, whatever state the fleet is in; `keep` the folder or not."""
         for service in self.services.values():
             service.kill()
         for proxy in (self.postgres_proxy, self.redis_proxy):

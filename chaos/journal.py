@@ -1,4 +1,4 @@
-"""What was asked for, and what was answered: the clients' side of the truth."""
+"""What was asked for and what was answered, as the clients saw it."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """A 201, or a commit of our own; `distance` is in metres, the times are monotonic."""
+    """A 201, or a commit by a writer; `distance` is in metres, times are monotonic."""
 
     ride: int
     distance: Decimal
@@ -20,19 +20,19 @@ class Answer(NamedTuple):
 class Ask:
     """One ride that somebody asked for. No two have the same distance (metres).
 
-    A request that was never sent whole asks for nothing: such a ride must not be there.
+    A request that was never sent completely asks for nothing: its ride must not exist.
     """
 
     distance: Decimal
     key: str | None = None
     whole: bool = False
-    given_up: bool = False  # its client has gone away, and will never know
+    given_up: bool = False  # its client has gone away and will never know
     asked_at: float = field(default_factory=time.monotonic)
     answers: list[Answer] = field(default_factory=list)
 
 
 class Journal:
-    """All that was asked for, by all clients and writers."""
+    """All rides that clients and writers asked for."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.asks: list[Ask] = []
@@ -41,16 +41,16 @@ class Journal:
         self._guard = threading.Lock()
 
     def ask(self, client: str | None = None) -> Ask:
-        """A new ride to ask for; with a key of its own when it is a client's of the API."""
+        """A new ride to ask for. If a client of the API asks, it has a key of its own."""
         with self._guard:
             number = len(self.asks) + 1
             key = f"{client}-{number}" if client else None
-            # A ride without a key is known by its distance alone.
+            # A ride without a key is identified by its distance alone.
             ask = Ask(Decimal(number * 1009).scaleb(-3), key)
             self.asks.append(ask)
             return ask
 
     @property
     def full(self) -> bool:
-        """Whether as many rides were asked for as there were to be."""
+        """Whether the limit of rides has been reached."""
         return self._limit is not None and len(self.asks) >= self._limit

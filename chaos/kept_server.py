@@ -1,4 +1,4 @@
-"""A server that is started again whenever it ends, and that can be crashed in between."""
+"""A server that is restarted whenever it ends, and that can be crashed on purpose."""
 
 import queue
 import threading
@@ -23,13 +23,14 @@ class _Crash(NamedTuple):
 class KeptServer(threading.Thread):
     """Starts `server` and keeps it running.
 
-    All of it in this one thread: on Linux the kernel ends a server whose starter is gone.
+    Everything happens in this one thread: on Linux the kernel ends a server when the thread that
+    started it ends.
     """
 
     def __init__(self, server: Server) -> None:
         super().__init__(name=server.name, daemon=True)
         self.server = server
-        self.failures: list[str] = []  # what went wrong without us
+        self.failures: list[str] = []  # what went wrong, apart from the crashes on purpose
         self._serves = threading.Event()
         self._ending = threading.Event()
         self._crashes: queue.SimpleQueue[_Crash] = queue.SimpleQueue()
@@ -42,7 +43,7 @@ class KeptServer(threading.Thread):
             except queue.Empty:
                 if not self.server.running:
                     status = self.server.process.poll()
-                    self.failures.append(f"{self.name} ended by itself, with status {status}")
+                    self.failures.append(f"{self.name} ended by itself with status {status}")
                     self._start()
                 continue
             self._serves.clear()
@@ -68,14 +69,14 @@ class KeptServer(threading.Thread):
                 return
 
     def wait_until_it_serves(self) -> None:
-        """Raises ServerFailed."""
+        """Raises ServerFailed if it does not serve in time."""
         deadline = time.monotonic() + PATIENCE
         while not self._serves.wait(POLL):
             if time.monotonic() > deadline or not self.is_alive():
                 raise ServerFailed("; ".join(self.failures) or f"{self.name} does not start")
 
     def crash(self, down_for: float, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """SIGKILL the server; start it again after `down_for` seconds, and return when it serves.
+        """SIGKILL the server, restart it after `down_for` seconds, and return when it serves.
 
         `meanwhile` runs while the server is down.
         """

@@ -1,8 +1,8 @@
-"""The judgement of the log: what is true in it is in order, and somebody answers for the rest.
+"""Checks the log: its true entries are in order, and all others are accounted for.
 
-An entry is true if the final database says so: its term is one of its own, and its id lies in that
-term's range. What is not true is a stranger's, or of a past that a restore has undone, or was sent
-by a leader of ours that never committed it: then another has sent the very same.
+An entry is true if the final database says so: its term is one of the database's, and its id lies
+in that term's range. An untrue entry came from a stranger, or belongs to a past that a restore has
+undone, or was sent by one of our leaders that never committed it; then another sent the same.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ NOWHERE = (0, 0)
 
 
 class Story:
-    """What the log told, against what the database says in the end."""
+    """The log's entries, compared with what the database says at the end."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -33,7 +33,7 @@ class Story:
         return after < record.id <= upto
 
     def _is_as_sent(self, record: Record) -> bool:
-        """Whether a true entry says the same."""
+        """Whether the true entry for this ride says the same."""
         ride = self._rides.get(record.id)
         return ride == record.distance and record.prev == self.prev(record.id)
 
@@ -43,35 +43,35 @@ class Story:
         return self._ids[before - 1] if before else 0
 
     def why(self, told: Told) -> str | None:
-        """Whose an entry is that is not true; None when nobody can have written it."""
+        """Where an untrue entry came from; None if nobody can have written it."""
         record = told.record
         if record in self._evidence.foreign:
-            return "strangers'"
+            return "from strangers"
         if record.term and record.term in self._evidence.books.terms and self._is_as_sent(record):
             return "uncommitted"
         ask = self._asked.get(record.distance)
         if any(restore.may_explain(told.at, ask) for restore in self._evidence.restores):
-            return "of lost pasts"
+            return "from lost pasts"
         return None
 
     def reasons(self) -> Counter[str]:
-        """How many entries were not true, by whose they are."""
-        return Counter(self.why(told) or "nobody's" for told in self.others)
+        """The number of untrue entries, by where they came from."""
+        return Counter(self.why(told) or "unexplained" for told in self.others)
 
 
 def the_log_is_in_order(evidence: Evidence) -> Findings:
-    """Ids rise; one that does not is a record sent again. So it is across restores too.
+    """Ids rise, except for records sent again; this also holds across restores.
 
-    What a term's leader sent up to its last commit, it sent before the next one began.
+    Whatever a term's leader sent up to its last commit, it sent before the next term began.
     """
     records = Story(evidence).true
     if evidence.books.rides and not records:
-        yield "the onlooker has seen no true entry in the log"
+        yield "the onlooker saw no true entry in the log"
     seen: set[int] = set()
     greatest = 0
     for record in records:
         if record.id < greatest and record.id not in seen:
-            yield f"the log told of ride {record.id} after ride {greatest}, and not before"
+            yield f"the log has ride {record.id} after ride {greatest}, but not before"
         greatest = max(greatest, record.id)
         seen.add(record.id)
 
@@ -80,7 +80,7 @@ def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:
     story = Story(evidence)
     for record in dict.fromkeys(story.true):
         if evidence.books.rides.get(record.id) != record.distance:
-            yield f"the log tells of ride {record.id} of {record.distance} m, which is not there"
+            yield f"the log has ride {record.id} of {record.distance} m, which does not exist"
         if record.prev != (prev := story.prev(record.id)):
             yield f"in the log, prev of ride {record.id} is {record.prev}, not {prev}"
 
@@ -89,15 +89,15 @@ def what_is_not_true_is_explained(evidence: Evidence) -> Findings:
     story = Story(evidence)
     for told in story.others:
         if story.why(told) is None:
-            yield f"in the log is an entry that nobody can have written: {told.record}"
+            yield f"the log has an entry that nobody can have written: {told.record}"
 
 
 def nobody_is_blamed_without_reason(evidence: Evidence) -> Findings:
-    """Neither by word nor by count, as far as the faults of the run let counts be compared."""
+    """Neither in the logs nor in the counts, as far as the run's faults let counts be compared."""
     if not evidence.foreign and not evidence.restores:
         yield from evidence.blamed
     seen = len(Story(evidence).others)
     for name, standing in evidence.books.consumers.items():
         more, less = standing.unbelieved > seen, standing.unbelieved < seen
         if (more and not evidence.read_again) or (less and not evidence.left_unread):
-            yield f"{name} believed {standing.unbelieved} entries not, and {seen} are not true"
+            yield f"{name} did not believe {standing.unbelieved} entries, but {seen} are untrue"

@@ -1,8 +1,8 @@
-"""Reads the fleet's log lines: nothing else tells of errors that nobody thought to look for.
+"""Reads the fleet's log lines, because only they show errors that nobody thought to look for.
 
-A traceback or a library's warning is in no table, so every line that is not a usual one is a
+No table records a traceback or a library's warning, so every line that is not a usual one is a
 finding. What the consumers had to cope with (gaps, re-sends, injected crashes) is counted for the
-closing table. All the patterns are in this file: whoever changes such a line changes it here too.
+final table. All patterns are in this file: whoever changes such a line changes it here too.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from chaos.service import ENDED, Service
 
-# Each process says what it does, and what it has to wait for. All else is unexpected: an ERROR,
-# a traceback, a word of the interpreter or of a library.
+# Each process says what it does and what it waits for. Anything else is unexpected: an ERROR, a
+# traceback, a message of the interpreter or of a library.
 USUAL = re.compile(
     r"\d\d:\d\d:\d\d ("
     r"(DEBUG|INFO|WARNING) "
@@ -21,8 +21,8 @@ USUAL = re.compile(
     rf"|{ENDED}"  # our own supervisor's
     r")"
 )
-# The API's server says so of a worker that was killed, and starts another. One line for each
-# worker that the nemesis ended, and not one more.
+# The API's server logs this for a worker that was killed, and starts another. One line is allowed
+# for each worker that the nemesis ended, and no more.
 WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")
 SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read")
 
@@ -33,7 +33,7 @@ CRASHED = re.compile(r"injected crash")
 
 
 class Said(NamedTuple):
-    """From the consumers' logs. What a consumer did right before it was killed, it never said."""
+    """Counts from the consumers' logs. What a consumer did just before it was killed is missing."""
 
     skipped: int  # rides that were sent again
     gaps: int
@@ -45,17 +45,17 @@ def unexpected(service: Service) -> list[str]:
     """The lines that a service should never have printed."""
     lines = [line for line in _lines(service.log) if not USUAL.match(line)]
     workers = [line for line in lines if WORKER_ENDED.search(line)]
-    found = [line for line in lines if not WORKER_ENDED.search(line)]
-    return found + workers[service.workers_ended :]
+    others = [line for line in lines if not WORKER_ENDED.search(line)]
+    return others + workers[service.workers_ended :]
 
 
 def broken(logs: Iterable[Path]) -> list[str]:
-    """The lines in which a server says that its own data is not as it should be."""
+    """The lines in which a server says that its data is damaged."""
     return [line for log in logs for line in _lines(log) if SERVER_BROKEN.search(line)]
 
 
 def blamed(service: Service) -> list[str]:
-    """The lines in which a service takes entries for another database's."""
+    """The lines in which a service attributes entries to another database."""
     return [f"{service.name}: {line}" for line in _lines(service.log) if BLAMED.search(line)]
 
 

@@ -1,4 +1,4 @@
-"""What was answered and is not there: lost, or undone by a restore, which keeps a prefix."""
+"""Rides that were answered and are missing: lost, or undone by a restore, which keeps a prefix."""
 
 from chaos.evidence import Evidence
 from chaos.journal import Answer, Ask
@@ -6,10 +6,10 @@ from chaos.restore import Restore
 
 
 class Excuses:
-    """The restores of a run, each with the moment since when it may have undone anything.
+    """The restores of a run, each with the moment after which it may have undone anything.
 
     A backup holds what was committed up to some moment between its beginning and its end. A ride
-    that the old server took, and that is still there, was in it; so was all that had been answered
+    that the old server took and that still exists was in the backup; so was everything answered
     before anybody asked for that ride.
     """
 
@@ -18,14 +18,14 @@ class Excuses:
         self._since = [(restore, _kept_up_to(restore, kept)) for restore in evidence.restores]
 
     def cover(self, answer: Answer) -> bool:
-        """Whether a restore may have undone what was answered."""
+        """Whether a restore may have undone the ride in this answer."""
         return any(
             restore.may_undo(answer) and answer.came > since for restore, since in self._since
         )
 
 
 def _is_kept(evidence: Evidence, ask: Ask) -> bool:
-    """With one answer, which holds; who has two may have got the same number again."""
+    """It has one answer, which holds. With two, a restore may have drawn the same id again."""
     rides = evidence.books.rides
     return len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
 
@@ -38,7 +38,7 @@ def _kept_up_to(restore: Restore, kept: list[Ask]) -> float:
 
 
 def lost(evidence: Evidence) -> list[Ask]:
-    """What was answered with 201 and is not there as it was answered, without an excuse."""
+    """Rides answered with 201 that are not there as answered, and no restore explains why."""
     rides, excuses = evidence.books.rides, Excuses(evidence)
     return [
         ask
@@ -51,15 +51,15 @@ def lost(evidence: Evidence) -> list[Ask]:
 
 
 def undone(evidence: Evidence) -> tuple[list[Ask], list[Ask]]:
-    """What restores have undone, for good; and all that they can have met.
+    """The rides that restores undid for good, and all that they may have undone.
 
-    What was asked for again after the restore is there again.
+    A ride that was asked for again after the restore exists again.
     """
     there = set(evidence.books.rides.values())
-    met = [
+    exposed = [
         ask
         for ask in evidence.asks
         if ask.answers
         and all(any(r.may_undo(answer) for r in evidence.restores) for answer in ask.answers)
     ]
-    return [ask for ask in met if ask.distance not in there], met
+    return [ask for ask in exposed if ask.distance not in there], exposed

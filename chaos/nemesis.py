@@ -1,8 +1,7 @@
-"""The nemesis: injects faults, singly and overlapping, as its seed has it.
+"""The nemesis: injects faults, one at a time and overlapping, as its seed determines.
 
-The seed decides the whole plan: which faults, when, on whom and for how long. What they meet,
-which transaction and which batch, is up to the machine: the same seed is the same plan, not the
-same run.
+The seed decides the whole plan: which faults, when, on what and for how long. Which transaction or
+batch they hit depends on the machine: the same seed gives the same plan, not the same run.
 """
 
 import itertools
@@ -17,11 +16,11 @@ from chaos.faults import FAULTS
 from chaos.faults.scene import Moot, Scene
 from rocket_rides.errors import in_one_line
 
-PAUSE = 1.5  # seconds between the beginnings of two faults, on average
+PAUSE = 1.5  # average seconds from the start of one fault to the start of the next
 
 
 class Planned(NamedTuple):
-    """A fault to come: when (seconds from the start), what, and the dice for the rest."""
+    """A planned fault: when (seconds from the start), its kind, and the dice for the rest."""
 
     at: float
     kind: str
@@ -50,7 +49,7 @@ class Struck(NamedTuple):
 
 
 class Nemesis(threading.Thread):
-    """Carries out the plan, each fault in a thread of its own; writes `journal`."""
+    """Carries out the plan, each fault in its own thread, and writes the `journal`."""
 
     def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
         super().__init__(name="nemesis", daemon=True)
@@ -75,7 +74,7 @@ class Nemesis(threading.Thread):
             thread.join()
 
     def end(self) -> None:
-        """Undo everything, and return when it is undone."""
+        """Undo all faults, and return when they are undone."""
         self._scene.over.set()
         if self.ident:
             self.join()
@@ -88,7 +87,7 @@ class Nemesis(threading.Thread):
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:
             self._note(f"{fault.kind}: moot")
-        except Exception as error:  # whatever it is, the run proves nothing then
+        except Exception as error:  # whatever it is, the run then proves nothing
             with self._guard:
                 self.failures.append(f"{fault.kind}: {in_one_line(error)}")
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")

@@ -1,9 +1,8 @@
-"""Two onlookers: one reads the log as it is written, one watches the consumers move on.
+"""Two onlookers: one reads the log as it is written, the other watches the consumers' progress.
 
-The first reads from its own place, past the proxies, within milliseconds of each entry, and so
-before anything is trimmed. What was lost before anyone could read it (cut from the end of the
-file, flushed) it has not seen either: it vouches for the order of what it saw, not for having
-seen all.
+The first keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
+before it is trimmed. It misses what is lost before anyone could read it (cut from the end of the
+file, or flushed): it vouches for the order of what it saw, not for having seen everything.
 """
 
 import threading
@@ -28,7 +27,7 @@ SLOWEST = "SELECT min(last_ride_id) FROM checkpoints HAVING count(*) = %s"
 
 
 class LogReader(threading.Thread):
-    """Every entry of the log, in the order in which they were appended."""
+    """Reads the entries of the log in the order in which they were appended."""
 
     def __init__(self, url: str, stream: str) -> None:
         super().__init__(name="log reader", daemon=True)
@@ -40,8 +39,8 @@ class LogReader(threading.Thread):
         self._ending = threading.Event()
 
     def run(self) -> None:
-        # A wiped or cut log goes on with greater ids, which are made of the time: one place is
-        # enough for all of its lives.
+        # A wiped or cut log continues with greater ids, because they contain the time; so one
+        # position is enough for all of the log's lives.
         while not self._ending.is_set():
             try:
                 with Log(self._url, self._stream) as log:
@@ -67,19 +66,19 @@ class LogReader(threading.Thread):
 
 
 class Look(NamedTuple):
-    """What the slowest consumer had counted, asked and answered at these times (monotonic)."""
+    """What the slowest consumer had counted; both times are monotonic."""
 
     asked: float
     answered: float
-    counted: int  # the ride up to which all had
+    counted: int  # every consumer had counted the rides up to this one
 
 
 class Watch(threading.Thread):
-    """When each ride had been counted by every one of `consumers` consumers."""
+    """Notes when each ride had been counted by all of the `consumers`."""
 
     def __init__(self, url: str, consumers: int) -> None:
         super().__init__(name="watch", daemon=True)
-        self.looks: list[Look] = []  # those that differ from the one before
+        self.looks: list[Look] = []  # only those that differ from the one before
         self._url = url
         self._consumers = consumers
         self._ending = threading.Event()
@@ -88,7 +87,7 @@ class Watch(threading.Thread):
         while not self._ending.is_set():
             try:
                 with closing(database.connect(self._url, "chaos")) as connection:
-                    known = None  # this may be another life of the database
+                    known = None  # a restore may have come in between
                     while not self._ending.wait(PAUSE):
                         known = self._look(connection, known)
             except (psycopg.Error, Unavailable):
@@ -103,10 +102,10 @@ class Watch(threading.Thread):
         return self.looks[-1].counted
 
     def counted_at(self, ride: int, after: float, before: float) -> float | None:
-        """The moment by which every consumer had counted `ride`; None if they had not by `before`.
+        """When every consumer had counted `ride`; None if not all had by `before`.
 
-        Ride ids are comparable within one life of the database, until a restore takes it back:
-        let `after` and `before` lie in the same.
+        Ride ids are comparable only between two restores, so `after` and `before` must both lie
+        between the same two.
         """
         first = bisect_left(self.looks, after, key=attrgetter("asked"))
         for look in islice(self.looks, first, None):

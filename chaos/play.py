@@ -1,4 +1,4 @@
-"""One run: the fleet starts, clients post, the nemesis strikes, all settles, and is judged."""
+"""One run: clients post, the nemesis strikes, the fleet settles, and the evidence is checked."""
 
 import time
 from collections import Counter
@@ -21,16 +21,16 @@ from rocket_rides.errors import Unavailable
 
 CLIENTS = 8
 LOOK = 0.1  # seconds
-AFTERMATH = 1.0  # rides after the last fault
+AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 SETTLE_LIMIT = 90.0
-# After a fault of these a consumer may read entries again, or count what no onlooker saw.
+# After these a consumer may read entries again, or count entries that the onlooker did not see.
 LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full"}
-# No other faults let every reader read all that comes, in time.
+# With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer"}
-# Two idle rounds of a consumer: had it something to add or to read again, it would by then.
+# Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
 QUIET = 1.2
 
-# All sent, and counted by every consumer.
+# Everything is sent, and counted by every consumer.
 SETTLED = """
     SELECT NOT EXISTS (SELECT FROM staged_log_records)
        AND (SELECT count(*) FROM checkpoints
@@ -40,7 +40,7 @@ SETTLED = """
 
 @dataclass(frozen=True)
 class Options:
-    """What a run is made of; see the command line."""
+    """The options of a run; see the command line."""
 
     seed: int
     seconds: float
@@ -52,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """The outcome of a run."""
 
     evidence: Evidence
     findings: list[str]
@@ -81,7 +81,7 @@ class Play:
         self.errors: list[str] = []
 
     def run(self, bar: Any) -> Outcome:
-        """Play it to its end; `bar` is moved on by the second."""
+        """Play the run to its end; `bar` shows the seconds."""
         started = time.monotonic()
         for actor in (self.reader, self.watch, *self.clients, self.nemesis):
             actor.start()
@@ -96,7 +96,7 @@ class Play:
         return self.judge(time.monotonic() - started)
 
     def settle(self) -> None:
-        """No more faults, no more rides; wait until the fleet has nothing left to do."""
+        """End faults and clients, and wait until the fleet has nothing left to do."""
         self.nemesis.end()
         time.sleep(AFTERMATH)
         for client in self.clients:
@@ -125,9 +125,9 @@ class Play:
         """Collect the evidence and have it checked."""
         services = self.fleet.services.values()
         self.errors += self.journal.troubles
-        self.errors += [f"a fault went wrong: {failure}" for failure in self.nemesis.failures]
+        self.errors += [f"a fault failed: {failure}" for failure in self.nemesis.failures]
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
-        self.errors += [f"in the log: {entry}" for entry in self.reader.invalid]
+        self.errors += [f"invalid entry in the log: {entry}" for entry in self.reader.invalid]
         for service in services:
             self.errors += [f"{service.name} said: {line}" for line in logs.unexpected(service)]
         self.errors += logs.broken(server.server.log for server in self.fleet.servers)

@@ -1,7 +1,7 @@
 """A TCP proxy in front of a server's Unix socket, whose connections can be cut.
 
-It listens on loopback. A connection that its server does not take is closed at once, as that of
-a server that is down.
+It listens on loopback. If the server does not accept, the connection is closed at once, as with a
+server that is down.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class _ClientEnd(_End):
 class _ServerEnd(_End):
     def data_received(self, data: bytes) -> None:
         if self.proxy.deaf:
-            # The server has done what it was asked to, and nobody hears of it.
+            # The server has done what it was asked to, but nobody learns of it.
             self.abort()
             if self.other is not None:
                 self.other.abort()
@@ -90,11 +90,11 @@ class Proxy:
     def start(self) -> None:
         self._thread.start()
         listening = self._loop.create_server(lambda: _ClientEnd(self), "127.0.0.1", 0)
-        found = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
-        self.port = found.sockets[0].getsockname()[1]
+        server = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
+        self.port = server.sockets[0].getsockname()[1]
 
     def cut(self, share: float, dice: random.Random) -> None:
-        """Cut a share of the connections, each in the middle of whatever it is at."""
+        """Cut a share of the connections, each in the middle of whatever it is doing."""
 
         def cut() -> None:
             for client in list(self.clients):
@@ -105,7 +105,7 @@ class Proxy:
         self._loop.call_soon_threadsafe(cut)
 
     def lose_answers(self, lose: bool) -> None:
-        """From now on cut each connection on which the server answers, and lose the answer."""
+        """While set, cut each connection on which the server answers, losing the answer."""
         self.deaf = lose
 
     def stop(self) -> None:

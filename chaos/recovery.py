@@ -1,4 +1,4 @@
-"""How long rides took to flow again after a fault."""
+"""How long it took after a fault until rides reached the totals again."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -16,17 +16,17 @@ class Recovery(NamedTuple):
 
     seconds: float
     after: str
-    disturbed: bool  # by another fault, in all of that time or in some of it
+    disturbed: bool  # by another fault during some or all of that time
 
 
 def recoveries(
     struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore] = ()
 ) -> list[Recovery]:
-    """One for each fault that a ride was asked for after, and counted."""
+    """One for each fault after which a ride was asked for and counted."""
     bounds = [0.0, *sorted(restore.killed for restore in restores), float("inf")]
     answered = [ask for ask in asks if ask.answers]
     lives = [Life(begin, end, answered, watch) for begin, end in pairwise(bounds)]
-    found = []
+    measured = []
     for fault in struck:
         moments = (life.first_counted(fault.ended) for life in lives)
         counted = next((moment for moment in moments if moment is not None), None)
@@ -35,12 +35,13 @@ def recoveries(
                 other is not fault and other.began < counted and other.ended > fault.ended
                 for other in struck
             )
-            found.append(Recovery(counted - fault.ended, f"{fault.kind} of {fault.hit}", disturbed))
-    return found
+            what = f"{fault.kind} of {fault.hit}"
+            measured.append(Recovery(counted - fault.ended, what, disturbed))
+    return measured
 
 
 class Life:
-    """The database between two restores. After the next one, ids are drawn that were drawn here."""
+    """The database between two restores. The next restore draws some of the same ids again."""
 
     def __init__(self, begin: float, end: float, answered: Iterable[Ask], watch: Watch) -> None:
         self._begin, self._end, self._watch = begin, end, watch
@@ -50,11 +51,11 @@ class Life:
             if ask.asked_at >= begin and ask.answers[0].came < end
         )
         self._moments = [asked_at for asked_at, _ in rides]
-        # The least ride of those asked for at that moment or later: the first one to be counted.
+        # The lowest ride asked for at that moment or later, which is the first to be counted.
         self._least = list(accumulate((ride for _, ride in reversed(rides)), min))[::-1]
 
     def first_counted(self, since: float) -> float | None:
-        """When the first ride was in every total that was asked for here, after `since`."""
+        """When every total had the first ride that was asked for after `since`, in this life."""
         since = max(since, self._begin)
         index = bisect_right(self._moments, since)
         if since >= self._end or index == len(self._least):

@@ -1,33 +1,33 @@
-"""A restore, as the judgement sees it: what it may have undone, and what it left in the log."""
+"""A restore, as the checker sees it: what it may have undone, and what it left in the log."""
 
 from typing import NamedTuple
 
 from chaos.journal import Answer, Ask
 
-# A streamer that was stopped sends the batch in its hands when it wakes up, whatever came between.
+# A streamer that was stopped sends its current batch when it wakes up, even after a restore.
 LATE = 15.0  # seconds
 
 
 class Restore(NamedTuple):
-    """Postgres went back to a backup that began at `began`, when its server had ended at `killed`.
+    """Postgres was killed at `killed` and restored from a backup that began at `began`.
 
-    Both are monotonic. All that was committed before the backup began is in it.
+    Both are monotonic. The backup has everything that was committed before it began.
     """
 
     began: float
     killed: float
 
     def may_undo(self, answer: Answer) -> bool:
-        """Whether what was answered can have been committed since the backup, by the old server.
+        """Whether the old server may have committed the answer's ride after the backup began.
 
-        A request that was sent when that server had ended was served by the restored one. One that
-        was sent before may have been served by either, whenever its answer came: the API may have
-        been stopped with the old server's answer in its hands.
+        A request that was sent after that server had ended was served by the restored one. One sent
+        earlier may have been served by either, whenever its answer came: the API may have been
+        stopped between the old server's answer and its own.
         """
         return answer.sent < self.killed and answer.came > self.began
 
     def may_explain(self, appended: float, ask: Ask | None) -> bool:
-        """Whether an entry of that moment, about this ride, can be of the past that was lost."""
+        """Whether an entry appended then, about this ride, can be from the past that was lost."""
         return (
             ask is not None
             and ask.whole

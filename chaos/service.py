@@ -1,4 +1,4 @@
-"""One service under a supervisor that starts it again whenever it ends, and notes why it ended."""
+"""One service under a supervisor that restarts it whenever it ends, and notes why it ended."""
 
 import contextlib
 import os
@@ -15,16 +15,16 @@ import psutil
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT, Settings
 
-RESTART_PAUSE = 0.2  # seconds; as a supervisor would
-# A batch in hand may wait for Redis and for Postgres, each for some seconds.
+RESTART_PAUSE = 0.2  # seconds, as with a usual supervisor
+# Seconds; a batch under way may wait for Redis and for Postgres, each for some seconds.
 TERM_LIMIT = 30.0
-# A younger process may not have come to handle SIGTERM yet: Python itself takes a while to start.
+# Seconds; a younger process may not handle SIGTERM yet, because Python takes a while to start.
 START_UP = 5.0
 ENDED = "== ended with status"
 
 
 class Exit(NamedTuple):
-    """The end of a process: its exit status, and the signal with which we ended it, if we did."""
+    """The end of a process: its exit status, and the signal that chaos ended it with, if any."""
 
     service: str
     status: int
@@ -33,21 +33,21 @@ class Exit(NamedTuple):
 
     @property
     def expected(self) -> bool:
-        """SIGKILL kills; on SIGTERM a service ends in good order, with status 0."""
+        """SIGKILL kills; on SIGTERM a service ends properly, with status 0."""
         if self.sent is signal.SIGTERM:
             return self.status == 0 or (self.status == -signal.SIGTERM and self.age < START_UP)
         return self.sent is signal.SIGKILL and self.status == -signal.SIGKILL
 
 
 def clean_environment() -> dict[str, str]:
-    """This process' environment without what it sets for a fleet of its user's."""
+    """This process' environment without the settings of the user's own fleet."""
     return {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
 
 
 class Service(threading.Thread):
     """`python -m MODULE...`, kept running by this thread until `end`.
 
-    The thread outlives its processes: on Linux the kernel ends them when it is gone.
+    The thread must outlive its processes: on Linux the kernel ends them when the thread ends.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Service(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.log = folder / f"{name}.log"
         self.exits: list[Exit] = []
-        self.busy = threading.Lock()  # held by the one fault that is at this process
+        self.busy = threading.Lock()  # held by the one fault that acts on this process
         self.workers_ended = 0  # by the nemesis
         self._command = command
         self._environment = clean_environment() | environment
@@ -105,12 +105,12 @@ class Service(threading.Thread):
 
     @property
     def pid(self) -> int | None:
-        """The process, or None while there is none."""
+        """The process id, or None while there is no process."""
         process = self._process
         return process.pid if process else None
 
     def children(self) -> list[int]:
-        """Its children, oldest first: the API's workers."""
+        """The ids of its children, oldest first: the API's workers."""
         pid = self.pid
         try:
             return [c.pid for c in psutil.Process(pid).children()] if pid else []
@@ -128,7 +128,7 @@ class Service(threading.Thread):
             return True
 
     def wait_for_exits(self, count: int, limit: float = TERM_LIMIT) -> bool:
-        """Wait until so many processes have ended; False when they have not by then."""
+        """Wait until `count` processes have ended; False if not all have within `limit` seconds."""
         deadline = time.monotonic() + limit
         while len(self.exits) < count and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -146,7 +146,7 @@ class Service(threading.Thread):
         return True
 
     def _start_no_more(self) -> None:
-        with self._guard:  # what is being started now will be there to get the signal
+        with self._guard:  # a process that is just being started will then get the signal
             self._ending.set()
 
     def kill(self) -> None:
@@ -160,12 +160,12 @@ class Service(threading.Thread):
 
 
 def _copy_lines(output: IO[str], log: IO[str]) -> None:
-    """Copy a process' output, with the time before each line: what was going on just then?"""
+    """Copy a process' output with the time before each line, to show what happened when."""
     for line in output:
         log.write(f"{time.strftime('%H:%M:%S')} {line}")
 
 
 def _kill_session(pid: int) -> None:
-    """Whatever the process has left behind, as a supervisor ends it with its group."""
+    """Kill whatever the process left behind, as a supervisor would."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)

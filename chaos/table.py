@@ -1,4 +1,4 @@
-"""How a run went, for a person."""
+"""The table that shows a person how a run went."""
 
 from collections.abc import Iterable
 
@@ -10,28 +10,29 @@ from chaos.recovery import Recovery
 
 
 def table(outcome: Outcome) -> str:
-    """The figures of a run, a line each, in Markdown."""
+    """The figures of a run as a Markdown table, one per line."""
     evidence, said = outcome.evidence, outcome.said
     asks = evidence.asks
     answered = sum(1 for ask in asks if ask.answers)
     half = sum(1 for ask in asks if not ask.whole)
     story = Story(evidence)
+    untrue = story.reasons()
     gone, exposed = undone(evidence)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     rides = len(evidence.books.rides)
     totals = [standing.total for standing in evidence.books.consumers.values()]
     exact = totals.count(true_total(evidence))
     rows = {
-        "rides": f"{rides:,} ({answered:,} answered; {half:,} half sent or rolled back are none)",
-        "seconds, until all had settled": f"{outcome.seconds:.0f}",
+        "rides": f"{rides:,} ({answered:,} answered); {half:,} more were half sent or rolled back",
+        "seconds until everything had settled": f"{outcome.seconds:.0f}",
         "faults": f"{outcome.faults.total()}: {kinds}",
         "injected consumer crashes": f"{said.crashes:,}",
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
         "true log entries seen by the onlooker": f"{len(story.true):,}",
-        "others": ", ".join(f"{n:,} {why}" for why, n in sorted(story.reasons().items())),
+        "untrue log entries": ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items())),
         "slowest recovery": slowest(r for r in outcome.recoveries if not r.disturbed),
-        "the same with other faults meanwhile": slowest(
+        "slowest recovery during other faults": slowest(
             r for r in outcome.recoveries if r.disturbed
         ),
         "exact totals": f"{exact} of {len(evidence.names)}",
@@ -45,6 +46,6 @@ def table(outcome: Outcome) -> str:
 
 
 def slowest(recoveries: Iterable[Recovery]) -> str:
-    """The longest, in words."""
-    found = max(recoveries, default=None)
-    return f"{found.seconds:.1f} s, after {found.after}" if found else "none"
+    """The slowest recovery, in words."""
+    worst = max(recoveries, default=None)
+    return f"{worst.seconds:.1f} s, after {worst.after}" if worst else "none"

@@ -1,1 +1,1 @@
-"""`make break`: the fleet that runs, broken by a person in one way, and what became of it."""
+"""`make break`: breaks the running fleet in one way, and shows whether it heals."""

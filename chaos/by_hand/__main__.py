@@ -1,8 +1,8 @@
-"""`python -m chaos.by_hand WAY`: break the running fleet in one way, and see it heal.
+"""`python -m chaos.by_hand WAY`: breaks the running fleet in one way, and shows how it heals.
 
-Without a WAY it lists what there is. A consumer that was frozen goes on in any case, also after a
-Ctrl-C or a kill -9. Status 0 when every total is exact again, or when the rest is for a person to
-do, as said; 1 when not, or when it could not be done, with one line that says why.
+Without a WAY it lists them. A frozen consumer always resumes, even after Ctrl-C or kill -9. Status
+0 if every total is exact again, or if it says what is left for you to do. Status 1 if a total is
+not exact, or if the fleet could not be broken; one line says why.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import Log
 
 LATECOMER = """\
-One more: a consumer that comes late heals all that it has missed (Ctrl-C ends it).
+One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).
   .venv/bin/honcho run .venv/bin/python -m consumers latecomer"""
 
 
 def main() -> None:
-    """Do as the command line says."""
+    """Break the fleet as the command line says."""
     parser = argparse.ArgumentParser(
         prog="python -m chaos.by_hand",
         description=__doc__,
@@ -34,16 +34,16 @@ def main() -> None:
     )
     parser.add_argument("way", nargs="?", choices=WAYS)
     parser.add_argument(
-        "--any-server", action="store_true", help="also one of DATABASE_URL or REDIS_URL"
+        "--any-server", action="store_true", help="also one named by DATABASE_URL or REDIS_URL"
     )
     parser.add_argument(
-        "--seconds", type=float, default=5, help="that a consumer is frozen (default: %(default)s)"
+        "--seconds", type=float, default=5, help="how long to freeze it (default: %(default)s)"
     )
     given = parser.parse_args()
     if given.way is None:
         list_ways()
         return
-    # As Ctrl-C does. What is frozen goes on in any case.
+    # Like Ctrl-C. A frozen consumer resumes in any case.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         do(given.way, given.seconds, any_server=given.any_server)
@@ -54,20 +54,20 @@ def main() -> None:
 
 
 def list_ways() -> None:
-    say("The ways to break the fleet that runs, and to see it heal:")
+    say("Ways to break the running fleet and watch it heal:")
     for name, way in WAYS.items():
         say(f"  make break ARGS={name:14}{way.summary}")
     say(LATECOMER)
 
 
 def do(name: str, seconds: float, *, any_server: bool) -> None:
-    """Break the fleet in the way `name`. Raises Unavailable, NotHealed and what servers raise."""
+    """Break the fleet in the way `name`. Raises Unavailable, NotHealed and the servers' errors."""
     config, way = settings.load(), WAYS[name]
     given = {"DATABASE_URL": config.database_url, "REDIS_URL": config.redis_url}
     if given.get(way.server) and not any_server:
         raise Unavailable(
-            f"{name} is for the embedded servers, and {way.server} names another one:"
-            f" make break ARGS='{name} --any-server' breaks it all the same"
+            f"{name} is for the embedded servers, but {way.server} names another one:"
+            f" make break ARGS='{name} --any-server' breaks it anyway"
         )
     fleet = consumers(config)
     with (
@@ -79,7 +79,7 @@ def do(name: str, seconds: float, *, any_server: bool) -> None:
         wrong = [s.name for s in books.standings() if s.total != s.exact]
         if way.heals and wrong:
             names = ", ".join(wrong)
-            raise Unavailable(f"{names} is wrong already: `make reconcile` puts that right")
+            raise Unavailable(f"the total of {names} is already wrong: `make reconcile` repairs it")
         way.take(Target(fleet[-1], books, connection, log, seconds))
 
 

@@ -1,4 +1,4 @@
-"""The processes of the fleet that runs with our settings, and no other fleet's."""
+"""The processes of the fleet that runs with our settings, and of no other fleet."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from rocket_rides.settings import Settings
 
 CONSUMER = ["-m", "consumers"]
 
-# Ends when the standard input does, which it shares with nobody: also when we are killed.
+# Waits for the end of its standard input, which comes even if we are killed: only we hold it.
 CONTINUE_LATER = 'read -r _; kill -CONT "$0"'
 
 
@@ -28,37 +28,37 @@ class Consumer:
 
 
 def consumers(config: Settings) -> list[Consumer]:
-    """The consumers that honcho has started with our settings, by name.
+    """The consumers that honcho started with our settings, sorted by name.
 
-    Raises Unavailable when there is none.
+    Raises Unavailable if there is none.
     """
-    found = []
+    running = []
     for process in psutil.process_iter():
         try:
             command = process.cmdline()
             if command[1:3] == CONSUMER and _is_ours(process, config):
-                found.append(Consumer(command[3], process.pid))
+                running.append(Consumer(command[3], process.pid))
         except (psutil.Error, IndexError):
-            continue  # it has ended, or is another user's
-    if not found:
+            continue  # it has ended, or belongs to another user
+    if not running:
         raise Unavailable(
             f"no fleet runs on {config.data_dir.absolute()}: `make fleet` starts one,"
             " in another terminal; a fleet with other settings needs the same ones here"
         )
-    return sorted(found, key=lambda consumer: consumer.name)
+    return sorted(running, key=lambda consumer: consumer.name)
 
 
 def _is_ours(process: psutil.Process, config: Settings) -> bool:
     environment = process.environ()
     if not environment.get(NAME):
         return False
-    # As honcho has them from .env, too.
+    # Including what honcho has read from .env.
     theirs = _which(environment, Path(process.cwd()))
     return theirs == _which(os.environ, Path.cwd())
 
 
 def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ...]:
-    """What tells one fleet from another."""
+    """The settings that distinguish one fleet from another."""
     default = Settings.model_fields["data_dir"].default
     data = folder / (environment.get("DATA_DIR") or default)
     servers = (environment.get(name) or "" for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"))
@@ -67,11 +67,11 @@ def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ..
 
 @contextmanager
 def frozen(consumer: Consumer) -> Iterator[None]:
-    """SIGSTOP, and SIGCONT in any case: a shell sends it when this process is gone."""
+    """SIGSTOP; a shell sends SIGCONT at the end of the block, or when this process is killed."""
     with subprocess.Popen(
         ["/bin/sh", "-c", CONTINUE_LATER, str(consumer.pid)],
         stdin=subprocess.PIPE,
-        start_new_session=True,  # a Ctrl-C is not for it
+        start_new_session=True,  # out of reach of Ctrl-C
     ):
         psutil.Process(consumer.pid).suspend()
         yield

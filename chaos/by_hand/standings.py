@@ -1,4 +1,4 @@
-"""Where the consumers stand, as the database has it, and whether their totals are exact."""
+"""Where the consumers stand according to the database, and whether their totals are exact."""
 
 import time
 from collections.abc import Callable, Collection
@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 LOOK_EVERY = 0.2  # seconds
 
-# One statement, so one moment.
+# One statement, so one snapshot.
 STANDINGS = """
     SELECT name, last_ride_id AS ride, total_distance AS total,
            (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id) AS exact
@@ -22,7 +22,7 @@ NEWEST_RIDE = "SELECT coalesce(max(id), 0) FROM rides"
 
 
 class Standing(NamedTuple):
-    """A consumer's last ride, its total, and the sum of the rides up to there, in metres."""
+    """A consumer's last ride, its total, and the sum of the rides up to that one, in metres."""
 
     name: str
     ride: int
@@ -31,14 +31,14 @@ class Standing(NamedTuple):
 
 
 class Books:
-    """What the database says of some consumers. Raises psycopg.Error, as psycopg does."""
+    """What the database says about some consumers. Raises psycopg.Error."""
 
     def __init__(self, connection: psycopg.Connection, consumers: Collection[str]) -> None:
         self._connection = connection
         self._consumers = list(consumers)
 
     def standings(self) -> list[Standing]:
-        """Of those that have a total by now."""
+        """The standings of those that already have a total."""
         cursor = self._connection.cursor(row_factory=class_row(Standing))
         return cursor.execute(STANDINGS, [self._consumers]).fetchall()
 
@@ -48,7 +48,7 @@ class Books:
         return int(row[0])
 
     def wait_until_exact(self, upto: int, patience: float) -> float | None:
-        """How long all took to count the ride `upto`, with exact totals; None: they did not."""
+        """Seconds until all had counted ride `upto`, with exact totals; None if they did not."""
 
         def are_exact() -> bool:
             standings = self.standings()
@@ -59,7 +59,7 @@ class Books:
         return seconds_until(are_exact, patience)
 
     def table(self) -> str:
-        """For a person."""
+        """The standings, for a person."""
         return "\n".join(
             f"  {s.name} at ride {s.ride}: total {s.total:,} m, {_compared(s)}"
             for s in self.standings()
@@ -74,7 +74,7 @@ def _compared(standing: Standing) -> str:
 
 
 def seconds_until(claim: Callable[[], bool], patience: float) -> float | None:
-    """How long it took to become true; None when it did not, within `patience` seconds."""
+    """Seconds until `claim` became true; None if it did not within `patience` seconds."""
     began = time.monotonic()
     while not claim():
         if time.monotonic() - began > patience:

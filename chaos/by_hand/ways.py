@@ -1,4 +1,4 @@
-"""The ways to break a fleet by hand. Each says what it does, and afterwards what became of it."""
+"""The ways to break a fleet by hand. Each says what it does, and then how the fleet coped."""
 
 import time
 from collections.abc import Callable
@@ -18,12 +18,12 @@ ADD_A_MILLIMETRE = """
 
 
 class NotHealed(Exception):
-    """The fleet has not got over it in time; the message says what is missing."""
+    """The fleet did not heal in time; the message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The fleet to break: a consumer, which is frozen for `seconds`, its database and its log."""
+    """The fleet to break: a consumer, to be frozen for `seconds`, its database and its log."""
 
     victim: Consumer
     books: Books
@@ -36,31 +36,31 @@ def freeze(target: Target) -> None:
     """Freeze a consumer for some seconds: it catches up."""
     name = target.victim.name
     say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s.")
-    say(f"Watch its lines stop, while the other goes on; then {name} catches up.")
+    say(f"Watch its lines stop while the other consumer goes on; then {name} catches up.")
     with frozen(target.victim):
         newest = _after_some_rides(target)
     _await_exact_totals(target, newest)
 
 
 def stop_redis(target: Target) -> None:
-    """Shut Redis down: it is started again within a second, with its log."""
+    """Shut Redis down: it is restarted within a second, with its log."""
     entries, life = target.log.length(), _life(target.log)
     say(f"Redis, with {entries:,} entries in the log, is shut down.")
-    say("Watch the streamer and the consumers wait for it. Rides are taken all the while.")
+    say("Watch the streamer and the consumers wait for it. The API takes rides all the while.")
     target.log.redis.shutdown(nosave=True)  # what it acknowledged is in its append-only file
     took = seconds_until(lambda: _life(target.log) not in ("", life), PATIENCE)
     if took is None:
-        raise NotHealed("Redis was not started again: that is its supervisor's work")
-    say(f"Redis serves again after {took:.1f} s, and has {target.log.length():,} entries.")
+        raise NotHealed("Redis was not restarted; its supervisor should have done that")
+    say(f"Redis serves again after {took:.1f} s, with {target.log.length():,} entries.")
     _await_exact_totals(target, target.books.newest_ride())
 
 
 def wipe_log(target: Target) -> None:
     """Delete the log while a consumer is behind: it heals the gap from the rides."""
     name = target.victim.name
-    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s. Before it goes")
-    say("on, the log is deleted, with all that it has not read.")
-    say(f"Watch {name} say that it healed a gap.")
+    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s. Before it")
+    say("resumes, the log is deleted, with everything that it has not read.")
+    say(f"Watch {name} report that it healed a gap.")
     with frozen(target.victim):
         newest = _after_some_rides(target)
         entries = target.log.length()
@@ -70,18 +70,18 @@ def wipe_log(target: Target) -> None:
 
 
 def change_total(target: Target) -> None:
-    """Add a millimetre to a total: only a reconciliation notices, and repairs it."""
+    """Add a millimetre to a total: only a reconciliation notices and repairs it."""
     name = target.victim.name
     say(f"A millimetre is added to the total of {name}.")
     target.connection.execute(ADD_A_MILLIMETRE, [name])
     say(target.books.table())
     say("No ride is missing, so nothing heals this. Now run `make reconcile` (it installs Spark")
-    say(f"first): it finds the drift, and has {name} reset, which GET /consumers then shows.")
+    say(f"first): it finds the drift and has {name} reset, which GET /consumers then shows.")
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way, the setting of the server that it touches, and whether the fleet heals from it."""
+    """One way, the setting of the server that it breaks, and whether the fleet heals by itself."""
 
     take: Callable[[Target], None]
     server: str = ""
@@ -105,7 +105,7 @@ def say(line: str) -> None:
 
 
 def _after_some_rides(target: Target) -> int:
-    """Wait while the consumer is frozen; the newest ride then."""
+    """Wait while the consumer is frozen; returns the newest ride afterwards."""
     before = target.books.newest_ride()
     time.sleep(target.seconds)
     newest = target.books.newest_ride()
@@ -118,14 +118,14 @@ def _await_exact_totals(target: Target, upto: int) -> None:
     took = target.books.wait_until_exact(upto, PATIENCE)
     say(target.books.table())
     if took is None:
-        raise NotHealed(f"not all have counted ride {upto} within {PATIENCE:.0f} s, exactly")
-    say(f"Healed: {took:.1f} s later all have counted ride {upto}, and their totals are exact.")
+        raise NotHealed(f"not all totals are exact at ride {upto} after {PATIENCE:.0f} s")
+    say(f"Healed: {took:.1f} s later all have counted ride {upto}, with exact totals.")
 
 
 def _life(log: Log) -> str:
-    """Another one after each start of Redis; empty while it can't be asked."""
+    """Redis' run id, new after each start; empty while Redis can't be reached."""
     try:
-        told: bytes = log.redis.execute_command("INFO", "server")  # type: ignore[no-untyped-call]
+        info: bytes = log.redis.execute_command("INFO", "server")  # type: ignore[no-untyped-call]
     except redis.RedisError:
         return ""
-    return next((line for line in told.decode().split() if line.startswith("run_id:")), "")
+    return next((line for line in info.decode().split() if line.startswith("run_id:")), "")

@@ -1,4 +1,4 @@
-"""What the nemesis can do, by name; a file per family."""
+"""The faults that the nemesis can inject, by name; one file per family."""
 
 from chaos.faults import network, processes, restores, servers, strangers, writers
 from chaos.faults.scene import Fault

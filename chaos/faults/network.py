@@ -1,4 +1,4 @@
-"""Connections end: in the middle of anything, by the network's hand or by the servers'."""
+"""Connections end in the middle of anything, cut by the network or by the servers."""
 
 import random
 from contextlib import closing
@@ -33,7 +33,7 @@ def cut(scene: Scene, dice: random.Random) -> str:
 
 
 def lose_answers(scene: Scene, dice: random.Random) -> str:
-    """The server does what it is asked to, but no answer comes: was it done?"""
+    """The server does what it is asked to, but no answer arrives: was it done?"""
     name, proxy = _proxy(scene, dice)
     proxy.lose_answers(True)
     scene.wait(dice.uniform(0.02, 1))
@@ -42,7 +42,7 @@ def lose_answers(scene: Scene, dice: random.Random) -> str:
 
 
 def terminate_backends(scene: Scene, dice: random.Random) -> str:
-    """pg_terminate_backend of all sessions, or of about half of them."""
+    """pg_terminate_backend for all sessions, or about half of them."""
     share = dice.choice((0.5, 1))
     try:
         with closing(scene.fleet.connect()) as connection:
@@ -55,7 +55,7 @@ def terminate_backends(scene: Scene, dice: random.Random) -> str:
 
 
 def kill_clients(scene: Scene, _dice: random.Random) -> str:
-    """CLIENT KILL of all connections, those of the onlookers too."""
+    """CLIENT KILL for all connections, including the onlookers'."""
     try:
         url = scene.fleet.redis_url
         with closing(redis.Redis.from_url(url, retry=None, socket_timeout=5)) as client:

@@ -1,6 +1,6 @@
-"""SIGKILL, SIGTERM, and SIGSTOP with a later SIGCONT: of services and of API workers.
+"""SIGKILL, SIGTERM, and SIGSTOP with a later SIGCONT, for services and API workers.
 
-What died is started again: a service by its supervisor, a worker by the API's own.
+What died is restarted: a service by its supervisor, a worker by the API.
 """
 
 import os
@@ -14,13 +14,13 @@ from chaos.fleet import CONSUMERS, STREAMERS
 from chaos.service import TERM_LIMIT, Service
 
 VICTIMS = ("api", "api worker", *STREAMERS, *CONSUMERS)
-# The API takes two deaths of a worker within 5.5 s for a crash loop, and ends.
+# Seconds. After two deaths of a worker within 5.5 s the API assumes a crash loop and ends.
 WORKER_REST = 6.0
 
 
 @contextmanager
 def _victim(scene: Scene, name: str) -> Iterator[Service]:
-    """The service, left alone by all other faults of this family."""
+    """The service, protected from all other faults of this family."""
     service = scene.fleet.services[name.split()[0]]
     if not service.busy.acquire(blocking=False):
         raise Moot
@@ -31,7 +31,7 @@ def _victim(scene: Scene, name: str) -> Iterator[Service]:
 
 
 def kill(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL, once or twice in a row: also a process that has only just started may die."""
+    """SIGKILL, once or twice in a row, so that a process also dies just after its start."""
     name, again, pause = dice.choice(VICTIMS), dice.random() < 0.3, dice.uniform(0, 1.5)
     with _victim(scene, name) as service:
         if name == "api worker":
@@ -41,7 +41,7 @@ def kill(scene: Scene, dice: random.Random) -> str:
         _kill(service)
         scene.wait(pause)
         if again:
-            with suppress(Moot):  # it has not started again yet
+            with suppress(Moot):  # it has not restarted yet
                 _kill(service)
     return name
 
@@ -54,7 +54,7 @@ def _kill(service: Service) -> None:
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
-    """SIGTERM: the process ends in good order, and by itself."""
+    """SIGTERM: the process ends by itself, properly."""
     name = dice.choice(VICTIMS)
     with _victim(scene, name) as service:
         if name == "api worker":

@@ -1,4 +1,4 @@
-"""Postgres goes back to a backup: what came since is lost, and its numbers are drawn again."""
+"""Postgres is restored from a backup: later rides are lost, and their numbers are drawn again."""
 
 import random
 import time
@@ -12,7 +12,7 @@ from chaos.restore import Restore
 from embedded.failures import ServerFailed
 from rocket_rides.errors import Unavailable
 
-AGAIN = 0.3  # how often the last restore's backup serves once more, with all that came since
+AGAIN = 0.3  # how often the previous backup is used again, so that more is lost
 POLL = 0.02
 PROMOTION_LIMIT = 60.0
 PROMOTED = "SELECT NOT pg_is_in_recovery()"
@@ -21,7 +21,7 @@ PROMOTED = "SELECT NOT pg_is_in_recovery()"
 def restore(scene: Scene, dice: random.Random) -> str:
     """A base backup, some seconds of rides, a crash, and a start from the backup.
 
-    With recovery.signal or without: as a recovery, in a new timeline, or as if nothing had been.
+    With recovery.signal, in a new timeline, or without it, as if nothing had happened.
     """
     again, rides_for, down_for = dice.random() < AGAIN, dice.uniform(0.5, 5), dice.uniform(0, 2)
     recovery_signal = dice.random() < 0.5
@@ -31,7 +31,7 @@ def restore(scene: Scene, dice: random.Random) -> str:
         if not again or scene.backup is None:
             _back_up(scene)
             scene.wait(rides_for)
-        assert scene.backup is not None  # noqa: S101 (it was made here, or before)
+        assert scene.backup is not None  # noqa: S101 (it was made here or earlier)
         _go_back(scene, scene.backup, down_for, recovery_signal)
     finally:
         scene.restoring.release()
@@ -57,12 +57,12 @@ def _go_back(scene: Scene, backup: Backup, down_for: float, recovery_signal: boo
     deadline = time.monotonic() + PROMOTION_LIMIT
     while not _is_promoted(scene):
         if time.monotonic() > deadline:
-            raise TimeoutError("the restored Postgres still takes no writes")
+            raise TimeoutError("the restored Postgres still accepts no writes")
         time.sleep(POLL)
 
 
 def _is_promoted(scene: Scene) -> bool:
-    """A server that recovers answers before it takes writes."""
+    """A recovering server answers before it accepts writes."""
     try:
         with closing(scene.fleet.connect()) as connection:
             return connection.execute(PROMOTED).fetchone() == (True,)

@@ -13,26 +13,26 @@ from rocket_rides.log import Record
 
 
 class Moot(Exception):
-    """The fault could not be injected now: its victim was down, or another fault was at it."""
+    """The fault could not be injected now: its victim was down, or busy with another fault."""
 
 
 @dataclass
 class Scene:
-    """The fleet, the end of the play, and what the nemesis has to own up to."""
+    """The fleet, the end of the play, and what the nemesis has to account for."""
 
     fleet: Fleet
     journal: Journal
     over: threading.Event = field(default_factory=threading.Event)
-    foreign: set[Record] = field(default_factory=set)  # entries that it wrote, or tried to
+    foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
     backup: Backup | None = None  # the newest
-    restoring: threading.Lock = field(default_factory=threading.Lock)  # held by the one who does
+    restoring: threading.Lock = field(default_factory=threading.Lock)  # held during a restore
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until all is to be well again."""
+        """Wait for `seconds`, or until the faults are to end."""
         self.over.wait(seconds)
 
 
-# Injects the fault, waits, and undoes it; returns whom it hit, or raises Moot. All that is random
-# comes from the dice, so that the seed decides it.
+# Injects the fault, waits, and undoes it; returns what it hit, or raises Moot. All randomness comes
+# from the dice, so that the seed decides it.
 Fault = Callable[[Scene, random.Random], str]

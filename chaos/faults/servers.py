@@ -1,4 +1,4 @@
-"""Postgres and Redis crash; Redis also loses its newest entries, or all, or has no memory left."""
+"""Postgres and Redis crash; Redis also loses some or all entries, or runs out of memory."""
 
 import random
 import signal
@@ -14,9 +14,9 @@ from chaos.fleet import CONSUMERS
 
 @contextmanager
 def _one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
-    """In most cases stop a consumer first: what is lost then, it has not read.
+    """In most cases stop a consumer first, so that it has not read what is then lost.
 
-    Consumers read within milliseconds, and what they have counted they do not miss.
+    Consumers read within milliseconds, and losing what they have counted does not affect them.
     """
     stop, name, seconds = dice.random() < 0.7, dice.choice(CONSUMERS), dice.uniform(0.3, 1.5)
     consumer = scene.fleet.services[name]
@@ -33,19 +33,19 @@ def _one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
 
 
 def crash_postgres(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL to Postgres and all of its processes; crash recovery when it starts again."""
+    """SIGKILL Postgres and all its processes; it recovers from the crash when it restarts."""
     scene.fleet.postgres.crash(dice.uniform(0, 3))
     return "postgres"
 
 
 def crash_redis(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL, and a start with all that Redis had acknowledged."""
+    """SIGKILL, and a restart with everything that Redis had acknowledged."""
     scene.fleet.redis.crash(dice.uniform(0, 3))
     return "redis"
 
 
 def cut_redis(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL, and a start without the newest entries: they were in the log, and are no more."""
+    """SIGKILL, and a restart without the newest entries, which were in the log before."""
     down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
     with _one_behind(scene, dice):
         scene.fleet.redis.crash(down_for, lambda: cut_newest(scene.fleet.append_only_file, entries))
@@ -53,14 +53,14 @@ def cut_redis(scene: Scene, dice: random.Random) -> str:
 
 
 def cut_newest(file: Path, entries: int) -> None:
-    """Cut so many entries off a server's append-only file; what is left of their batch goes too."""
+    """Cut `entries` off a server's append-only file; the rest of their batch goes too."""
     content = file.read_bytes()
     end = len(content)
     for _ in range(entries):
-        found = content.rfind(b"XADD", 0, end)
-        if found < 0:
+        name = content.rfind(b"XADD", 0, end)
+        if name < 0:
             break
-        end = content.rfind(b"*", 0, found)  # the command's own beginning
+        end = content.rfind(b"*", 0, name)  # the beginning of the command
     file.write_bytes(content[:end])
 
 
@@ -75,13 +75,13 @@ def flush_redis(scene: Scene, dice: random.Random) -> str:
 
 
 def fill_redis(scene: Scene, dice: random.Random) -> str:
-    """Redis is at its memory limit for some seconds, and refuses to append."""
+    """Redis is at its memory limit for some seconds and refuses to append."""
     seconds = dice.uniform(0.5, 3)
     try:
         with closing(_connect(scene)) as client:
             client.config_set("maxmemory", 1)
     except redis.RedisError:
-        _lift_the_limit(scene)  # its answer may be all that was lost
+        _lift_the_limit(scene)  # perhaps only the answer was lost
         raise Moot from None
     scene.wait(seconds)
     _lift_the_limit(scene)
@@ -95,7 +95,7 @@ def _lift_the_limit(scene: Scene) -> None:
                 client.config_set("maxmemory", 0)
             return
         except redis.RedisError:
-            # It is down, and starts without a limit; or it is still up: that is to be seen.
+            # If it is down, it restarts without a limit; if it is up, the next attempt lifts it.
             scene.fleet.redis.wait_until_it_serves()
 
 

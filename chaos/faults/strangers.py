@@ -1,4 +1,4 @@
-"""Somebody else writes to the log: another fleet with the same STREAM_NAME, or one of our past."""
+"""Somebody else writes to the log: another fleet with the same STREAM_NAME, or our own past."""
 
 import random
 import time
@@ -18,8 +18,8 @@ from rocket_rides.log import Record
 BURSTS = (1, 5, 40)  # entries at a time
 NO_TERM = b""
 
-# The last number sent, up to where entries without a term are believed, and the terms that another
-# has followed, each with its end.
+# The last number sent, the `after` of the first term (up to there, entries without a term are
+# believed), and the terms that have ended, each with its end.
 OURS = """
     SELECT last_sent_id, (SELECT min(after) FROM terms), (
         SELECT coalesce(json_agg(json_build_array(term, upto)), '[]')
@@ -30,7 +30,7 @@ OURS = """
 
 
 class Ours(NamedTuple):
-    """What a stranger who means it knows of us."""
+    """What a stranger with bad intentions would know about us."""
 
     last_sent: int
     first_after: int
@@ -38,10 +38,10 @@ class Ours(NamedTuple):
 
 
 def write(scene: Scene, dice: random.Random) -> str:
-    """Bursts of well-formed entries, for some seconds: none of them tells of a ride of ours.
+    """Bursts of well-formed entries for some seconds, none of them about a ride of ours.
 
-    Most go on with a history of another fleet's, in a term of its own, whose ids are about ours;
-    some are of a fleet without terms, some of a zombie that does not know that its term has ended.
+    Most come from another fleet with its own term and ids close to ours; some from a fleet without
+    terms, and some from a zombie that does not know that its term has ended.
     """
     ours = _look(scene)
     start = max(ours.first_after, ours.last_sent - dice.randint(0, 200))
@@ -52,7 +52,7 @@ def write(scene: Scene, dice: random.Random) -> str:
         while time.monotonic() < end and not scene.over.is_set():
             who = dice.choices((fleet, old, _zombie(ours, dice)), (6, 2, 2))[0]
             records = [next(who) for _ in range(dice.choice(BURSTS))]
-            scene.foreign.update(records)  # before: the answer may be all that is lost
+            scene.foreign.update(records)  # first, since perhaps only the answer is lost
             with suppress(redis.RedisError):
                 _append(log, records)
                 written += len(records)
@@ -74,7 +74,7 @@ def _look(scene: Scene) -> Ours:
 
 
 def _history(dice: random.Random, last: int, term: bytes) -> Iterator[Record]:
-    """Rides whose ids rise, each entry with the one before it; no distance that we ask for."""
+    """Rides with rising ids, each with its `prev`, and with distances that we never ask for."""
     while True:
         ride = last + dice.choice((1, 1, 1, 2, 5))
         distance = Decimal(1009 * dice.randint(1, 20_000) + dice.randint(1, 1008)).scaleb(-3)
@@ -83,7 +83,7 @@ def _history(dice: random.Random, last: int, term: bytes) -> Iterator[Record]:
 
 
 def _zombie(ours: Ours, dice: random.Random) -> Iterator[Record]:
-    """It goes on where a term of ours ended."""
+    """It continues where one of our terms ended."""
     if not ours.ended:
         return _history(dice, ours.first_after, NO_TERM)
     term, upto = dice.choice(ours.ended)

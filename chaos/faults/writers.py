@@ -1,4 +1,4 @@
-"""Writers of rides beside the API: one that takes its time to commit, and some that never do."""
+"""Writers of rides beside the API: one that is slow to commit, and some that never do."""
 
 import random
 import time
@@ -14,7 +14,7 @@ from rocket_rides.errors import Unavailable
 
 
 def hold(scene: Scene, dice: random.Random) -> str:
-    """A transaction draws numbers, stays open for seconds while higher ones commit, and commits."""
+    """A transaction draws numbers, stays open while higher ones commit, and then commits."""
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
     asks = [scene.journal.ask() for _ in range(rides)]
     answers: list[Answer] = []
@@ -25,13 +25,13 @@ def hold(scene: Scene, dice: random.Random) -> str:
                 scene.wait(seconds / rides)
             try:
                 for ask in asks:
-                    ask.whole = True  # the server may hear this, and we not its answer
+                    ask.whole = True  # it may be committed even if we get no answer
                 sent = time.monotonic()
                 connection.commit()
                 came = time.monotonic()
             except psycopg.Error:
                 for ask in asks:
-                    ask.whole = connection.broken  # else it was refused, and rolled back
+                    ask.whole = connection.broken  # otherwise it was refused and rolled back
                 raise
     except (psycopg.Error, Unavailable):
         raise Moot from None
@@ -41,7 +41,7 @@ def hold(scene: Scene, dice: random.Random) -> str:
 
 
 def roll_back(scene: Scene, dice: random.Random) -> str:
-    """Transactions draw numbers and end without them: rolled back, or with their session."""
+    """Transactions draw numbers and never commit: they roll back, or their session ends."""
     transactions = dice.randint(2, 6)
     try:
         for _ in range(transactions):

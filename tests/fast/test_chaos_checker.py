@@ -116,7 +116,7 @@ def say_something_unexpected(evidence: Evidence) -> None:
         (lose_what_was_answered_again_after_the_restore, "answered (as [3, 4]) and is lost"),
         (answer_another_distance, "4.036 m was answered (as [3]) and is lost"),
         (lose_one_and_keep_a_later_one, "4.036 m was answered (as [3]) and is lost"),
-        (take_a_lost_one_twice, "one ride of 4.036 m was asked for and there are [4, 5]"),
+        (take_a_lost_one_twice, "one ride of 4.036 m was asked for, but there are [4, 5]"),
         (change_a_ride, "is lost"),
         (take_one_twice, "there are [3, 4]"),
         (take_half_a_request, "its request was never completed"),

@@ -89,11 +89,11 @@ def believe_one_less_not(evidence: Evidence) -> None:
 @pytest.mark.parametrize(
     ("breakage", "expected"),
     [
-        (turn_the_log_round, "told of ride 1 after ride 3"),
-        (see_nothing, "the onlooker has seen no true entry"),
+        (turn_the_log_round, "has ride 1 after ride 3"),
+        (see_nothing, "the onlooker saw no true entry"),
         (break_the_chain, "prev of ride 3 is 0, not 1"),
-        (forge_an_entry, "ride 2 of 5.000 m, which is not there"),
-        (believe_a_stranger, "ride 2 of 7.000 m, which is not there"),
+        (forge_an_entry, "ride 2 of 5.000 m, which does not exist"),
+        (believe_a_stranger, "ride 2 of 7.000 m, which does not exist"),
         (write_in_nobodys_term, NOBODYS),
         (write_without_a_term, NOBODYS),
         (write_past_the_end_of_a_term, NOBODYS),
@@ -103,8 +103,8 @@ def believe_one_less_not(evidence: Evidence) -> None:
         (lose_a_past_that_was_asked_for_later, NOBODYS),
         (send_a_lost_past_for_ever, NOBODYS),
         (blame_a_stranger_that_never_was, "c0: WARNING c0 skipped 2 entries"),
-        (believe_one_more_not, "c0 believed 4 entries not, and 3 are not true"),
-        (believe_one_less_not, "c0 believed 2 entries not, and 3 are not true"),
+        (believe_one_more_not, "c0 did not believe 4 entries, but 3 are untrue"),
+        (believe_one_less_not, "c0 did not believe 2 entries, but 3 are untrue"),
     ],
 )
 def test_the_checker_finds_in_the_log(breakage: Callable[[Evidence], None], expected: str) -> None:

@@ -116,7 +116,7 @@ def test_a_millimetre_is_added_and_said_to_be_a_reconciliations_to_find(fleet: F
     assert "+0.001 m off" in said
     assert "make reconcile" in said
     _, said = told(fleet, "chaos.by_hand", "freeze")
-    assert "consumer1 is wrong already: `make reconcile`" in said
+    assert "consumer1 is already wrong: `make reconcile`" in said
     mend = "UPDATE consumer_states SET total_distance = total_distance - 0.001"
     assert told(fleet, "embedded.prompt", "psql", "-c", f"{mend} WHERE name = 'consumer1'")[0] == 0
 
