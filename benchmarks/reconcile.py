@@ -1,4 +1,4 @@
-"""The nightly job: the extract versus JDBC, a full run, and nights after little and much history."""
+"""The nightly job: the extract versus JDBC, a full run, nights after little and much history."""
 
 import contextlib
 import json

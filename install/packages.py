@@ -40,7 +40,7 @@ def names(lock: Path) -> set[str]:
 
 
 def uv_is_there() -> bool:
-    """Whether the locked version is installed, or was found to be uninstallable, so pip is used."""
+    """Whether the locked version is installed, or could not be, so that pip is used."""
     stamp = VENV / ".uv"
     return stamp.is_file() and stamp.read_text() == UV_LOCK.read_text()
 
