@@ -1,6 +1,6 @@
-# `make fleet` runs everything, `make test` proves it. Both need only Python 3.11 and make. The nightly
-# job also needs Java, which is installed where that is possible without asking. A fleet starts without
-# the packages that only the nightly job needs; they are installed when they are needed.
+# `make fleet` runs everything, `make test` proves it. Both need only Python 3.11 and make. Only the
+# nightly job also needs Java, which is installed where that is possible without asking. A fleet
+# starts without the packages that only that job needs; they are installed when they are needed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -79,7 +79,12 @@ def arguments() -> Options:
     )
     add = parser.add_argument
     add("--seed", type=int, help="repeat the plan of an earlier run (default: a new one)")
-    add("--seconds", type=positive, default=SECONDS, help="of faults (default: %(default).0f)")
+    add(
+        "--seconds",
+        type=positive,
+        default=SECONDS,
+        help="duration of the faults (default: %(default).0f)",
+    )
     add("--rate", type=positive, default=RATE, help="rides a second (default: %(default).0f)")
     add("--rides", type=whole, metavar="N", help="end after N rides, if that comes first")
     add(
