@@ -44,14 +44,21 @@ def packages() -> set[str]:
 
 
 def imported(module: Path) -> set[str]:
-    """The top-level names that a module imports, wherever in it."""
-    found = set()
+    """The modules that a module imports, wherever in it."""
+    names = set()
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found
+            names.add(node.module or "")
+    return names
+
+
+def file_of(name: str) -> Path | None:
+    """The file of a module of this project."""
+    path = PROJECT / name.replace(".", "/")
+    files = [path / "__init__.py", path.with_suffix(".py")]
+    return next((file for file in files if file.exists()), None)
 
 
 def test_every_package_is_under_the_contracts() -> None:
@@ -61,10 +68,21 @@ def test_every_package_is_under_the_contracts() -> None:
 
 
 def test_setting_up_takes_the_standard_library_alone() -> None:
-    modules = [*(PROJECT / "install").glob("*.py")]
-    names = set().union(*map(imported, modules))
-    assert "subprocess" in names
-    assert names <= sys.stdlib_module_names | {"install"}
+    """Also in what the installer imports from the rest of the project."""
+    ours, others = set(), set()
+    waiting = {*(PROJECT / "install").glob("*.py")}
+    while waiting:
+        module = waiting.pop()
+        ours.add(module.relative_to(PROJECT).as_posix())
+        for name in imported(module):
+            file = file_of(name)
+            if file is None:
+                others.add(name.partition(".")[0])
+            elif file.relative_to(PROJECT).as_posix() not in ours:
+                waiting.add(file)
+    assert {"install/java.py", "analytics/prerequisites.py", "rocket_rides/errors.py"} <= ours
+    assert "subprocess" in others
+    assert others <= sys.stdlib_module_names
 
 
 def lint(folder: Path) -> str:
