@@ -252,7 +252,7 @@ def test_one_worker_prunes_at_a_time(
     with world.connect() as other:
         assert try_lock(other, Lock.PRUNING)
         with pruner(world, monkeypatch):
-            eventually(lambda: caplog.messages.count("another worker prunes idempotency keys") > 1)
+            eventually(lambda: caplog.messages.count("another worker is pruning the keys") > 1)
             assert "a year" in keys(world)
             other.close()
             eventually(lambda: "a year" not in keys(world))

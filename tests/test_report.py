@@ -69,7 +69,7 @@ OUTCOMES = [
         DRIFTED,
         "consumer1",
         "+0.001",
-        "wrong: reset asked for",
+        "wrong: reset requested",
         "1 of 2 consumers was wrong and will be reset.",
     ),
     (
@@ -151,7 +151,7 @@ def test_a_mismatch_names_its_rides_both_sides_and_the_way_out() -> None:
     assert re.search(r"difference +-1 +-539\.837 m\n", said)
     page = Page(as_html(MISMATCHED, [])).text
     for text in (said, page):
-        assert "Postgres is the truth; no resets were issued." in text
+        assert "Postgres is right; no resets were requested." in text
         assert "python -m analytics.reconcile --full" in text
         assert "The warehouse and Postgres disagree: nothing was repaired." in text
 
@@ -160,7 +160,7 @@ def test_the_summary_tells_the_newest_day_and_all_of_history() -> None:
     said = as_text(RIGHT, TODAY)
     assert re.search(r"2026-11-21, today so far \(UTC\) +1,000 rides +500,000\.000 m\n", said)
     assert re.search(r"history, up to ride 4011 +3,000 rides +1,234,567\.891 m\n", said)
-    assert "3 ranges of the warehouse verified against Postgres, 12.3 seconds in all." in said
+    assert "Checked 3 ranges of the warehouse against Postgres; 12.3 seconds in all." in said
     assert "2026-11-21, yesterday (UTC)" in as_text(RIGHT, TODAY + timedelta(1))
     assert "2026-11-21 (UTC)" in as_text(RIGHT, TODAY + timedelta(2))
 
