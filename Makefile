@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup fleet psql redis-cli break test chaos reconcile lint format bench lock clean
+.PHONY: help setup fleet psql redis-cli break test test-fast chaos reconcile lint format bench lock \
+	clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -13,11 +14,12 @@ help:
 	@echo "             ARGS=wipe-log"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database, on its log; ARGS='-c \"SELECT 1\"'"
 	@echo "make test    set up, then run the test suite on private servers"
+	@echo "make test-fast   those of the tests that need no server: seconds"
 	@echo "make chaos   a fleet of its own, broken at random for two minutes, and the proof that it lost"
 	@echo "             nothing; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   make the virtual environment and install all that the fleet and its nights need"
 	@echo "make lint    ruff, mypy, and the rules of who may import whom"
-	@echo "make bench   the measurements of the README"
+	@echo "make bench   the measurements of docs/performance.md"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   prove every total right, now, with Spark; options in ARGS, such as ARGS=--help."
@@ -44,7 +46,11 @@ break:
 
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -p tests.support.bar -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.bar -n 3 --dist loadscope $(ARGS)
+
+test-fast:
+	@$(INSTALL) fast
+	$(BIN)/python -m pytest tests/fast $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet
@@ -80,6 +86,7 @@ lock:
 		-o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/services.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fleet -o requirements/fleet.txt
+	$(COMPILE) -c requirements/dev.txt pyproject.toml --group fast -o requirements/fast.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml --group analytics \
 		-o requirements/analytics.txt
 	$(COMPILE) --upgrade --group pyproject.toml:installer -o requirements/uv.txt

@@ -44,7 +44,7 @@ class Fleet:
 
     def __init__(self, stream_server: StreamServer = VALKEY) -> None:
         # Short, because the servers' sockets are in it; public, because their user is not root.
-        self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         self.folder.chmod(0o755)
         sockets = self.folder / "run"
         self._postgres = Postgres(data=self.folder / "data", sockets=sockets)

@@ -1,7 +1,8 @@
 """`python -m install fleet`: has all that a part of this project needs, from nothing, in .venv.
 
-The parts are `fleet`, `nightly` (Spark and what else the nightly job needs), `dev` (all of that,
-and the tests' tools) and `java`. What is there already is left alone, without a word.
+The parts are `fleet`, `nightly` (Spark and what else the nightly job needs), `fast` (for the tests
+that need no server), `dev` (all of that, and the tests' tools) and `java`. What is there already
+is left alone, without a word.
 
 It guarantees that each lock's packages are there, at the locked versions and checked against the
 locked hashes, when it ends with 0. Java may be missing then: a line has said what to install.
@@ -34,6 +35,7 @@ from install.steps import Step, StepFailed, Steps
 LOCKS = {
     "fleet": ("fleet.txt", "the fleet"),
     "nightly": ("analytics.txt", "the nightly job (Spark alone is 400 MB)"),
+    "fast": ("fast.txt", "the tests that need no server"),
     "dev": ("dev.txt", "the tests, the nightly job (Spark alone is 400 MB) and the fleet"),
 }
 

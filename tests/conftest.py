@@ -1,44 +1,40 @@
-"""Private servers for each test process, and a fresh database and stream for each test."""
+"""Private servers for each test process, and a fresh database and stream for each test.
 
-import itertools
-import shutil
-import tempfile
+The packages that only these need are imported where they are used: the fast tests run without.
+"""
+
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from analytics.prerequisites import require_java
-from analytics.session import session
-from embedded.servers import Postgres, Redis
-from embedded.stream_servers import STREAM_SERVERS
-from migrations import upgrade
 from rocket_rides.errors import Unavailable
-from tests.api import Api
-from tests.books import Books
-from tests.clusters import world_of_its_own
-from tests.world import World
+from tests.support.folders import short_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_numbers = itertools.count()
+    from embedded.servers import Postgres, Redis
+    from tests.support.api import Api
+    from tests.support.books import Books
+    from tests.support.world import World
+
+pytest_plugins = ["tests.support.tiers", "tests.support.distribution"]
 
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """A short-named folder: the servers' socket paths must stay under 107 bytes."""
-    path = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    path.chmod(0o755)  # the embedded servers' user must get through
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    """Of the servers that all tests of this process share."""
+    with short_folder() as path:
+        yield path
 
 
 @pytest.fixture(scope="session")
-def postgres(folder: Path) -> Iterator[Postgres]:
+def postgres(folder: Path) -> Iterator["Postgres"]:
+    from embedded.servers import Postgres
+    from migrations import upgrade
+
     server = Postgres(
         data=folder / "data", sockets=folder / "run", settings={"max_prepared_transactions": "10"}
     )
@@ -54,12 +50,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.definition.get_closest_marker("stream_servers")
         and "stream_server" in metafunc.fixturenames
     ):
+        from embedded.stream_servers import STREAM_SERVERS
+
         metafunc.parametrize("stream_server", STREAM_SERVERS, indirect=True)
 
 
 @pytest.fixture(scope="session")
-def redis_of_kind(folder: Path) -> Iterator[Callable[[str], Redis]]:
+def redis_of_kind(folder: Path) -> Iterator[Callable[[str], "Redis"]]:
     """The server of a kind, started when it is first asked for."""
+    from embedded.servers import Redis
+    from embedded.stream_servers import STREAM_SERVERS
+
     servers: dict[str, Redis] = {}
 
     def started(kind: str) -> Redis:
@@ -83,49 +84,36 @@ def stream_server(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def redis(redis_of_kind: Callable[[str], Redis], stream_server: str) -> Redis:
+def redis(redis_of_kind: Callable[[str], "Redis"], stream_server: str) -> "Redis":
     return redis_of_kind(stream_server)
 
 
-@contextmanager
-def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[World]:
-    """A migrated database and an empty log."""
-    name = f"test_{next(_numbers)}"
-    for server in (postgres, redis):
-        if not server.running:  # a test that failed half-way
-            server.start()
-    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides")
-    url = postgres.url.replace("/rocket_rides", f"/{name}")
-    world = World(postgres, redis, url, name, folder)
-    yield world
-    log = world.log().redis
-    log.delete(name)
-    world.close()
-    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
 @pytest.fixture
-def world(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
+def world(postgres: "Postgres", redis: "Redis", tmp_path: Path) -> Iterator["World"]:
+    from tests.support.clusters import fresh_world
+
     with fresh_world(postgres, redis, tmp_path) as world:
         yield world
 
 
 @pytest.fixture
-def own_world(redis: Redis, tmp_path: Path) -> Iterator[World]:
+def own_world(redis: "Redis", tmp_path: Path) -> Iterator["World"]:
     """A cluster for this test alone."""
+    from tests.support.clusters import world_of_its_own
+
     with world_of_its_own(redis, tmp_path) as world:
         yield world
 
 
 @pytest.fixture(scope="module")
 def module_world(
-    postgres: Postgres,
-    redis_of_kind: Callable[[str], Redis],
+    postgres: "Postgres",
+    redis_of_kind: Callable[[str], "Redis"],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[World]:
+) -> Iterator["World"]:
     """One world for a module whose tests leave no trace in it."""
+    from tests.support.clusters import fresh_world
+
     folder = tmp_path_factory.mktemp("module")
     with fresh_world(postgres, redis_of_kind("valkey"), folder) as world:
         yield world
@@ -134,6 +122,8 @@ def module_world(
 @pytest.fixture(scope="session")
 def java() -> Iterator[None]:
     """Skips what needs Spark where there is no Java for it, and says why."""
+    from analytics.prerequisites import require_java
+
     try:
         require_java()
     except Unavailable as reason:
@@ -147,17 +137,23 @@ def java() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator["SparkSession"]:
     """One Spark session for all tests."""
+    from analytics.session import session
+
     with session() as spark:
         yield spark
 
 
 @pytest.fixture
-def books(world: World, spark: "SparkSession") -> Books:
+def books(world: "World", spark: "SparkSession") -> "Books":
+    from tests.support.books import Books
+
     return Books(world, spark)
 
 
 @pytest.fixture
-def api(world: World) -> Iterator[Api]:
+def api(world: "World") -> Iterator["Api"]:
+    from tests.support.api import Api
+
     api = Api(world)
     yield api
     api.client.close()

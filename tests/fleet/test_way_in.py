@@ -16,7 +16,7 @@ from redis.connection import parse_url
 from embedded.prompt import options_of_redis_cli
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.honcho import Fleet, a_fleet
-from tests.world import PATIENCE, eventually
+from tests.support.world import PATIENCE, eventually
 
 PYTHON = Path(sys.executable)
 pytestmark = pytest.mark.xdist_group("the way in")

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,8 @@ import httpx
 import psutil
 
 from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
-from tests.world import PATIENCE, eventually, free_port
+from tests.support.folders import short_folder
+from tests.support.world import PATIENCE, eventually, free_port
 
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 
@@ -119,10 +119,8 @@ class Fleet:
 @contextmanager
 def a_fleet() -> Iterator[Fleet]:
     """One that has yet to be started. Nothing of it is left in the end."""
-    place = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
-    place.chmod(0o755)
-    fleet = Fleet(place)
-    yield fleet
-    fleet.kill()
-    shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
-    shutil.rmtree(place)
+    with short_folder() as place:
+        fleet = Fleet(place)
+        yield fleet
+        fleet.kill()
+        shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)

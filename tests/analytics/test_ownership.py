@@ -1,0 +1,204 @@
+"""Whose a warehouse is: another database's is refused, and rides that were lost are forgotten."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+import psycopg
+import pytest
+
+from analytics.freeze import freeze
+from analytics.ownership import history
+from embedded.servers import Postgres, Redis
+from rocket_rides.errors import Unavailable
+from streamer.mend import mend
+from tests.support.books import SENT, Books, exact, tally
+from tests.support.clusters import fresh_world
+from tests.support.world import World
+
+LEAD = """
+    INSERT INTO terms (after, term) SELECT last_sent_id, %s FROM streamer_state
+    ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = terms.void || terms.term
+"""
+
+
+def test_an_ordinary_role_can_tell_which_database_it_is_in(world: World) -> None:
+    told = history(world.connection, 0)
+    oid = world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
+    cluster = world.value("SELECT system_identifier FROM pg_control_system()")
+    assert told.database_id == f"{cluster}-{oid}"
+    role = f"plain_{world.stream}"
+    by_hand(world, f"CREATE ROLE {role}", f"GRANT SELECT ON terms TO {role}", f"SET ROLE {role}")
+    try:
+        assert history(world.connection, 0) == told
+        by_hand(world, "RESET ROLE", "REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC")
+        by_hand(world, f"SET ROLE {role}")
+        assert history(world.connection, 0) == told._replace(database_id="")
+    finally:
+        by_hand(world, "RESET ROLE", f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def by_hand(world: World, *statements: str) -> None:
+    for statement in statements:
+        world.connection.execute(statement)
+
+
+def lead(books: Books, term: str) -> None:
+    """A streamer takes the lead."""
+    books.world.connection.execute(LEAD, [term * 16])
+
+
+@pytest.fixture
+def other(books: Books, postgres: Postgres, redis: Redis) -> Iterator[Books]:
+    """Another database, which uses the same warehouse."""
+    with fresh_world(postgres, redis, books.world.folder) as world:
+        yield Books(world, books.spark)
+
+
+def content(books: Books) -> dict[Path, bytes]:
+    files = (books.warehouse.folder / "rides").rglob("*")
+    return {path: path.read_bytes() for path in files if path.is_file()}
+
+
+def garble_the_newest(manifests: list[Path]) -> None:
+    manifests[-1].write_text("{")
+
+
+@pytest.mark.parametrize("led", [True, False])
+@pytest.mark.parametrize("damage", [list, garble_the_newest])
+def test_another_databases_warehouse_is_refused_and_left_alone(
+    books: Books, other: Books, led: bool, damage: Callable[[list[Path]], None]
+) -> None:
+    for distance in (1, 2):
+        books.add_many(distance)
+        if led:
+            lead(books, f"{distance}")
+        books.run()
+    if led:
+        lead(other, "f")
+    damage(manifests(books))
+    before = content(books)
+    other.add_many(7)
+    other.claim("consumer0", 7)
+    for options in ({}, {"check": True}, {"full": True}):
+        with pytest.raises(Unavailable, match="another database's"):
+            other.run(**options)
+    assert content(books) == before
+    assert other.world.value("SELECT count(*) FROM reconciliations") == 0
+
+
+def manifests(books: Books) -> list[Path]:
+    return sorted(books.warehouse.folder.rglob("_manifest.json"))
+
+
+RESTORE = [
+    "DELETE FROM rides WHERE id > 3",
+    "UPDATE streamer_state SET last_sent_id = 3",
+    "DELETE FROM terms WHERE after > 3",
+    "SELECT setval('log_position', 3)",
+]
+
+
+def test_rides_that_a_restored_database_has_lost_are_forgotten_although_others_have_their_numbers(
+    books: Books,
+) -> None:
+    lead(books, "a")
+    books.add_many(3)
+    books.run()
+    books.add_many(3)
+    books.run()
+    by_hand(books.world, *RESTORE)
+    lead(books, "b")
+    by_hand(books.world, "INSERT INTO rides (distance) VALUES (40), (50), (60), (70)", SENT)
+    books.claim("consumer0", 6)
+    before = content(books)
+
+    checked = books.run(check=True)
+    assert "lost" in checked.notes[0]
+    assert "would be rebuilt" in checked.notes[0]
+    assert checked.agrees
+    assert content(books) == before
+
+    result = books.run()
+    assert "it is rebuilt from the first ride" in result.notes[0]
+    assert result.agrees
+    assert result.total == tally(7, exact(books.world, 7))
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.run().notes == []
+
+
+def test_a_warehouse_of_a_database_restored_to_its_first_day_is_emptied(books: Books) -> None:
+    lead(books, "a")
+    books.add_many(3)
+    books.run()
+    by_hand(books.world, "DELETE FROM rides", "UPDATE streamer_state SET last_sent_id = 0")
+    assert "lost" in books.run().notes[0]
+    assert books.in_warehouse() == (0, 0, Decimal(0))
+    assert books.run().notes == []
+
+
+def test_a_copy_that_lost_nothing_goes_on_with_its_warehouse(
+    books: Books, postgres: Postgres, redis: Redis
+) -> None:
+    lead(books, "a")
+    books.add_many(3)
+    books.run()
+    world = books.world
+    world.close()
+    name = f"{world.stream}_copy"
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {world.stream}")
+        url = world.postgres_url.replace(world.stream, name)
+        copy = Books(World(postgres, redis, url, world.stream, world.folder), books.spark)
+        try:
+            lead(copy, "b")
+            copy.add_many(2)
+            result = copy.run()
+            copy.world.close()
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    assert (result.notes, result.new.rides, result.total.rides) == ([], 2, 5)
+
+
+SINCE = {"database", "term", "files"}  # fields that earlier versions did not write
+
+
+def test_a_warehouse_of_an_earlier_version_is_rebuilt(books: Books) -> None:
+    lead(books, "a")
+    books.add_many(3)
+    books.run()
+    [file] = manifests(books)
+    older = {k: v for k, v in msgspec.json.decode(file.read_bytes()).items() if k not in SINCE}
+    file.write_bytes(msgspec.json.encode(older))
+    result = books.run()
+    assert "earlier version" in result.notes[0]
+    assert result.new.rides == 3
+    assert books.run().notes == []
+
+
+def test_a_warehouse_that_is_past_mended_rides_is_rebuilt(books: Books) -> None:
+    """Else its totals, which lack them, would undo the mend."""
+    books.add(1, 2)
+    books.skip_ids(1)  # a number for a ride that comes too late
+    books.add(4)
+    assert books.run().agrees
+    books.world.consumer()
+    overtake = """
+        WITH ride AS (INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (3, 30))
+        INSERT INTO staged_log_records VALUES (3, 'create', 'ride', '{}')
+    """
+    books.world.connection.execute(overtake)
+    assert mend(books.world.connect())[0] == [3]
+    assert books.caught_up() == (4, Decimal(37))
+    result = books.run()
+    assert "rides were mended since" in " ".join(result.notes)
+    assert result.agrees
+    assert books.caught_up() == (4, Decimal(37))
+    assert books.in_warehouse() == books.in_postgres()
+
+
+def test_an_emptied_state_is_one_line_and_no_bug(world: World) -> None:
+    world.connection.execute("DELETE FROM streamer_state")
+    with pytest.raises(Unavailable, match="streamer_state is empty"):
+        freeze(world.connection)

@@ -1,0 +1,104 @@
+"""The job as a person runs it: what keeps it from running is one clear line."""
+
+import signal
+from collections.abc import Callable
+from decimal import Decimal
+
+import msgspec
+import psutil
+import pytest
+
+from analytics.ledger import Manifest
+from analytics.prerequisites import WANTED
+from migrations import downgrade
+from rocket_rides.locks import Lock
+from tests.support.jobs import alive, ended, start
+from tests.support.world import World, eventually
+
+HOLD_THE_LOCK = f"SELECT pg_advisory_lock({Lock.RECONCILIATION:d})"
+
+
+def an_old_java(world: World) -> dict[str, str]:
+    java = world.folder / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    return {"JAVA_HOME": str(world.folder / "old")}
+
+
+def no_java(_world: World) -> dict[str, str]:
+    return {"JAVA_HOME": "/nowhere"}
+
+
+def no_database(world: World) -> dict[str, str]:
+    return {"DATABASE_URL": f"postgresql:///none?host={world.folder}"}
+
+
+def an_old_schema(world: World) -> dict[str, str]:
+    downgrade(world.postgres_url, "0001")
+    return {}
+
+
+def a_file_for_a_warehouse(world: World) -> dict[str, str]:
+    (world.folder / "file").touch()
+    return {"WAREHOUSE_DIR": str(world.folder / "file")}
+
+
+def another_databases_warehouse(world: World) -> dict[str, str]:
+    run = world.folder / "warehouse" / "rides" / "run=0000001"
+    run.mkdir(parents=True)
+    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database_id="1-1", term="")
+    (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
+    return {}
+
+
+def another_run(world: World) -> dict[str, str]:
+    world.connection.execute(HOLD_THE_LOCK)
+    return {}
+
+
+REFUSALS = [
+    (no_java, f"{WANTED}; there is none in JAVA_HOME, /nowhere"),
+    (an_old_java, "is Java 11"),
+    (no_database, "Postgres can't be reached"),
+    (an_old_schema, "the database's schema is 0001"),
+    (a_file_for_a_warehouse, "can't be written to"),
+    (another_run, "another run is in progress"),
+    (another_databases_warehouse, "another database's: set another WAREHOUSE_DIR"),
+]
+
+
+@pytest.mark.usefixtures("java")
+@pytest.mark.parametrize(("prepare", "reason"), REFUSALS)
+def test_what_keeps_the_job_from_running_is_status_2_and_one_line(
+    world: World, prepare: Callable[[World], dict[str, str]], reason: str
+) -> None:
+    status, said = ended(start(world, **prepare(world)))
+    assert status == 2
+    [line] = said.splitlines()
+    assert line.startswith("not reconciled: ")
+    assert reason in line
+
+
+def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(world: World) -> None:
+    status, said = ended(start(world, "--json", "/nowhere/result.json"))
+    assert status == 2
+    assert "/nowhere/result.json can't be written" in said
+
+
+@pytest.mark.usefixtures("java")
+def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
+    status, said = ended(start(world, SPARK_MASTER="nonsense"))
+    assert status == 2
+    [line] = said.splitlines()
+    assert line.startswith("not reconciled: Spark can't start: ")
+    assert "Master must" in line
+
+
+@pytest.mark.usefixtures("java")
+def test_an_interrupt_ends_it_and_its_java_without_a_word(world: World) -> None:
+    job = start(world)
+    family = eventually(lambda: psutil.Process(job.process.pid).children(recursive=True), "Java")
+    job.process.send_signal(signal.SIGINT)
+    assert ended(job) == (128 + signal.SIGINT, "")
+    eventually(lambda: not any(map(alive, family)), "the end of Java")

@@ -1,0 +1,231 @@
+"""`python -m analytics.nightly`: it starts the runs, tells what they say, and never ends."""
+
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from apscheduler.triggers.date import DateTrigger
+
+from analytics.nightly import fetching
+from analytics.nightly.__main__ import Reconciler
+from rocket_rides.database import REVISION
+from rocket_rides.process import Stop
+from rocket_rides.settings import PROJECT, load
+from tests.support.world import PATIENCE, Service, World, eventually
+
+NO_JAVA = {"JAVA_HOME": "/nonexistent"}
+HONCHOS_PATIENCE = 5  # seconds
+# A run that lasts, with a child, as Spark's JVM is one. Neither heeds SIGTERM.
+LASTING = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+child = subprocess.Popen(sleep, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print("running with", child.pid)
+child.wait()
+"""
+
+
+def miss_a_night(world: World) -> None:
+    world.take(5)
+    world.connection.execute("UPDATE rides SET created_at = now() - interval '2 days'")
+
+
+def night(world: World, code: str, **environment: str) -> Service:
+    """The reconciler, with a night to make up for, on a run that is `code`."""
+    miss_a_night(world)
+    return world.service("tests.support.night", code, **environment)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("", "INFO    reconciled\n"),
+        ("raise SystemExit(1)", "WARNING reconciled: not everything agrees, see above\n"),
+        (
+            "import sys; print('on stdout'); sys.stderr.write('no server\\n'); sys.exit(2)",
+            "INFO    no server\nWARNING the reconciliation could not run\n",
+        ),
+        ("raise SystemExit(3)", "ERROR   the reconciliation ended with 3\n"),
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            "ERROR   the reconciliation was killed by SIGKILL\n",
+        ),
+    ],
+)
+def test_it_tells_how_a_run_ended_and_lives_on(world: World, code: str, told: str) -> None:
+    reconciler = night(world, code)
+    reconciler.says("was missed; starting it now").says(told)
+    assert reconciler.stop() == 0
+
+
+def test_what_a_run_prints_is_logged_as_it_comes(world: World) -> None:
+    reconciler = night(
+        world,
+        "import signal, sys; print('plain'); print('WARNING as logged by it');"
+        " sys.stderr.buffer.write(b'caf\\xe9\\n'); signal.pause()",
+        PYTHONUNBUFFERED="",
+    )
+    reconciler.says("INFO    plain\n").says("WARNING as logged by it\n").says("INFO    caf\ufffd\n")
+
+
+def test_a_run_that_could_not_run_is_tried_again_until_it_can(world: World, tmp_path: Path) -> None:
+    times = tmp_path / "times"
+    code = f"""
+with open({str(times)!r}, "a+") as file:
+    file.write("x")
+    file.seek(0)
+    raise SystemExit(2 if len(file.read()) < 3 else 0)
+"""
+    reconciler = night(world, code).says("trying again at").says("INFO    reconciled\n")
+    assert times.read_text() == "xxx"
+    assert "skipped" not in reconciler.output.read_text()
+
+
+def far_away() -> str:
+    """A time of day that no test lasts until."""
+    return f"{datetime.now() - timedelta(hours=12):%H:%M}"  # noqa: DTZ005 (local, as the setting)
+
+
+def test_a_night_is_not_made_up_for_without_need(world: World) -> None:
+    world.take(5)  # but nothing was there to reconcile last night
+    reconciler = world.service(
+        "tests.support.night", "print('started')", LOG_LEVEL="DEBUG", RECONCILE_AT=far_away()
+    )
+    reconciler.says("no night was missed")
+    assert reconciler.stop() == 0
+    assert "started" not in reconciler.output.read_text()
+
+
+def test_without_java_it_says_so_and_lives_on(world: World) -> None:
+    miss_a_night(world)
+    reconciler = world.service("analytics.nightly", **NO_JAVA)
+    reconciler.says("Java 17 or newer is needed")
+    assert reconciler.stop() == 0
+    assert reconciler.output.read_text().count("Java 17") == 1
+
+
+def test_it_waits_for_the_database_and_for_the_schema(world: World) -> None:
+    miss_a_night(world)
+    world.connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    waiting = world.service("tests.support.night", "")
+    waiting.says("schema is 0001")
+    world.connection.execute(f"UPDATE alembic_version SET version_num = '{REVISION}'")
+    waiting.says("INFO    reconciled\n")
+    away = world.service("analytics.nightly", DATABASE_URL="postgresql:///x?host=/nowhere")
+    away.says("Postgres can't be reached")
+    assert away.stop() == 0
+
+
+def lasting(world: World) -> tuple[Service, list[psutil.Process]]:
+    """A reconciler with a run under way, and the run's processes."""
+    reconciler = night(world, LASTING).says("running with")
+    return reconciler, psutil.Process(reconciler.process.pid).children(recursive=True)
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(process.is_running() for process in processes)
+
+
+def test_told_to_stop_it_ends_the_run_with_it(world: World) -> None:
+    reconciler, run = lasting(world)
+    assert len(run) == 2
+    reconciler.process.terminate()
+    assert reconciler.process.wait(HONCHOS_PATIENCE) == 0
+    eventually(lambda: gone(run))
+    assert "reconciliation" not in reconciler.output.read_text().partition("running")[2]
+
+
+def test_killed_it_takes_the_run_with_it(world: World) -> None:
+    reconciler, [run, child] = lasting(world)
+    reconciler.process.kill()
+    eventually(lambda: gone([run]))
+    child.kill()  # a JVM notices by itself
+
+
+@pytest.mark.parametrize(
+    ("java", "wanted"),
+    [
+        (True, ["started", "reconciled"]),
+        (False, ["Java 17 or newer"]),
+    ],
+)
+def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
+    world: World,
+    java: bool,
+    wanted: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    if not java:
+        monkeypatch.setenv("JAVA_HOME", NO_JAVA["JAVA_HOME"])
+    caplog.set_level("INFO")
+    stop = Stop()
+    soon = DateTrigger(datetime.now(UTC) + timedelta(seconds=0.5))
+    command = [sys.executable, "-c", "print('started')"]
+    thread = threading.Thread(target=Reconciler(load(), stop, command, soon).run)
+    thread.start()
+    try:
+        eventually(lambda: all(text in caplog.text for text in wanted), str(wanted))
+        if not java:  # at the start, and in the night
+            eventually(lambda: caplog.text.count(wanted[0]) == 2)
+            assert "started" not in caplog.text
+    finally:
+        stop.ask()
+        thread.join()
+
+
+def test_the_next_run_is_due_at_the_time_that_is_set(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    monkeypatch.setenv("RECONCILE_AT", "04:56")
+    stop = Stop()
+    reconciler = Reconciler(load(), stop)
+    thread = threading.Thread(target=reconciler.run)
+    thread.start()
+    try:
+        job = reconciler.job
+        eventually(lambda: getattr(job, "next_run_time", None))
+        due = job.next_run_time.astimezone(reconciler.now().tzinfo)
+        assert due.time() == time(4, 56)
+        assert timedelta(0) < due - reconciler.now() <= timedelta(1)
+    finally:
+        stop.ask()
+        thread.join()
+
+
+HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib", "numpy", "redis"}
+
+
+def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
+    code = "import sys, analytics.nightly.__main__; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
+    assert not HEAVY & set(told.stdout.split())
+    assert "apscheduler" in told.stdout
+
+
+def test_what_a_run_needs_is_only_installed_where_make_has_set_up(tmp_path: Path) -> None:
+    assert not fetching.wanted(tmp_path)
+    (tmp_path / ".fleet").touch()
+    assert not fetching.wanted(tmp_path)  # this is another environment than ours
+
+
+def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ".fleet").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr("analytics.prerequisites.PACKAGES", ("no_such_package",))
+    assert fetching.wanted(tmp_path)
+    caplog.set_level("INFO")
+    soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)
+    fetching.fetch(Stop(), soon, [sys.executable, "-c", "import sys; sys.exit('no network')"])
+    assert caplog.messages[0].startswith("installing what only a reconciliation needs")
+    assert caplog.messages[1] == "no network"
+    assert "could not be installed" in caplog.messages[2]

@@ -1,0 +1,302 @@
+"""The warehouse: each ride is in it once, whatever died, and it is checked against Postgres."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from decimal import Decimal
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.errors import ArithmeticException
+
+from analytics.cells import BLOCK, cells
+from analytics.job import Step
+from analytics.source import cut_into_ranges
+from rocket_rides.errors import Unavailable
+from rocket_rides.faults import InjectedCrash, crash_at
+from tests.support.books import MILLIMETRE, Books, exact, tally
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("step", Step)
+def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
+    books: Books, step: Step, full: bool
+) -> None:
+    books.add(*range(1, 8))
+    books.claim("consumer0", 3, drift=MILLIMETRE)
+    books.run()
+    books.add("10.001", "20.002")
+    with pytest.raises(InjectedCrash), crash_at(step):
+        books.job().run_once(full=full)
+    books.add("30.003")
+    result = books.run()
+    assert books.in_warehouse() == books.in_postgres()
+    assert result.total == tally(10, exact(books.world, 1000))
+    assert [c.drift for c in result.consumers] == [MILLIMETRE]
+    assert not (books.warehouse.folder / ".staging").exists()
+    assert books.caught_up() == books.world.truth
+
+
+def test_a_night_reads_the_new_rides_only(books: Books) -> None:
+    books.add(1, 2, 3)
+    books.run()
+    books.world.connection.execute("UPDATE rides SET distance = 99 WHERE id <= 3")
+    books.add(4, 5)
+    result = books.run(check=True)
+    assert result.new == tally(2, 9)
+    assert result.total == tally(5, 15)  # of what was there, only the warehouse was asked
+
+
+def test_a_night_lists_the_days_that_it_verifies_however_long_history_is(books: Books) -> None:
+    days = 40
+    for day in range(days):
+        books.add_many(10, at=f"'2026-01-01 12:00+00'::timestamptz + interval '{day} days'")
+        books.skip_ids(BLOCK)
+    books.run()
+    warehouse = books.warehouse
+    blocks = warehouse.ledger().blocks
+    assert len({block.first_day for block in blocks}) == days
+    wanted = [blocks[3], blocks[30]]
+    rides = warehouse.read(books.spark, wanted)
+    listed = {name.split("/day=")[1].partition("/")[0] for name in rides.inputFiles()}
+    assert listed == {str(block.first_day) for block in wanted}
+    assert rides.count() == sum(block.rides for block in wanted)
+    # Nor is anything overlooked: all days are what all blocks come to.
+    assert books.in_warehouse() == books.in_postgres()
+
+
+def test_a_ride_changed_by_hand_is_reported_and_resets_nobody(books: Books) -> None:
+    books.add_many(150_000, at="timestamptz '2026-01-01 12:00+00'")
+    books.run()
+    books.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 120000")
+    changed = 7 - (1 + Decimal(120_000 % 977)) / 1000
+    books.add(1, 2)
+    books.claim("consumer0", 150_000)
+    result = books.run()
+    assert not result.agrees
+    [mismatch] = result.mismatches
+    assert (mismatch.after, mismatch.upto) == (100_000, 150_000)
+    assert mismatch.postgres.distance - mismatch.warehouse.distance == changed
+    assert (result.reconciliation, result.resets) == (None, [])
+    assert books.world.value("SELECT count(*) FROM resets") == 0
+
+    rebuilt = books.run(full=True)
+    assert [(m.after, m.upto) for m in rebuilt.mismatches] == [(100_000, 150_000)]
+    assert [c.wrong for c in rebuilt.consumers] == [False]  # it was written down after the change
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.run().agrees
+
+
+def test_full_repairs_who_counted_a_ride_that_was_changed_later(books: Books) -> None:
+    books.add(1, 2, 3)
+    books.caught_up()
+    books.run()
+    books.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 2")
+    assert books.run().resets == []
+    assert books.run(full=True).resets == ["consumer0"]
+    assert books.caught_up() == books.world.truth
+
+
+@pytest.mark.parametrize(
+    "by_hand",
+    [
+        "DELETE FROM rides WHERE id = 2",
+        "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (100, 1)",
+        "WITH gone AS (DELETE FROM rides WHERE id = 1007)"
+        " INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (1006, 7)",
+    ],
+)
+def test_rides_deleted_and_smuggled_in_are_noticed(books: Books, by_hand: str) -> None:
+    books.add(*range(1, 7))
+    books.skip_ids(1000)
+    books.add(7)
+    books.run()
+    books.world.connection.execute(by_hand)
+    assert [(m.after, m.upto) for m in books.run().mismatches] == [(0, 1007)]
+
+
+def test_a_warehouse_that_was_deleted_is_rebuilt_and_that_is_said(books: Books) -> None:
+    books.add(1, 2, 3)
+    assert books.run().notes == []
+    shutil.rmtree(books.warehouse.folder)
+    result = books.run()
+    assert "is gone: it is rebuilt" in result.notes[0]
+    assert result.total == result.new == tally(3, 6)
+    assert books.in_warehouse() == books.in_postgres()
+
+
+def test_a_run_that_was_removed_from_the_middle_is_noticed_and_all_is_rebuilt(books: Books) -> None:
+    for distance in (1, 2, 3):
+        books.add(distance)
+        books.run()
+    shutil.rmtree(books.warehouse.folder / "rides" / "run=0000002")
+    result = books.run()
+    assert "broken" in result.notes[0]
+    assert result.total == tally(3, 6)
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.run().notes == []
+
+
+def parquet(books: Books) -> list[Path]:
+    return sorted(books.warehouse.folder.rglob("*.parquet"))
+
+
+def spoil(file: Path) -> None:
+    file.with_name(f".{file.name}.crc").unlink()
+    file.write_bytes(b"PAR1" + file.read_bytes()[4:][::-1])
+
+
+def empty(file: Path) -> None:
+    file.with_name(f".{file.name}.crc").unlink()
+    file.write_bytes(b"")
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def add_another(file: Path) -> None:
+    shutil.copy(file, file.with_name("another.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (empty, "has 0 bytes"),
+        (cut_short, "bytes, not"),
+        (Path.unlink, "is missing"),
+        (add_another, "is not a file of that run"),
+        (spoil, "Parquet"),
+    ],
+)
+def test_a_damaged_warehouse_is_refused_with_the_way_out(
+    books: Books, damage: Callable[[Path], None], what: str
+) -> None:
+    books.add(1, 2, 3)
+    books.run()
+    damage(parquet(books)[0])
+    with pytest.raises(Unavailable, match=f"can't be read .*{what}.* --full rebuilds it"):
+        books.run()
+    result = books.run(full=True)
+    assert "can't be read" in result.notes[0]
+    assert result.agrees
+    assert books.in_warehouse() == books.in_postgres()
+
+
+def test_full_empties_a_warehouse_of_rides_that_are_all_gone(books: Books) -> None:
+    books.add(1, 2, 3)
+    books.run()
+    books.world.connection.execute("DELETE FROM rides")
+    assert [m.postgres for m in books.run(full=True).mismatches] == [tally(0, 0)]
+    assert books.in_warehouse() == (0, 0, Decimal(0))
+    assert books.run().agrees
+
+
+def test_the_rides_are_those_of_the_table_that_the_driver_sees(books: Books) -> None:
+    books.add(1, 2, 3)
+    job = books.job()
+    job.connection.execute("CREATE SCHEMA other")
+    job.connection.execute(
+        "CREATE TABLE other.rides AS SELECT id, created_at, distance + 5 AS distance FROM rides"
+    )
+    job.connection.execute("SET search_path TO other, public")
+    assert job.run_once().total == tally(3, 21)
+
+
+def test_two_jobs_on_one_warehouse_do_not_meet(books: Books) -> None:
+    books.add(1, 2, 3)
+    first = books.job()
+    with pytest.raises(Unavailable, match="another run is writing to the warehouse"):
+        books.job()
+    first.run_once()
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "read"),
+    [
+        ("DELETE FROM rides WHERE id = 2", 2),
+        ("INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2000, 1)", 4),
+    ],
+)
+def test_what_spark_has_read_is_counted_before_it_is_believed(
+    books: Books, meanwhile: str, read: int
+) -> None:
+    books.add(1, 2)
+    books.skip_ids(5000)
+    books.add(3)
+
+    def change(stage: str) -> AbstractContextManager[None]:
+        if stage == "Extracting new rides":
+            books.world.connection.execute(meanwhile)
+        return nullcontext()
+
+    with pytest.raises(Unavailable, match=f"Spark read {read} rides where Postgres has 3"):
+        books.job(change).run_once()
+    assert books.in_warehouse() == (0, 0, Decimal(0))
+
+
+def test_who_has_lost_the_lock_publishes_nothing(books: Books) -> None:
+    books.add(1, 2, 3)
+    job = books.job()
+    pid = job.connection.info.backend_pid
+
+    def fail(stage: str) -> AbstractContextManager[None]:
+        if stage == "Adding up new rides":
+            books.world.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        return nullcontext()
+
+    job.shown = fail
+    with pytest.raises(psycopg.OperationalError):
+        job.run_once()
+    assert books.in_warehouse() == (0, 0, Decimal(0))
+
+
+def test_a_folder_with_any_name_will_do(books: Books) -> None:
+    books.world.folder = books.world.folder / "a {strange} [name]*?, 100%"
+    books.add(1, 2, 3)
+    books.run()
+    books.add(4)
+    books.claim("consumer0", 2, drift=MILLIMETRE)
+    assert [c.drift for c in books.run().consumers] == [MILLIMETRE]
+    assert books.in_warehouse() == books.in_postgres()
+
+
+def test_ranges_hold_equal_numbers_of_rides_whatever_the_holes(books: Books) -> None:
+    for _ in range(4):
+        books.add_many(25_000)
+        books.skip_ids(1_000_000)
+    books.add_many(10)
+    last = books.world.value("SELECT max(id) FROM rides")
+    ranges = cut_into_ranges(books.world.connection, 0, last, parallelism=100)
+    counts = [
+        books.world.value("SELECT count(*) FROM rides WHERE id > %s AND id <= %s", after, upto)
+        for after, upto, _ in ranges
+    ]
+    assert counts == [range_.rides for range_ in ranges] == [25_000] * 4 + [10]
+    assert cut_into_ranges(books.world.connection, last, last + 10_000_000, parallelism=2) == []
+
+
+def test_sums_are_exact_where_a_bigint_of_millimetres_would_not_be(books: Books) -> None:
+    rides = books.spark.range(1, 10_000_001).selectExpr(
+        "id", "CAST('999999999.999' AS DECIMAL(12,3)) AS distance", "DATE '2026-11-21' AS day"
+    )
+    found = cells(rides, marks=[5_000_000])
+    assert sum(cell.rides for cell in found) == 10_000_000
+    assert sum(cell.distance for cell in found) == Decimal("999999999.999") * 10_000_000
+
+
+def test_an_overflow_is_an_error_and_never_a_null(books: Books) -> None:
+    huge = books.spark.sql(
+        "SELECT id, CAST(9e37BD AS DECIMAL(38,0)) AS distance, DATE '2026-11-21' AS day"
+        " FROM range(1, 9)"
+    )
+    with pytest.raises(ArithmeticException):
+        cells(huge)
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(books: Books) -> None:
+    books.warehouse.folder.parent.mkdir(exist_ok=True)
+    books.warehouse.folder.write_text("a file")
+    with pytest.raises(Unavailable, match="can't be written to"):
+        books.run()

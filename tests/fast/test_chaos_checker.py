@@ -1,0 +1,145 @@
+"""What chaos' checker finds in rides, totals and services: each mistake made on purpose."""
+
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from chaos.checker import check
+from chaos.evidence import Evidence, Standing
+from chaos.journal import Answer
+from chaos.service import Exit
+from tests.support.evidence import (
+    GONE,
+    LATER,
+    MEANWHILE,
+    TWO,
+    keep_another,
+    sound,
+)
+
+
+def lose_a_ride(evidence: Evidence) -> None:
+    """It was answered after the restore."""
+    del evidence.books.rides[3]
+
+
+def lose_a_ride_of_before_the_backup(evidence: Evidence) -> None:
+    del evidence.books.rides[1]
+
+
+def lose_what_was_asked_for_after_the_crash(evidence: Evidence) -> None:
+    evidence.asks[3].answers = [Answer(3, GONE, sent=110.1, came=112)]
+
+
+def lose_what_was_answered_again_after_the_restore(evidence: Evidence) -> None:
+    evidence.asks[3].answers.append(Answer(4, GONE, LATER, LATER))
+
+
+def answer_another_distance(evidence: Evidence) -> None:
+    evidence.asks[3].answers[0] = Answer(3, TWO, MEANWHILE, MEANWHILE)
+
+
+def lose_one_and_keep_a_later_one(evidence: Evidence) -> None:
+    """The backup held the later one, so it held all before it."""
+    keep_another(evidence, MEANWHILE + 1)
+
+
+def take_a_lost_one_twice(evidence: Evidence) -> None:
+    evidence.books.rides |= {4: GONE, 5: GONE}
+
+
+def change_a_ride(evidence: Evidence) -> None:
+    evidence.books.rides[3] = Decimal("2.017")
+
+
+def take_one_twice(evidence: Evidence) -> None:
+    evidence.books.rides[4] = Decimal("2.018")
+
+
+def take_half_a_request(evidence: Evidence) -> None:
+    evidence.books.rides[4] = Decimal("3.027")
+
+
+def take_what_nobody_asked_for(evidence: Evidence) -> None:
+    evidence.books.rides[4] = Decimal("0.5")
+
+
+def forget_the_key(evidence: Evidence) -> None:
+    del evidence.books.keys["b"]
+
+
+def never_answer(evidence: Evidence) -> None:
+    evidence.asks[1].answers.clear()
+
+
+def miscount(evidence: Evidence) -> None:
+    evidence.books.consumers["c0"] = Standing(3, Decimal("3.026"))
+
+
+def fall_behind(evidence: Evidence) -> None:
+    evidence.books.consumers["c0"] = Standing(1, Decimal("3.027"))
+
+
+def lose_a_consumer(evidence: Evidence) -> None:
+    evidence.books.consumers.clear()
+
+
+def leave_one_staged(evidence: Evidence) -> None:
+    evidence.books.staged.append(3)
+
+
+def set_one_aside(evidence: Evidence) -> None:
+    evidence.books.dead_letters.append("c0 set aside 5-0: not JSON")
+
+
+def die_by_itself(evidence: Evidence) -> None:
+    evidence.exits.append(Exit("consumer0", 1, None, 10))
+
+
+def fail_on_sigterm(evidence: Evidence) -> None:
+    evidence.exits.append(Exit("consumer0", 1, signal.SIGTERM, 10))
+
+
+def say_something_unexpected(evidence: Evidence) -> None:
+    evidence.errors.append("consumer0 said: Traceback")
+
+
+@pytest.mark.parametrize(
+    ("breakage", "expected"),
+    [
+        (lose_a_ride, "answered (as [3]) and is lost"),
+        (lose_a_ride_of_before_the_backup, "answered (as [1]) and is lost"),
+        (lose_what_was_asked_for_after_the_crash, "4.036 m was answered (as [3]) and is lost"),
+        (lose_what_was_answered_again_after_the_restore, "answered (as [3, 4]) and is lost"),
+        (answer_another_distance, "4.036 m was answered (as [3]) and is lost"),
+        (lose_one_and_keep_a_later_one, "4.036 m was answered (as [3]) and is lost"),
+        (take_a_lost_one_twice, "one ride of 4.036 m was asked for and there are [4, 5]"),
+        (change_a_ride, "is lost"),
+        (take_one_twice, "there are [3, 4]"),
+        (take_half_a_request, "its request was never completed"),
+        (take_what_nobody_asked_for, "ride 4 of 0.5 m was never asked for"),
+        (forget_the_key, "under key b, which names None"),
+        (never_answer, "was never answered"),
+        (miscount, "c0's total is 3.026 m, not 3.027 m (-0.001 m)"),
+        (fall_behind, "c0's last ride is 1, not 3"),
+        (lose_a_consumer, "there is no c0"),
+        (leave_one_staged, "1 records are left staged"),
+        (set_one_aside, "c0 set aside 5-0"),
+        (die_by_itself, "consumer0 ended with status 1 after 10 s; nobody had sent it"),
+        (fail_on_sigterm, "it was sent SIGTERM"),
+        (say_something_unexpected, "consumer0 said: Traceback"),
+    ],
+)
+def test_the_checker_finds(breakage: Callable[[Evidence], None], expected: str) -> None:
+    evidence = sound()
+    assert check(evidence) == []
+    breakage(evidence)
+    assert expected in "\n".join(check(evidence))
+
+
+def test_many_findings_of_one_kind_are_not_all_spelled_out() -> None:
+    evidence = replace(sound(), errors=[f"error {n}" for n in range(100)])
+    assert check(evidence)[-1] == "... and 95 more of these"

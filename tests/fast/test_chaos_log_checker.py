@@ -1,0 +1,114 @@
+"""What chaos' checker finds in the log: each mistake made on purpose."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from chaos.checker import check
+from chaos.evidence import Evidence, Standing, Told
+from rocket_rides.log import Record
+from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
+
+NOBODYS = "an entry that nobody can have written"
+
+
+def turn_the_log_round(evidence: Evidence) -> None:
+    evidence.told.reverse()
+
+
+def see_nothing(evidence: Evidence) -> None:
+    evidence.told.clear()
+
+
+def tell(evidence: Evidence, record: Record, at: float = LATER) -> None:
+    evidence.told.append(Told(record, at))
+    evidence.read_again = evidence.left_unread = True  # let the counts alone
+
+
+def break_the_chain(evidence: Evidence) -> None:
+    tell(evidence, Record(3, 0, TWO, b"second"))
+
+
+def forge_an_entry(evidence: Evidence) -> None:
+    tell(evidence, Record(2, 1, Decimal("5.000"), b"second"))
+
+
+def believe_a_stranger(evidence: Evidence) -> None:
+    evidence.books.terms[THEIRS.term] = (1, 3)
+
+
+def write_in_nobodys_term(evidence: Evidence) -> None:
+    """The ride is there: but no restore explains an entry of so long after it."""
+    tell(evidence, Record(3, 1, TWO, b"nobody's"), 200)
+
+
+def write_without_a_term(evidence: Evidence) -> None:
+    tell(evidence, Record(3, 1, TWO), 200)
+
+
+def write_past_the_end_of_a_term(evidence: Evidence) -> None:
+    tell(evidence, Record(4, 3, Decimal("5.000"), b"first"))
+
+
+def commit_nothing_of_another_chain(evidence: Evidence) -> None:
+    tell(evidence, Record(3, 0, TWO, b"void"), 200)
+
+
+def lose_a_past_before_the_backup(evidence: Evidence) -> None:
+    tell(evidence, Record(3, 1, GONE, b"lost"), 99)
+
+
+def lose_a_past_that_nobody_asked_for(evidence: Evidence) -> None:
+    tell(evidence, Record(3, 1, Decimal("0.5"), b"lost"), MEANWHILE)
+
+
+def lose_a_past_that_was_asked_for_later(evidence: Evidence) -> None:
+    evidence.asks[3].asked_at = 111
+
+
+def send_a_lost_past_for_ever(evidence: Evidence) -> None:
+    tell(evidence, Record(3, 1, GONE, b"lost"), 200)
+
+
+def blame_a_stranger_that_never_was(evidence: Evidence) -> None:
+    evidence.foreign.clear()
+    evidence.restores.clear()
+
+
+def believe_one_more_not(evidence: Evidence) -> None:
+    evidence.books.consumers["c0"] = Standing(3, ONE + TWO, unbelieved=4)
+    evidence.left_unread = True
+
+
+def believe_one_less_not(evidence: Evidence) -> None:
+    evidence.books.consumers["c0"] = Standing(3, ONE + TWO, unbelieved=2)
+    evidence.read_again = True
+
+
+@pytest.mark.parametrize(
+    ("breakage", "expected"),
+    [
+        (turn_the_log_round, "told of ride 1 after ride 3"),
+        (see_nothing, "the onlooker has seen no true entry"),
+        (break_the_chain, "prev of ride 3 is 0, not 1"),
+        (forge_an_entry, "ride 2 of 5.000 m, which is not there"),
+        (believe_a_stranger, "ride 2 of 7.000 m, which is not there"),
+        (write_in_nobodys_term, NOBODYS),
+        (write_without_a_term, NOBODYS),
+        (write_past_the_end_of_a_term, NOBODYS),
+        (commit_nothing_of_another_chain, NOBODYS),
+        (lose_a_past_before_the_backup, NOBODYS),
+        (lose_a_past_that_nobody_asked_for, NOBODYS),
+        (lose_a_past_that_was_asked_for_later, NOBODYS),
+        (send_a_lost_past_for_ever, NOBODYS),
+        (blame_a_stranger_that_never_was, "c0: WARNING c0 skipped 2 entries"),
+        (believe_one_more_not, "c0 believed 4 entries not, and 3 are not true"),
+        (believe_one_less_not, "c0 believed 2 entries not, and 3 are not true"),
+    ],
+)
+def test_the_checker_finds_in_the_log(breakage: Callable[[Evidence], None], expected: str) -> None:
+    evidence = sound()
+    assert check(evidence) == []
+    breakage(evidence)
+    assert expected in "\n".join(check(evidence))

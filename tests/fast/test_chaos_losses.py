@@ -1,0 +1,31 @@
+"""What a restore takes back is no loss, and is counted."""
+
+from chaos.checker import check
+from chaos.evidence import Standing
+from chaos.journal import Answer
+from chaos.losses import undone
+from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_another, sound
+
+
+def test_what_a_restore_undoes_is_told_apart() -> None:
+    evidence = sound()
+    gone = evidence.asks[3]
+    assert undone(evidence) == ([gone], [gone])
+    keep_another(evidence, MEANWHILE - 1)  # an earlier one may have been in the backup
+    assert "is lost" not in "\n".join(check(evidence))
+    evidence.restores.clear()
+    assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))
+
+
+def test_a_lost_ride_may_come_back_once() -> None:
+    """Its client has asked again, and has another answer; or an early request has come late."""
+    evidence = sound()
+    gone, books = evidence.asks[3], evidence.books
+    gone.answers.append(Answer(4, GONE, LATER, LATER))
+    books.rides[4], books.keys["d"], books.last_sent = GONE, 4, 4
+    books.consumers["c0"] = Standing(4, ONE + TWO + GONE, unbelieved=3)
+    assert check(evidence) == []
+    assert undone(evidence) == ([], [])
+    gone.answers.pop()
+    assert check(evidence) == []
+    assert undone(evidence) == ([], [gone])

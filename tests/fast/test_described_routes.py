@@ -1,0 +1,26 @@
+"""The API's description of itself has every route, and the limits that hold."""
+
+import json
+import re
+
+from flask import Flask
+
+from api.views import DESCRIPTION, routes
+from rocket_rides.settings import KEY_LENGTH
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    app = Flask("test", static_folder=None)
+    app.register_blueprint(routes)
+    served = {
+        (re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule), method)
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}  # Flask adds these two
+    }
+    paths = json.loads(DESCRIPTION)["paths"]
+    described = {(path, method.upper()) for path in paths for method in paths[path]}
+    assert served == described
+
+
+def test_the_limits_it_names_are_the_applications() -> None:
+    assert f"{{1,{KEY_LENGTH}}}$" in DESCRIPTION.decode()

@@ -1,0 +1,173 @@
+"""Settings: from the environment, checked, refused in one clear line, and all documented."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from rocket_rides.settings import PROJECT, Settings, load
+
+BAD = {
+    "API_PORT": "many",
+    "CRASH_RATE": "1.5",
+    "DOUBLE_SEND_RATE": "-0.1",
+    "DATABASE_URL": "mysql://localhost/x",
+    "REDIS_URL": "http://localhost",
+    "API_URL": "localhost:8000",
+    "API_HOST": "rides.example",
+    "STREAM_MAX_LENGTH": "0",
+    "LEADER_TIMEOUT": "soon",
+    "LOG_LEVEL": "LOUD",
+    "PRINT_RIDES": "maybe",
+    "BATCH_SIZE": "1001",
+    "RECONCILE_AT": "3 o'clock",
+    "IDEMPOTENCY_DAYS": "0",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_value_is_one_clear_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, BAD[name])
+    with pytest.raises(SystemExit) as end:
+        load()
+    assert end.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(name)
+    assert "is refused: " in line
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "mysql://me:secret@localhost/x"),
+        ("DATABASE_URL", "postgresql://me:%secret@localhost/x"),
+        ("DATABASE_URL", "postgresql://me:secret/@localhost/x"),
+        ("DATABASE_URL", "postgresql://me:1/?secret=1@localhost/x"),
+        ("REDIS_URL", "redis://me:secret/@localhost/0"),
+        ("REDIS_URL", "redis://h?secret=1@localhost/0"),
+    ],
+)
+def test_a_refused_url_does_not_show_its_password(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, url)
+    with pytest.raises(SystemExit):
+        load()
+    assert "secret" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@db.example:5432/rides",
+        "postgres://u@/rides?host=/run/postgresql",
+        "postgresql+psycopg://u:p@localhost/rides",
+        "postgresql://a:5432,b:5432/rides?target_session_attrs=read-write",
+        "postgresql:///rides",
+    ],
+)
+def test_libpq_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert load().postgres_url == url.replace("+psycopg", "")
+
+
+NEVER_A_DATABASE = """
+    postgresql://h:0/x postgresql://h:99999/x postgresql://h:many/x postgresql://a:1,b:99999/x
+    postgresql://h/x?port=99999 postgresql://a,b:1,c:2/x?port=1,2
+    postgresql://h/x?nonsense=1 postgresql://h/x?sslmode=banana postgresql://h/x?gssencmode=banana
+    postgresql://h/x?target_session_attrs=banana postgresql://h/x?channel_binding=banana
+    postgresql://h/x?load_balance_hosts=banana postgresql://h/x?require_auth=banana
+    postgresql://h/x?ssl_min_protocol_version=2 postgresql://h/x?sslrootcert=system&sslmode=require
+    postgresql://h/x?connect_timeout=soon postgresql://h/x?keepalives=yes
+    postgresql://h/x?keepalives_idle=x postgresql://h/x?keepalives_interval=x
+    postgresql://h/x?keepalives_count=x postgresql://h/x?tcp_user_timeout=x
+    postgresql://h/x?hostaddr=banana postgresql://a,b/x?hostaddr=127.0.0.1
+    postgresql://h/x?service=nowhere
+"""
+NEVER_A_LOG = """
+    redis://h?foo=bar redis://h?timeout=1 redis://h?foo redis://h?protocol=3
+    redis://h?decode_responses=true redis://h?retry=3 redis://h?retry_on_timeout=true
+    redis://h?parser_class=x redis://h?connection_class=x redis://h?max_connections=0
+    redis://h?encoding=banana redis://h?host=other redis://h?port=1
+    redis://h?socket_timeout=x redis://h?socket_timeout=nan redis://h?socket_timeout=-1
+    redis://h?socket_timeout=0.1 redis://h?socket_connect_timeout=1e9 redis://h?db=x redis://h?db=-1
+    redis://h/x redis://h/1/2 redis://h?health_check_interval=x redis://h?ssl_cert_reqs=none
+    rediss://h?ssl_cert_reqs=banana rediss://h?ssl_min_version=7 unix:///x?socket_keepalive=1
+    redis://h:many redis://h:99999 redis://:6379 unix://
+    redis://a..b rediss://h?ssl_ca_certs=/a&ssl=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [("DATABASE_URL", url) for url in NEVER_A_DATABASE.split()]
+    + [("REDIS_URL", url) for url in NEVER_A_LOG.split()],
+)
+def test_a_url_that_can_never_work_is_one_clear_line(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, url)
+    with pytest.raises(SystemExit) as end:
+        load()
+    assert end.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{name} is refused: ")
+    assert "__init__" not in line
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://h",
+        "redis://me:secret@h:6380/3",
+        "redis://:secret@h/0?socket_timeout=2.5&client_name=rides&health_check_interval=30",
+        "rediss://h?ssl_ca_certs=/ca.pem&ssl_cert_reqs=required&ssl_check_hostname=false",
+        "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem&ssl_min_version=771",
+        "unix:///run/redis.sock?db=2",
+        "redis://[::1]:6379/0",
+    ],
+)
+def test_redis_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", url)
+    assert load().log_url == url
+
+
+@pytest.mark.parametrize(("variable", "value"), [("PGPORT", "99999"), ("PGSSLMODE", "banana")])
+def test_what_libpq_takes_from_the_environment_is_checked_too(
+    variable: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://h/x")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit):
+        load()
+    assert capsys.readouterr().err.startswith("DATABASE_URL is refused: ")
+
+
+def test_checking_a_url_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        port = listener.getsockname()[1]
+        monkeypatch.setenv("DATABASE_URL", f"postgresql://127.0.0.1:{port}/x")
+        monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}")
+        load()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    rows = [
+        [cell.strip().strip("`") for cell in line.split("|")[1:3]]
+        for line in Path(PROJECT, "docs/settings.md").read_text().splitlines()
+        if line.startswith("| `") and line.split("`")[1].isupper()
+    ]
+    documented = dict(rows)
+    for name, field in Settings.model_fields.items():
+        default = documented.pop(name.upper())
+        if name not in {"data_dir", "warehouse_dir"} and field.default != "":
+            assert default == str(field.default), name
+    assert documented == {}

@@ -1,0 +1,55 @@
+"""The rides that the simulator is going to post, and when; and its options."""
+
+import itertools
+import random
+import statistics
+import sys
+
+import pytest
+
+from simulator.__main__ import arguments, schedule
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--rides 0",
+        "--rides x",
+        "--rate -1",
+        "--rate nan",
+        "--rate inf",
+        "--concurrency 0",
+        "--seed x",
+    ],
+)
+def test_a_bad_argument_is_named(
+    given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["simulator", *given.split()])
+    with pytest.raises(SystemExit, match="2"):
+        arguments()
+    name, value = given.split()
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert f"error: argument {name}: " in last_line
+    assert value in last_line
+
+
+def test_rides_come_at_random_moments_at_the_rate_asked() -> None:
+    moments = [due for due, _ in schedule(random.Random(1), 1e6, 20_000)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
+    # Exponential gaps: their spread is their mean. The clock can only have stretched a few.
+    assert statistics.median(gaps) == pytest.approx(0.693e-6, rel=0.05)
+
+
+def test_the_same_seed_gives_the_same_rides() -> None:
+    first, again = ([metres for _, metres in schedule(random.Random(7), 0, 50)] for _ in "12")
+    assert first == again
+    assert all(metres == round(metres, 3) for metres in first)
+
+
+def test_after_an_outage_it_catches_up_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([100.0, 100.0, 200.0])
+    monkeypatch.setattr("simulator.__main__.time.monotonic", lambda: next(moments))
+    rides = schedule(random.Random(1), 100, None)
+    assert 100 < next(rides)[0] < 101
+    assert 199 < next(rides)[0] < 200

@@ -1,0 +1,25 @@
+"""The shape of the tests: tiers that share support, and no test that another one needs."""
+
+import re
+
+from rocket_rides.settings import PROJECT
+from tests.support.tiers import TIERS
+
+FILES = sorted((PROJECT / "tests").rglob("*.py"))
+IN_A_TIER = re.compile(rf"^\s*(?:from|import) tests\.(?:{'|'.join(TIERS)})\b", re.MULTILINE)
+
+
+def test_no_test_is_imported_by_another_or_by_what_they_share() -> None:
+    assert [path for path in FILES if IN_A_TIER.search(path.read_text())] == []
+
+
+def test_every_test_is_in_a_tier() -> None:
+    tests = [path for path in FILES if path.name.startswith("test_")]
+    assert {path.parent for path in tests} == {PROJECT / "tests" / tier for tier in TIERS}
+
+
+def test_what_is_distributed_by_name_is_there() -> None:
+    """In the text: pytest-xdist, which the module imports, is not needed to run one test."""
+    named = re.findall(r'"(tests/.+)"', (PROJECT / "tests/support/distribution.py").read_text())
+    assert len(named) > 5
+    assert [name for name in named if not (PROJECT / name).is_file()] == []

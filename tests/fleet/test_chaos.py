@@ -1,0 +1,87 @@
+"""Chaos itself: a short run of it, and its end."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rocket_rides.settings import PROJECT
+from tests.support.folders import roomy
+from tests.support.world import eventually
+
+REDIS = ("--stream-server", "redis")
+SHORT_RUNS = [
+    ["--seed", "7", "--seconds", "20"],
+    [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
+]
+LIMIT = 240  # seconds; only a hanging run takes so long
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "chaos", *arguments],
+        cwd=PROJECT,
+        env=os.environ | {"TMPDIR": str(roomy())},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # As a shell starts what is to run in the background: without a Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+
+
+@pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories"])
+def test_a_short_run_loses_nothing(options: list[str]) -> None:
+    run = start(*options)
+    said, _ = run.communicate(timeout=LIMIT)
+    assert run.returncode == 0, said
+    assert said.startswith("seed 7\n")
+    rows = (line.strip("| ").split(" | ") for line in said.splitlines() if " | " in line)
+    figures = {name.strip(): figure for name, figure in rows}
+    assert figures["exact totals"] == "3 of 3"
+    assert figures["lost"] == figures["double"] == "0"
+    for kind in options[-1].split(",") if "--faults" in options else ():
+        assert kind in figures["faults"]
+
+
+def test_ctrl_c_leaves_nothing_behind() -> None:
+    run = start("--seconds", "600", "--faults", "freeze,kill")
+    chaos = psutil.Process(run.pid)
+    folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
+    assert folder
+    eventually(lambda: "kill of" in journal(folder), "faults", LIMIT)
+    started = chaos.children(recursive=True)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=LIMIT)
+    assert run.returncode == 130
+    assert psutil.wait_procs(started, timeout=10)[1] == []  # init reaps the API's workers
+    assert not folder.exists()
+
+
+def folder_of(chaos: psutil.Process) -> Path | None:
+    """The fleet's folder, as one of its services knows it."""
+    for process in chaos.children():
+        with suppress(psutil.Error, KeyError):
+            folder = Path(process.environ()["DATA_DIR"]).parent
+            if folder.name.startswith("chaos-"):  # not ours, before the process becomes a service
+                return folder
+    return None
+
+
+def journal(folder: Path) -> str:
+    file = folder / "nemesis.log"
+    return file.read_text() if file.exists() else ""
+
+
+@pytest.mark.parametrize("option", ["--faults=nonsense", "--seconds=0", "--rate=-1", "--rate=nan"])
+def test_an_option_that_makes_no_sense_is_refused(option: str) -> None:
+    run = start(option)
+    said, _ = run.communicate(timeout=LIMIT)
+    assert run.returncode == 2
+    assert option.partition("=")[0] in said

@@ -1,0 +1,236 @@
+"""docker-compose.yml is valid by the Compose Specification; it and Dockerfile keep their word."""
+
+import copy
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from check_jsonschema.builtin_schemas import get_builtin_schema
+from jsonschema import Draft202012Validator
+
+from rocket_rides.settings import PROJECT, Settings
+
+SCHEMA = get_builtin_schema("vendor.compose-spec")
+COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+LASTING = SERVICES.keys() - {"migrate"}
+JOB = SERVICES["reconciler"]
+
+# Continued lines joined, comments and empty lines dropped: one (instruction, arguments) each.
+DOCKERFILE = [
+    (line.split()[0], line.split()[1:])
+    for line in (PROJECT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    if line and not line.startswith("#")
+]
+LET_IN = [
+    line.removeprefix("!")
+    for line in (PROJECT / ".dockerignore").read_text().splitlines()
+    if line.startswith("!")
+]
+
+
+def mistakes(compose: object) -> list[str]:
+    return [error.message for error in Draft202012Validator(SCHEMA).iter_errors(compose)]
+
+
+def stages() -> dict[str, list[tuple[str, list[str]]]]:
+    """Each of the Dockerfile's stages by name: its instructions, after those that it begins with.
+
+    A stage that is not made from an earlier one keeps its FROM.
+    """
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    for name, arguments in DOCKERFILE:
+        if name == "FROM":
+            image, _, stage = arguments
+            found[stage] = list(found.get(image, [(name, arguments)]))
+        else:
+            found[stage].append((name, arguments))
+    return found
+
+
+IMAGES = {target: stages()[target] for target in ("services", "analytics")}
+
+
+def given(instruction: str, target: str) -> list[list[str]]:
+    return [arguments for name, arguments in IMAGES[target] if name == instruction]
+
+
+def test_it_is_valid_by_the_compose_specification() -> None:
+    assert mistakes(COMPOSE) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("heathcheck", {}), ("command", 1), ("restart", False), ("volumes", "redis")]
+)
+def test_the_specification_catches_a_mistake(key: str, value: object) -> None:
+    wrong = copy.deepcopy(COMPOSE)
+    wrong["services"]["redis"][key] = value
+    assert mistakes(wrong)
+
+
+def test_all_that_the_design_runs_is_there() -> None:
+    assert SERVICES.keys() == {
+        *("postgres", "redis", "migrate", "api", "streamer", "consumer0", "consumer1"),
+        "reconciler",
+    }
+
+
+def test_it_runs_what_the_procfile_runs() -> None:
+    lines = (PROJECT / "Procfile").read_text().splitlines()
+    fleet = dict(line.split(": ", 1) for line in lines)
+    assert fleet.keys() - OURS.keys() == {"servers", "simulator"}
+    for name in fleet.keys() & OURS.keys():
+        assert fleet[name].endswith(" ".join(["exec", *OURS[name]["command"]]))
+
+
+def test_no_port_is_published_but_the_apis_and_that_on_this_host_only() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"api": ["127.0.0.1:${API_PORT:-8000}:8000"]}
+    assert not any("network_mode" in service for service in SERVICES.values())
+
+
+def test_every_lasting_service_is_restarted_and_the_migration_is_not() -> None:
+    assert {SERVICES[name]["restart"] for name in LASTING} == {"unless-stopped"}
+    assert SERVICES["migrate"]["restart"] == "no"
+    assert all("stop_grace_period" in service for service in SERVICES.values())
+
+
+def test_every_lasting_service_but_the_one_that_sleeps_by_day_has_a_health_check() -> None:
+    checked = {name for name, service in SERVICES.items() if "healthcheck" in service}
+    assert checked == LASTING - {"reconciler"}
+
+
+def test_the_streamer_and_each_consumer_ask_about_themselves() -> None:
+    for name in ("streamer", "consumer0", "consumer1"):
+        python, m, module, asked = SERVICES[name]["healthcheck"]["test"][1:]
+        assert (python, m, module) == ("python", "-m", "rocket_rides.health")
+        assert asked == SERVICES[name]["command"][-1] == name
+
+
+def test_each_dependency_can_be_met() -> None:
+    for service in OURS.values():
+        for name, dependency in service["depends_on"].items():
+            if dependency["condition"] == "service_completed_successfully":
+                assert name == "migrate"
+            else:
+                assert dependency["condition"] == "service_healthy"
+                assert "healthcheck" in SERVICES[name]
+
+
+def test_redis_loses_nothing_that_it_acknowledged() -> None:
+    program, *words = SERVICES["redis"]["command"]
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    assert program == "valkey-server"
+    assert options["--appendonly"] == "yes"
+    assert options["--appendfsync"] == "always"
+    assert options["--maxmemory-policy"] == "noeviction"
+    assert options["--save"] == ""
+    assert SERVICES["redis"]["volumes"] == ["valkey:/data"]
+
+
+def test_postgres_keeps_its_data_and_its_safe_defaults() -> None:
+    assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+    assert "command" not in SERVICES["postgres"]
+    assert COMPOSE["volumes"].keys() == {"postgres", "valkey", "warehouse"}
+
+
+def test_the_job_can_write_its_warehouse_and_run_what_java_unpacks() -> None:
+    (volume,) = JOB["volumes"]
+    assert volume == f"warehouse:{JOB['environment']['WAREHOUSE_DIR']}"
+    made = ["install", "--directory", "--owner=rides", JOB["environment"]["WAREHOUSE_DIR"]]
+    assert made in given("RUN", "analytics")
+    assert JOB["tmpfs"] == ["/tmp:exec"]  # noqa: S108 (the container's own)
+    assert JOB["mem_limit"] == "4g"
+
+
+def test_images_are_pinned_to_a_minor_version() -> None:
+    images = [SERVICES[name]["image"] for name in ("postgres", "redis")]
+    images += [given("FROM", target)[0][0] for target in IMAGES]
+    assert all(re.fullmatch(r"[a-z/]+:\d+\.\d+(-slim)?", image) for image in images)
+
+
+def test_no_password_is_in_the_file() -> None:
+    password = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert password.startswith("${POSTGRES_PASSWORD:?")
+    assert {service["environment"]["PGPASSWORD"] for service in OURS.values()} == {password}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_setting_is_one_that_the_services_know(name: str) -> None:
+    environment = OURS[name]["environment"]
+    known = {variable.upper() for variable in Settings.model_fields}
+    known |= {"TZ"} if OURS[name] is JOB else set()
+    assert environment.keys() - known == {"PGPASSWORD"}
+    settings = Settings(
+        database_url=environment["DATABASE_URL"], redis_url=environment["REDIS_URL"]
+    )
+    assert not settings.embedded_postgres
+    assert not settings.embedded_redis
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_command_names_a_module_that_is_in_the_image(name: str) -> None:
+    python, m, module, *_ = OURS[name]["command"]
+    assert (python, m) == ("python", "-m")
+    package = module.replace(".", "/")
+    assert (PROJECT / package / "__main__.py").is_file()
+    assert package.split("/")[0] in LET_IN
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_containers_can_do_no_more_than_they_must(name: str) -> None:
+    service = OURS[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_each_service_runs_from_the_image_that_has_what_it_needs() -> None:
+    for name, service in OURS.items():
+        image, target = "rocket-rides", "services"
+        if service is JOB:
+            image, target = "rocket-rides-analytics", "analytics"
+        assert (service["image"], service["build"]) == (
+            image,
+            {"context": ".", "target": target},
+        ), name
+
+
+@pytest.mark.parametrize("target", IMAGES)
+def test_an_image_runs_as_an_ordinary_user_who_cannot_change_the_code(target: str) -> None:
+    *_, last = [instruction for instruction in IMAGES[target] if instruction[0] in ("USER", "COPY")]
+    assert last == ("USER", ["rides"])
+    assert not any(word.startswith("--ch") for words in given("COPY", target) for word in words)
+
+
+def test_the_images_hold_locked_packages_and_none_for_the_fleet_or_for_tests() -> None:
+    groups = tomllib.loads((PROJECT / "pyproject.toml").read_text())["dependency-groups"]
+    every = {package for group in groups.values() for package in group}
+    foreign = {"services": every, "analytics": every - set(groups["analytics"])}
+    for target, locks in {"services": ["services"], "analytics": ["services", "analytics"]}.items():
+        installs = [words for words in given("RUN", target) if words[0] == "pip"]
+        assert [words[-1] for words in installs] == [f"requirements/{lock}.txt" for lock in locks]
+        assert all("--require-hashes" in words for words in installs)
+        locked = (PROJECT / f"requirements/{locks[-1]}.txt").read_text()
+        for package in foreign[target]:
+            name = re.split(r"\W*[<\[]", package)[0]
+            assert not re.search(rf"^{name}==", locked, re.MULTILINE)
+
+
+def test_only_the_nightly_job_has_java_and_only_spark_is_built_from_source() -> None:
+    assert "default-jre-headless" in str(given("RUN", "analytics"))
+    assert "default-jre-headless" not in str(given("RUN", "services"))
+    for words in given("RUN", "services") + given("RUN", "analytics"):
+        if words[0] == "pip":
+            assert words[words.index("--only-binary") + 1] == ":all:"
+            built = words[words.index("--no-binary") + 1] if "--no-binary" in words else None
+            assert built == ("pyspark" if words[-1].endswith("analytics.txt") else None)
+
+
+def test_nothing_enters_an_image_unless_it_is_named() -> None:
+    assert (PROJECT / ".dockerignore").read_text().splitlines()[1] == "*"
+    assert all((PROJECT / path).exists() for path in LET_IN)
+    assert not {"tests", "embedded", "install", "benchmarks", ".env"} & set(LET_IN)

@@ -1,0 +1,260 @@
+"""The embedded servers: what they keep, and what they leave behind, however they end."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from embedded.account import server_account
+from embedded.lifecycle import Server
+from embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
+from embedded.stream_servers import REDIS, STREAM_SERVERS
+from tests.support.folders import short_folder
+
+Kind = Callable[[Path, Path], Server]
+old_redis = partial(Redis, kind=REDIS)
+ORPHANS = [[Postgres, Postgres], [Redis, Redis], [old_redis, Redis]]
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder for one fleet."""
+    with short_folder() as path:
+        yield path
+
+
+@pytest.fixture
+def postgres(place: Path) -> Iterator[Postgres]:
+    server = Postgres(data=place / "data", sockets=place / "run")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=STREAM_SERVERS)
+def redis_server(request: pytest.FixtureRequest, place: Path) -> Iterator[Redis]:
+    server = Redis(place / "data", place / "run", kind=STREAM_SERVERS[request.param])
+    yield server
+    server.stop()
+
+
+def query(url: str, statement: str) -> str:
+    """The first value of the first row, as text."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        row = cursor.fetchone() if cursor.description else None
+        return str(row[0]) if row else ""
+
+
+def redis_client(server: Redis) -> "redis.Redis":
+    return redis.Redis.from_url(server.url, decode_responses=True)
+
+
+def crash_or_stop(server: Server, end: str) -> None:
+    if end == "crash":
+        server.kill()
+    else:
+        server.stop()
+    assert not server.running
+
+
+@pytest.mark.parametrize("end", ["stop", "crash"])
+def test_postgres_keeps_what_it_committed(postgres: Postgres, end: str) -> None:
+    postgres.start()
+    query(postgres.url, "CREATE TABLE kept AS SELECT 1 AS n")
+    for expected in ("1", "2"):
+        crash_or_stop(postgres, end)
+        postgres.start()
+        assert query(postgres.url, "SELECT count(*) FROM kept") == expected
+        query(postgres.url, "INSERT INTO kept VALUES (1)")
+
+
+@pytest.mark.parametrize("end", ["stop", "crash"])
+def test_redis_keeps_what_it_acknowledged(redis_server: Redis, end: str) -> None:
+    for expected in (1, 2, 3):
+        redis_server.start()
+        with redis_client(redis_server) as client:
+            assert client.incr("kept") == expected
+        crash_or_stop(redis_server, end)
+    assert redis_server.append_only_file.stat().st_size > 0
+
+
+def test_both_are_durable_and_listen_on_sockets_alone(
+    postgres: Postgres, redis_server: Redis, place: Path
+) -> None:
+    postgres.start()
+    redis_server.start()
+    settings = {
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "listen_addresses": "",
+        "autovacuum": "on",
+    }
+    assert {name: query(postgres.url, f"SHOW {name}") for name in settings} == settings
+    wanted = {
+        "appendonly": "yes",
+        "appendfsync": "always",
+        "maxmemory-policy": "noeviction",
+        "save": "",
+        "port": "0",
+    }
+    with redis_client(redis_server) as client:
+        assert {name: client.config_get(name)[name] for name in wanted} == wanted
+    sockets = (place / "run").stat()
+    assert stat.S_IMODE(sockets.st_mode) == 0o700
+    assert sockets.st_uid == server_account().uid
+
+
+def test_settings_reach_the_servers(place: Path, redis_server: Redis) -> None:
+    postgres = Postgres(place / "data", place / "run", settings={"work_mem": "5MB"})
+    redis_server.settings = {"maxmemory": "10000000"}
+    try:
+        postgres.start()
+        redis_server.start()
+        assert query(postgres.url, "SHOW work_mem") == "5MB"
+        with redis_client(redis_server) as client:
+            assert client.config_get("maxmemory") == {"maxmemory": "10000000"}
+    finally:
+        postgres.stop()
+        redis_server.stop()
+
+
+def test_a_crash_ends_busy_backends_too(postgres: Postgres) -> None:
+    postgres.start()
+    with closing(psycopg.connect(postgres.url, autocommit=True)) as busy:
+        backend = busy.info.backend_pid
+        busy.pgconn.send_query(
+            b"SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b"
+        )
+        postgres.kill()
+        assert not Path(f"/proc/{backend}/cwd").exists()
+    postgres.start()
+    assert query(postgres.url, "SELECT 1") == "1"
+
+
+@pytest.mark.parametrize("kinds", ORPHANS, ids=["postgres", "redis", "the redis of before"])
+def test_a_start_ends_a_server_that_outlived_its_parent(kinds: list[Kind], place: Path) -> None:
+    orphan, server = (kind(place / "data", place / "run") for kind in kinds)
+    try:
+        orphan.start()
+        server.start()
+        assert orphan.process.wait(0) == -signal.SIGKILL
+        assert server.running
+        assert server.clients() == 0
+    finally:
+        server.stop()
+        orphan.stop()
+
+
+def test_a_start_is_not_misled_by_another_process_with_the_number_of_the_dead_postmaster(
+    postgres: Postgres,
+) -> None:
+    postgres.start()
+    postgres.kill()
+    account = server_account()
+    user = account.uid if account.is_other else None
+    with subprocess.Popen(["/bin/sleep", "1000"], user=user) as innocent:
+        try:
+            for name in (
+                postgres.folder / "postmaster.pid",
+                postgres.sockets / ".s.PGSQL.5432.lock",
+            ):
+                _number, _, rest = name.read_text().partition("\n")
+                name.write_text(f"{innocent.pid}\n{rest}")
+            postgres.start()
+            assert query(postgres.url, "SELECT 1") == "1"
+            assert innocent.poll() is None
+        finally:
+            innocent.kill()
+
+
+def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres) -> None:
+    unfinished = postgres.home / "postgres.new"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("18\n")
+    postgres.start()
+    assert not unfinished.exists()
+
+
+def test_a_failed_start_says_why(place: Path, redis_server: Redis) -> None:
+    with pytest.raises(ServerFailed, match="shared_buffers"):
+        Postgres(place / "data", place / "run", settings={"shared_buffers": "many"}).start()
+    redis_server.settings = {"appendfsync": "seldom"}
+    with pytest.raises(ServerFailed, match="appendfsync"):
+        redis_server.start()
+
+
+def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
+    redis_server: Redis, place: Path
+) -> None:
+    (place / "theirs").mkdir()
+    (place / "run").symlink_to("theirs")
+    with pytest.raises(NeverStarts, match="remove it first"):
+        redis_server.start()
+
+
+@as_root
+def test_a_folder_for_sockets_of_another_user_is_refused(redis_server: Redis, place: Path) -> None:
+    (place / "run").mkdir()
+    os.chown(place / "run", 12345, 12345)
+    with pytest.raises(NeverStarts, match="belongs to another user, 12345"):
+        redis_server.start()
+
+
+@as_root
+def test_below_a_private_folder_root_puts_the_data_elsewhere_and_opens_nothing(
+    place: Path,
+) -> None:
+    private = place / "private"
+    private.mkdir(0o700)
+    modes = [path.stat().st_mode for path in (private, *private.parents)]
+    servers = [kind(private / "data", place / "run") for kind in (Postgres, Redis)]
+    elsewhere = servers[0].home
+    try:
+        assert elsewhere.parent == Path("/var/lib")
+        for server in servers:
+            server.start()
+            assert server.folder.is_relative_to(elsewhere)
+        assert [path.stat().st_mode for path in (private, *private.parents)] == modes
+        # Where the data is must not change when the permissions do.
+        private.chmod(0o755)
+        assert Redis(private / "data", place / "run").home == elsewhere
+    finally:
+        for server in servers:
+            server.stop()
+        shutil.rmtree(elsewhere)
+
+
+@as_root
+@pytest.mark.parametrize("kind", [Postgres, Redis, old_redis])
+def test_programs_that_the_servers_user_cannot_reach_are_copied(
+    kind: Kind, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = place / "private"
+    private.mkdir(0o700)
+    server = kind(place / "data", place / "run")
+    package = server.distribution.replace("-", "_")
+    installed = importlib.util.find_spec(package)
+    assert installed is not None
+    for folder in Path(str(installed.origin)).parents[1].glob(f"{package}*"):
+        shutil.copytree(folder, private / folder.name)
+    monkeypatch.syspath_prepend(str(private))
+    assert server.programs.is_relative_to(place / "data")
+    try:
+        server.start()
+        assert server.clients() == 0
+        assert subprocess.run([server.programs / server.program, "--version"], check=True)
+    finally:
+        server.stop()
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700

@@ -1,0 +1,91 @@
+"""Who may import whom: `make lint` checks the contracts in pyproject.toml; this tests those."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from rocket_rides.settings import PROJECT
+
+CONFIGURATION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]
+LINT_IMPORTS = (
+    str(Path(sys.executable).with_name("lint-imports")),
+    "--no-logo",
+    "--no-cache",
+    "--config",
+    str(PROJECT / "pyproject.toml"),
+)
+
+# Modules, and what each may not import: at least one for each contract and each line of the layers.
+WRONG = [
+    ("api.pool", "streamer.drain"),
+    ("streamer.drain", "consumers.round"),
+    ("consumers.round", "analytics.result"),
+    ("analytics.result", "simulator.client"),
+    ("simulator.client", "api.pool"),
+    ("migrations.env", "api.pool"),
+    ("rocket_rides.log", "streamer.drain"),
+    ("api.pool", "embedded.spawn"),
+    ("embedded.spawn", "chaos.journal"),
+    ("benchmarks.load", "chaos.journal"),
+    ("chaos.journal", "tests.support.world"),
+    ("embedded.spawn", "api.pool"),
+    ("chaos.journal", "consumers.round"),
+    ("consumers.reader", "consumers.totals.total"),
+    ("embedded.spawn", "migrations.models"),
+    ("install.steps", "rocket_rides.errors"),
+    ("analytics.result", "install.java"),
+]
+
+
+def packages() -> set[str]:
+    return {path.parent.name for path in PROJECT.glob("*/__init__.py")}
+
+
+def imported(module: Path) -> set[str]:
+    """The top-level names that a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def test_every_package_is_under_the_contracts() -> None:
+    assert set(CONFIGURATION["root_packages"]) == packages()
+    [layers] = [c["layers"] for c in CONFIGURATION["contracts"] if c["type"] == "layers"]
+    assert {name for layer in layers for name in layer.split(" | ")} == packages() - {"install"}
+
+
+def test_setting_up_takes_the_standard_library_alone() -> None:
+    modules = [*(PROJECT / "install").glob("*.py")]
+    names = set().union(*map(imported, modules))
+    assert "subprocess" in names
+    assert names <= sys.stdlib_module_names | {"install"}
+
+
+def lint(folder: Path) -> str:
+    """What the linter says of a copy of the project."""
+    told = subprocess.run([*LINT_IMPORTS], cwd=folder, capture_output=True, text=True)
+    return told.stdout + told.stderr
+
+
+def test_every_contract_is_broken_by_a_wrong_import(tmp_path: Path) -> None:
+    for package in packages():
+        for path in (PROJECT / package).rglob("*.py"):
+            copy = tmp_path / path.relative_to(PROJECT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    contracts = CONFIGURATION["contracts"]
+    assert f"{len(contracts)} kept, 0 broken" in lint(tmp_path)
+    for module, wrong in WRONG:
+        with (tmp_path / f"{module.replace('.', '/')}.py").open("a") as file:
+            file.write(f"\nimport {wrong}\n")
+    told = lint(tmp_path)
+    assert f"0 kept, {len(contracts)} broken" in told
+    assert [
+        f"{module} -> {wrong}" for module, wrong in WRONG if f"{module} -> {wrong}" not in told
+    ] == []

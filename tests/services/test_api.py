@@ -1,0 +1,241 @@
+"""The API over real HTTP: what it takes, what it shows, and what it refuses."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from rocket_rides.settings import KEY_LENGTH
+from tests.support.api import Api, is_problem
+from tests.support.world import World, drain
+
+ROUNDED = {
+    "539.837": "539.837",
+    "1": "1.000",
+    "+1.5": "1.500",
+    ".5": "0.500",
+    "5.": "5.000",
+    "1e2": "100.000",
+    "0.0005": "0.000",
+    "0.0015": "0.002",
+    "0.0025": "0.002",
+    "0.00251": "0.003",
+    "999999999.999": "999999999.999",
+    "999999999.9994": "999999999.999",
+}
+
+
+def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
+    answer = api.post("539.837")
+    assert answer.status_code == 201
+    assert answer.headers["location"] == "/rides/1"
+    assert '"distance":539.837' in answer.text
+    assert answer.json() == {
+        "message": "Your ride of 539.8 m is booked",
+        "ride": {"id": 1, "distance": 539.837},
+    }
+    shown = api.client.get(answer.headers["location"]).json()["ride"]
+    assert (shown["id"], shown["distance"]) == (1, 539.837)
+
+    staged = world.connection.execute("SELECT id, data::text FROM staged_log_records").fetchall()
+    assert staged == [(1, '{"id": 1, "distance": 539.837}')]
+    drain(world.streamer())
+    world.consumer("consumer0").run_once()
+    world.consumer("consumer1")
+    [ahead, behind] = api.client.get("/consumers").json()["consumers"]
+    assert (ahead["name"], ahead["total_distance"], ahead["last_ride_id"]) == (
+        "consumer0",
+        539.837,
+        1,
+    )
+    assert (ahead["rides_behind"], behind["rides_behind"]) == (0, 1)
+    assert ahead["last_redis_id"] != behind["last_redis_id"] == "0-0"
+
+
+def test_a_consumer_whose_total_was_deleted_is_still_shown(world: World, api: Api) -> None:
+    world.consumer("consumer0")
+    world.connection.execute("DELETE FROM consumer_states")
+    [shown] = api.client.get("/consumers").json()["consumers"]
+    assert (shown["name"], shown["total_distance"]) == ("consumer0", None)
+
+
+def test_entries_that_a_consumer_did_not_believe_are_shown(api: Api, world: World) -> None:
+    world.consumer("consumer0")
+    world.connection.execute("UPDATE checkpoints SET unbelieved_entries = 3000000000")
+    [shown] = api.client.get("/consumers").json()["consumers"]
+    assert shown["unbelieved_entries"] == 3_000_000_000
+
+
+def test_distances_are_rounded_half_even_to_the_millimetre(api: Api, world: World) -> None:
+    for given, kept in ROUNDED.items():
+        as_form, as_json = (
+            api.post(given),
+            api.client.post(
+                "/rides",
+                content=f'{{"distance": {given}}}',
+                headers={"Content-Type": "application/json"},
+            ),
+        )
+        if Decimal(kept) == 0:
+            assert as_form.status_code == 422
+            continue
+        assert f'"distance":{kept}}}' in as_form.text
+        if as_json.status_code == 201:  # JSON's own grammar is stricter
+            assert f'"distance":{kept}}}' in as_json.text
+    assert world.value("SELECT count(*) FROM rides WHERE distance = 539.837") == 2
+
+
+NOT_DISTANCES = """
+    -5|0|-0|0.0004|1000000000|999999999.9995|NaN|nan|Infinity|-inf|1e400|1e-400|1e99999999999999999
+    0x10|1_000|1,5|five|true|1 000| 5|5 |\u0665|1e|--1|.|+|1.2.3
+"""
+
+
+@pytest.mark.parametrize(
+    "given", ["", *NOT_DISTANCES.strip("\n ").replace("\n    ", "|").split("|")]
+)
+def test_what_is_no_distance_is_refused(api_for_refusals: Api, given: str) -> None:
+    assert is_problem(api_for_refusals.post(given), 422)
+
+
+JSON_REFUSED = [
+    ("{}", 422),
+    ('{"distance": null}', 422),
+    ('{"distance": true}', 422),
+    ('{"distance": "5"}', 422),
+    ('{"distance": [5]}', 422),
+    ('{"distance": {"m": 5}}', 422),
+    ('{"distance": 5, "distance": 6}', 422),
+    ('{"distance": -1}', 422),
+    ('{"distance": 1e400}', 422),
+    ("[5]", 422),
+    ('[["distance", 5]]', 422),
+    ("5", 422),
+    ('"5"', 422),
+    ("null", 422),
+    ('{"distance": NaN}', 400),
+    ('{"distance": Infinity}', 400),
+    ('{"distance": 0x10}', 400),
+    ('{"distance": 1_000}', 400),
+    ('{"distance": 5', 400),
+    ("", 400),
+    ("distance=5", 400),
+    ('{"distance": ' + "[" * 15_000, 400),
+    ('{"distance": ' + "9" * 15_000 + "}", 422),
+    (b'{"distance": 5, "who": "\xff"}', 400),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), JSON_REFUSED, ids=lambda part: str(part)[:40])
+def test_json_that_is_no_ride_is_refused(
+    api_for_refusals: Api, body: str | bytes, status: int
+) -> None:
+    answer = api_for_refusals.client.post(
+        "/rides", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert is_problem(answer, status)
+
+
+FORMS_REFUSED = {
+    "nothing": "",
+    "another field": "length=5",
+    "nested": "distance[]=5",
+    "nested with a key": "distance[m]=5",
+    "nested beside it": "distance=5&distance[]=6",
+    "repeated": "distance=5&distance=5",
+    "not UTF-8": "distance=%ff",
+    "a NUL": "distance=5%00",
+}
+
+
+@pytest.mark.parametrize("kind", FORMS_REFUSED)
+def test_forms_that_are_no_ride_are_refused(api_for_refusals: Api, kind: str) -> None:
+    answer = api_for_refusals.client.post(
+        "/rides",
+        content=FORMS_REFUSED[kind],
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert is_problem(answer, 422)
+
+
+def test_other_requests_are_refused_with_the_right_status(api_for_refusals: Api) -> None:
+    client = api_for_refusals.client
+    typed = {"Content-Type": "text/plain"}
+    assert is_problem(client.post("/rides", content="distance=5", headers=typed), 415)
+    assert is_problem(client.post("/rides", content=b"distance=5"), 415)
+    assert is_problem(client.post("/rides"), 422)
+    assert is_problem(client.post("/rides?distance=5"), 422)
+    assert is_problem(client.post("/rides", data={"distance": "5" * 17_000}), 413)
+    for path in (
+        "/",
+        "/ride",
+        "/rides/",
+        "//rides",
+        "/rides/x",
+        "/rides/-1",
+        "/rides/1.0",
+        "/rides/\u0661",
+    ):
+        answer = client.get(path)
+        assert is_problem(answer, 404), path
+        for there_is in ("/rides", "/consumers", "/openapi.json"):
+            assert there_is in answer.json()["detail"]
+    for ride_id in (999999999, 10**30):
+        answer = client.get(f"/rides/{ride_id}")
+        assert is_problem(answer, 404)
+        assert answer.json()["detail"] == f"there is no ride {ride_id}"
+    assert is_problem(client.options("/rides"), 405)
+    for key in ("", "a b", "a,b", "é".encode().decode("latin-1"), "x" * (KEY_LENGTH + 1)):
+        sent = {"Idempotency-Key": key.encode("latin-1")}
+        answer = client.post("/rides", data={"distance": "5"}, headers=sent)  # type: ignore[arg-type]
+        assert is_problem(answer, 400)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/rides", {"POST"}),
+        ("DELETE", "/rides/1", {"GET", "HEAD"}),
+        ("POST", "/consumers", {"GET", "HEAD"}),
+    ],
+)
+def test_another_method_is_told_which_there_are(
+    api_for_refusals: Api, method: str, path: str, allowed: set[str]
+) -> None:
+    answer = api_for_refusals.client.request(method, path)
+    assert is_problem(answer, 405)
+    assert set(answer.headers["allow"].split(", ")) == allowed
+    assert set(re.findall("[A-Z]+", answer.json()["detail"])) == allowed
+
+
+@pytest.fixture(scope="module")
+def api_for_refusals(module_world: World) -> Iterator[Api]:
+    """One API for all refusals; at the end not one ride has been taken."""
+    api = Api(module_world)
+    yield api
+    assert api.service.stop() == 0
+    assert "Traceback" not in api.service.output.read_text()
+    assert module_world.truth == (0, 0)
+
+
+@pytest.mark.parametrize("disposition", ["form-data", 'form-data; name="x\\"', "attachment"])
+def test_a_part_of_a_form_without_a_name_is_refused(
+    api_for_refusals: Api, disposition: str
+) -> None:
+    body = f"--b\r\nContent-Disposition: {disposition}\r\n\r\n5\r\n--b--\r\n"
+    typed = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = api_for_refusals.client.post("/rides", content=body, headers=typed)
+    assert is_problem(answer, 400)
+
+
+def test_multipart_forms_are_taken(api: Api) -> None:
+    answer = api.client.post("/rides", files={"distance": (None, "7.5")})
+    assert answer.json()["ride"]["distance"] == 7.5
+
+
+def test_an_unknown_path_is_told_what_there_is(api: Api) -> None:
+    answer = api.client.get("/nothing")
+    assert is_problem(answer, 404)
+    for path in ("/rides", "/consumers", "/openapi.json"):
+        assert path in answer.json()["detail"]

@@ -1,0 +1,82 @@
+"""The API as a process: its port, its workers, its end, and clients that are slow or break off."""
+
+import socket
+
+import httpx
+import psutil
+import pytest
+
+from tests.support.api import Api, within_two_seconds
+from tests.support.hostile import FORM, JSON, MULTIPART, ask, statuses
+from tests.support.world import World
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_half_a_body_takes_no_ride(api: Api, world: World, chunked: bool) -> None:
+    """The client breaks off after 'distance=53' of 'distance=539.837'."""
+    length = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 16"
+    body = b"b\r\ndistance=53\r\n" if chunked else b"distance=53"
+    head = b"POST /rides HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded"
+    with socket.create_connection(("127.0.0.1", api.port)) as client:
+        client.sendall(head + b"\r\n" + length + b"\r\n\r\n" + body)
+    assert api.service.stop() == 0  # it has finished what it had begun
+    assert world.truth == (0, 0)
+
+
+def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api) -> None:
+    """And not that its distance is missing: the server hands over nothing of half a body."""
+    for head, body in ((FORM, b"distance=53"), (JSON, b'{"distance": 53}'), (MULTIPART, b"--b")):
+        half = head + b"Content-Length: 99\r\n\r\n" + body
+        answer = ask(api.port, half, half_close=True)
+        assert statuses(answer) == [400]
+        assert b"the body is shorter than its Content-Length" in answer
+
+
+def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: World) -> None:
+    for environment in ({"API_PORT": str(api.port)}, {"API_HOST": "192.0.2.1"}):
+        second = world.service("api", **environment)
+        assert second.process.wait(30) == 1
+        [line] = second.output.read_text().splitlines()
+        assert line.startswith("can't listen on ")
+
+
+def test_its_workers_end_with_it(api: Api) -> None:
+    workers = psutil.Process(api.service.process.pid).children(recursive=True)
+    assert len(workers) >= 2
+    api.service.process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
+
+
+def test_idle_and_slow_clients_starve_nobody(api: Api) -> None:
+    address = ("127.0.0.1", api.port)
+    head = b"POST /rides HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+    form = b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    others = [socket.create_connection(address) for _ in range(90)]
+    for other in others[30:60]:
+        other.sendall(head)
+    for other in others[60:]:
+        other.sendall(head + form + b"dist")
+    keep_alive = [httpx.Client(base_url=api.client.base_url) for _ in range(20)]
+    for client in keep_alive:
+        assert client.post("/rides", data={"distance": "5"}).status_code == 201
+    assert {within_two_seconds(api.post).status_code for _ in range(50)} == {201}
+    for other in others:
+        other.close()
+    for client in keep_alive:
+        client.close()
+
+
+def test_it_ends_cleanly_on_sigterm_with_clients_connected(api: Api) -> None:
+    api.post()
+    assert api.service.stop() == 0
+    assert "Traceback" not in api.service.output.read_text()
+
+
+def test_it_listens_on_loopback_unless_told_otherwise(api: Api) -> None:
+    listening = [
+        line.split()[1]
+        for line in open("/proc/net/tcp").read().splitlines()[1:]  # noqa: SIM115
+        if line.split()[3] == "0A" and line.split()[1].endswith(f":{api.port:04X}")
+    ]
+    assert set(listening) == {f"0100007F:{api.port:04X}"}

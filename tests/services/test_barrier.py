@@ -1,0 +1,181 @@
+"""The order barrier: only settled positions enter the log, and nothing else holds it up."""
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from rocket_rides.errors import in_one_line
+from streamer.barrier import Barrier
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
+
+
+def test_the_log_waits_for_a_transaction_that_drew_a_lower_position(world: World) -> None:
+    streamer, consumers = world.streamer(), [world.consumer(f"consumer{n}") for n in range(2)]
+    with transaction(world) as slow:
+        [first] = take(slow, "100")
+        later = world.take(3, 4)
+        assert drain(streamer) == 0
+        assert streamer.barrier.waiting
+        slow.commit()
+    assert drain(streamer) == 3
+    assert [record.id for record in world.records()] == [first, *later]
+    for consumer in consumers:
+        assert catch_up(consumer).total == 107
+
+
+def test_a_position_drawn_and_rolled_back_holds_nothing_up(world: World) -> None:
+    streamer = world.streamer()
+    with transaction(world) as doomed:
+        take(doomed, 1)
+        later = world.take(2)
+        assert drain(streamer) == 0
+    assert drain(streamer) == 1
+    assert [record.id for record in world.records()] == later
+    assert drain(streamer) == 0
+
+
+def test_transactions_that_begin_later_are_not_waited_for(world: World) -> None:
+    streamer = world.streamer()
+    with transaction(world) as slow:
+        take(slow, 1)
+        assert drain(streamer) == 0  # the barrier now waits for this one
+        with transaction(world) as newcomer:
+            take(newcomer, 2)
+            slow.commit()
+            assert drain(streamer) == 1
+            newcomer.commit()
+    assert drain(streamer) == 1
+
+
+def test_a_writer_that_draws_between_the_two_looks_is_not_overtaken(world: World) -> None:
+    """The sequence is read first, and the writers are noted after: the other way round loses it."""
+    world.take(1)
+    connection = InterruptedConnection.connect(world.postgres_url, autocommit=True)
+    barrier = Barrier(connection)
+    with transaction(world) as writer:
+        drawn: list[int] = []
+        connection.between = lambda: drawn.extend(take(writer, 2))
+        assert barrier.settled() < 2
+        assert drawn == [2]
+        world.take(3)
+        assert barrier.settled() < 2
+        writer.commit()
+    connection.close()
+    assert drain(world.streamer()) == 3
+    assert [record.id for record in world.records()] == [1, 2, 3]
+
+
+class InterruptedConnection(psycopg.Connection):
+    """Does something else once, right before the second statement."""
+
+    between: Callable[[], None] | None = None
+    statements = 0
+
+    def execute(self, *arguments: Any, **options: Any) -> Any:
+        self.statements += 1
+        if self.statements == 2 and self.between:
+            self.between()
+        return super().execute(*arguments, **options)
+
+
+def test_an_unrelated_long_transaction_does_not_hold_the_log_back(world: World) -> None:
+    world.connection.execute("CREATE TABLE elsewhere (n int)")
+    with transaction(world) as unrelated:
+        unrelated.execute("INSERT INTO elsewhere VALUES (1)")  # it has a transaction id
+        unrelated.execute("SELECT count(*) FROM rides")  # and has read, not written, rides
+        world.take(5)
+        assert drain(world.streamer()) == 1
+
+
+def test_a_prepared_transaction_is_waited_for(world: World) -> None:
+    streamer = world.streamer()
+    with transaction(world) as session:
+        session.tpc_begin("ride")
+        take(session, 1)
+        session.tpc_prepare()
+        world.take(2)
+        assert drain(streamer) == 0
+        session.tpc_commit()
+    assert drain(streamer) == 2
+
+
+def test_the_wait_names_the_session_it_is_for(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamer.barrier.FIRST_NOTICE", 0)
+    barrier = Barrier(world.connect())
+    with transaction(world) as slow:
+        take(slow, 1)
+        barrier.settled()
+        [message] = caplog.messages
+        assert f"session {slow.info.backend_pid} " in message
+    assert "idle in transaction" in message
+
+
+def test_nothing_new_costs_one_statement(world: World) -> None:
+    connection = CountingConnection.connect(world.postgres_url, autocommit=True)
+    barrier = Barrier(connection)
+    world.take(1)
+    assert barrier.settled() == 1
+    connection.statements = 0
+    assert barrier.settled() == 1
+    connection.close()
+    assert connection.statements == 1
+
+
+class CountingConnection(psycopg.Connection):
+    """Counts the statements that are sent through it."""
+
+    statements = 0
+
+    def execute(self, *arguments: Any, **options: Any) -> Any:
+        self.statements += 1
+        return super().execute(*arguments, **options)
+
+
+WRITERS = 8
+RIDES_EACH = 400
+
+
+def test_concurrent_writers_with_rollbacks_lose_nothing_and_keep_the_order(world: World) -> None:
+    errors: list[str] = []
+
+    def write(seed: int) -> None:
+        chance = random.Random(seed)
+        with psycopg.connect(world.postgres_url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+            for _ in range(RIDES_EACH):
+                try:
+                    take(connection, chance.randint(5, 1000))
+                    if chance.random() < 0.05:
+                        connection.execute("SELECT pg_sleep(%s)", [chance.random() / 50])
+                    if chance.random() < 0.2:
+                        connection.rollback()
+                    else:
+                        connection.commit()
+                except psycopg.errors.SerializationFailure:
+                    connection.rollback()
+                except psycopg.Error as error:
+                    errors.append(in_one_line(error))
+
+    streamer, consumers = world.streamer(), [world.consumer(f"consumer{n}") for n in range(2)]
+    writers = [threading.Thread(target=write, args=[seed]) for seed in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        streamer.run_once()
+        for consumer in consumers:
+            consumer.run_once()
+    eventually(lambda: (drain(streamer), world.staged() == 0)[1], "an empty outbox")
+
+    ids = [record.id for record in world.records()]
+    assert not errors
+    assert len(ids) > WRITERS * RIDES_EACH / 2
+    assert ids == sorted(set(ids))
+    for consumer in consumers:
+        at = catch_up(consumer)
+        assert at == world.truth

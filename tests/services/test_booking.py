@@ -1,0 +1,208 @@
+"""Taking rides over real HTTP: one transaction, one ride a key, also when the database is lost."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from api.pool import SESSION, open_pool
+from rocket_rides.settings import load
+from tests.support.api import (
+    KEY_REUSED,
+    MAYBE_TAKEN,
+    NOT_TAKEN,
+    Api,
+    is_problem,
+    within_two_seconds,
+)
+from tests.support.world import World, eventually, transaction
+
+
+def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World) -> None:
+    first, again = (api.post("5.0", **{"Idempotency-Key": "once"}) for _ in range(2))
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["idempotent-replayed"] == "true"
+    same = ("location", "content-type")
+    assert (
+        (again.status_code, again.content)
+        == (first.status_code, first.content)
+        == (201, first.content)
+    )
+    assert [again.headers[name] for name in same] == [first.headers[name] for name in same]
+    assert api.post("5.0001", **{"Idempotency-Key": "once"}).status_code == 201  # the same ride
+    assert is_problem(api.post("6", **{"Idempotency-Key": "once"}), 422, KEY_REUSED)
+    assert world.truth == (1, 5)
+
+
+def test_twenty_equal_requests_at_once_take_one_ride(api: Api, world: World) -> None:
+    for key in ("a", "b", "c"):
+        with ThreadPoolExecutor(20) as threads:
+            answers = list(
+                threads.map(lambda _, k=key: api.post("5", **{"Idempotency-Key": k}), range(20))
+            )
+        assert {answer.status_code for answer in answers} == {201}
+        assert len({answer.text for answer in answers}) == 1
+        replayed = [answer for answer in answers if "idempotent-replayed" in answer.headers]
+        assert len(replayed) == 19
+    assert world.value("SELECT count(*) FROM rides") == 3
+    assert world.staged() == 3
+
+
+def test_a_key_whose_first_request_failed_can_be_used_again(api: Api, world: World) -> None:
+    with transaction(world) as blocker:
+        blocker.execute("LOCK TABLE rides IN SHARE MODE")
+        refused = api.post("5", **{"Idempotency-Key": "k"})
+        assert is_problem(refused, 503, NOT_TAKEN)
+        assert refused.headers["retry-after"]
+    assert api.post("5", **{"Idempotency-Key": "k"}).status_code == 201
+    assert world.truth[1] == 5
+
+
+def test_serialization_failures_are_tried_again(api: Api, world: World) -> None:
+    """A trigger fails the first three transactions of each ride, as a conflict would."""
+    world.connection.execute("CREATE SEQUENCE attempts")
+    world.connection.execute(
+        """
+        CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '40001'; END IF;
+            RETURN NEW;
+        END $$
+        """
+    )
+    world.connection.execute(
+        "CREATE TRIGGER conflict BEFORE INSERT ON staged_log_records"
+        " FOR EACH ROW EXECUTE FUNCTION conflict()"
+    )
+    assert api.post("5").status_code == 201
+    assert api.post("6", **{"Idempotency-Key": "k"}).status_code == 201
+    assert world.value("SELECT last_value FROM attempts") == 8
+    assert world.truth[1] == 11
+
+    world.connection.execute("ALTER SEQUENCE attempts INCREMENT 4 RESTART 9")  # now every one fails
+    hopeless = api.post("7")
+    assert is_problem(hopeless, 503, NOT_TAKEN)
+    assert "not taken" in hopeless.json()["detail"]
+    assert hopeless.headers["retry-after"]
+
+
+def test_a_ride_is_written_in_a_serializable_transaction(api: Api, world: World) -> None:
+    world.connection.execute("CREATE TABLE levels (level text)")
+    world.connection.execute(
+        """
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO levels VALUES (current_setting('transaction_isolation'));
+            RETURN NEW;
+        END $$
+        """
+    )
+    for table in ("rides", "staged_log_records", "idempotency_keys"):
+        world.connection.execute(
+            f"CREATE TRIGGER note BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION note()"
+        )
+    api.post("5")
+    api.post("5", **{"Idempotency-Key": "k"})
+    rows = world.connection.execute("SELECT level FROM levels").fetchall()
+    assert rows == [("serializable",)] * 5  # two without a key, three with one
+
+
+def lose_connections_at_commit(world: World) -> None:
+    """Make every ride's session end while it commits."""
+    world.connection.execute(
+        """
+        CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_terminate_backend(pg_backend_pid());
+            PERFORM pg_sleep(10);
+            RETURN NEW;
+        END $$
+        """
+    )
+    world.connection.execute(
+        "CREATE CONSTRAINT TRIGGER vanish AFTER INSERT ON rides DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION vanish()"
+    )
+
+
+def test_a_connection_lost_at_commit_is_told_and_not_tried_again(api: Api, world: World) -> None:
+    lose_connections_at_commit(world)
+    before = world.value("SELECT last_value FROM log_position")
+    answer = api.post("5")
+    assert is_problem(answer, 503, MAYBE_TAKEN)
+    assert "may have been taken" in answer.json()["detail"]
+    assert world.value("SELECT last_value FROM log_position") - before <= 1
+
+
+def test_with_a_key_a_lost_connection_is_tried_again(api: Api, world: World) -> None:
+    lose_connections_at_commit(world)
+    answer = api.post("5", **{"Idempotency-Key": "k"})
+    assert is_problem(answer, 503, MAYBE_TAKEN)
+    assert world.value("SELECT last_value FROM log_position") > 1
+    world.connection.execute("DROP TRIGGER vanish ON rides")
+    assert api.post("5", **{"Idempotency-Key": "k"}).status_code == 201
+    assert world.truth[1] == 5
+
+
+def test_with_the_database_down_it_answers_503_and_recovers(api: Api, world: World) -> None:
+    assert api.ready()
+    world.postgres.stop()
+    try:
+        for headers in ({}, {"Idempotency-Key": "k"}):
+            post = partial(api.post, "5", **headers)
+            assert is_problem(within_two_seconds(post), 503, NOT_TAKEN)
+        for path in ("/consumers", "/readyz"):
+            assert is_problem(within_two_seconds(partial(api.client.get, path)), 503)
+        assert api.client.get("/healthz").status_code == 200
+    finally:
+        world.postgres.start()
+    eventually(api.ready)
+    assert {api.post("5").status_code for _ in range(20)} == {201}
+
+
+def test_stale_connections_are_replaced_before_a_ride_needs_them(api: Api, world: World) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: api.post(), range(50)))
+    world.postgres.kill()
+    world.postgres.start()
+    assert {api.post("5").status_code for _ in range(50)} == {201}
+
+
+def test_the_pools_sessions_are_serializable_and_never_hang(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    with open_pool(load()) as pool, pool.connection() as connection:
+        for name, wanted in SESSION.items():
+            assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)
+    assert SESSION["idle_in_transaction_session_timeout"] == "2s"
+
+
+def test_a_lock_on_the_rides_makes_503s_within_two_seconds(api: Api, world: World) -> None:
+    with transaction(world) as blocker:
+        blocker.execute("LOCK TABLE rides IN SHARE MODE")
+        with ThreadPoolExecutor(30) as threads:
+            answers = list(threads.map(lambda _: within_two_seconds(api.post), range(30)))
+    for answer in answers:
+        assert is_problem(answer, 503, NOT_TAKEN)
+        assert answer.json()["detail"].endswith("the ride was not taken")
+        assert "\n" not in answer.json()["detail"]
+
+
+def test_a_retry_that_fails_does_not_deny_what_the_first_try_may_have_done(
+    api: Api, world: World
+) -> None:
+    lose_connections_at_commit(world)
+    world.connection.execute("ALTER DATABASE " + world.stream + " CONNECTION LIMIT 0")
+    answer = api.post("5", **{"Idempotency-Key": "k"})
+    assert is_problem(answer, 503, MAYBE_TAKEN)
+    assert answer.json()["detail"].endswith("the ride may have been taken")
+
+
+def test_it_starts_without_a_schema(world: World) -> None:
+    world.connection.execute("ALTER TABLE alembic_version RENAME TO away")
+    api = Api(world)
+    assert is_problem(api.client.get("/readyz"), 503)
+    world.connection.execute("ALTER TABLE away RENAME TO alembic_version")
+    world.connection.execute("UPDATE alembic_version SET version_num = '0000'")
+    answer = api.client.get("/readyz")
+    assert is_problem(answer, 503)
+    assert "schema is 0000" in answer.text
+    api.client.close()

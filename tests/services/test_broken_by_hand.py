@@ -1,0 +1,139 @@
+"""What somebody broke by hand: said with a way back, and mended without a ride lost."""
+
+import re
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from rocket_rides.terms import BEGIN, RESTORE_STATE, StateLost
+from tests.support.world import World, catch_up, drain, eventually, exact, limited_redis
+
+TERMS = "SELECT after, term FROM terms ORDER BY after"
+
+
+def test_a_state_that_is_gone_is_said_with_the_way_to_bring_it_back(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    consumer = world.consumer()
+    world.take(4, 5)
+    world.connection.execute("DELETE FROM streamer_state")
+    services = [world.service("streamer"), world.service("consumers", "other")]
+    for service in services:
+        service.says("streamer_state is empty")
+    with pytest.raises(StateLost) as lost:
+        consumer.run_once()
+    world.connection.execute(advice(lost.value))
+    assert world.value("SELECT last_sent_id FROM streamer_state") == 3
+    eventually(lambda: world.staged() == 0 and world.standing("other") == world.truth)
+    assert exact(world, consumer)
+
+
+@pytest.mark.parametrize("later_term", [True, False])
+def test_a_last_sent_that_was_set_back_is_said_and_begins_no_term(
+    world: World, later_term: bool
+) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    if later_term:
+        world.streamer()
+    before = world.connection.execute(TERMS).fetchall()
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
+    world.take(4)
+    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but it was") as lost:
+        world.streamer()
+    assert world.connection.execute(TERMS).fetchall() == before
+    world.connection.execute(advice(lost.value))
+    assert world.value("SELECT last_sent_id FROM streamer_state") == 3
+    drain(world.streamer())
+    assert exact(world)
+
+
+def advice(lost: StateLost) -> str:
+    found = re.search(r"INSERT INTO.*", str(lost))
+    assert found
+    return found[0]
+
+
+def test_the_advice_is_never_below_a_term(world: World) -> None:
+    """Also when the newest rides were deleted by hand."""
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.streamer()
+    world.connection.execute("DELETE FROM rides WHERE id > 1")
+    world.connection.execute("DELETE FROM streamer_state")
+    with pytest.raises(StateLost) as lost:
+        world.streamer()
+    world.connection.execute(advice(lost.value))
+    assert world.streamer().last_sent == 3
+
+
+def test_a_backlog_makes_neither_the_advice_nor_a_new_leader_slow(world: World) -> None:
+    """Rows visited, not seconds: neither looks at each staged record for each ride."""
+    world.connection.execute(
+        "WITH ride AS (INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, 20000)"
+        " RETURNING id) INSERT INTO staged_log_records SELECT id, 'create', 'ride', '{}' FROM ride"
+    )
+    world.connection.execute("ANALYZE")
+    for statement in (BEGIN.replace("%(term)s", "repeat('0', 16)"), RESTORE_STATE):
+        explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}"
+        row = world.connection.execute(explained, prepare=False).fetchone()
+        assert row is not None
+        plan = row[0][0]["Plan"]
+        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100_000
+
+
+def test_an_exhausted_stream_is_started_anew(world: World) -> None:
+    """An entry with the greatest id there is: none can follow."""
+    consumer = world.consumer()
+    streamer = world.service("streamer").says("leading")
+    world.take(1, 2)
+    eventually(lambda: world.staged() == 0)
+    catch_up(consumer)
+    world.log().redis.xadd(world.stream, {"x": "y"}, id=f"{2**64 - 1}-{2**64 - 1}")
+    world.take(3)
+    streamer.says("started a new one")
+    eventually(lambda: world.staged() == 0)
+    consumer = world.consumer()  # one that has not read the last entry, and one that has
+    assert exact(world, consumer)
+    world.connection.execute(
+        "UPDATE checkpoints SET last_redis_id = %s", [f"{2**64 - 1}-{2**64 - 1}"]
+    )
+    world.take(4)
+    eventually(lambda: world.staged() == 0)
+    assert exact(world)
+    assert world.value("SELECT count(*) FROM dead_letters") == 0
+
+
+@pytest.mark.parametrize("redis_id", [f"{2**64}-0", f"0-{2**64}", "x", "1"])
+def test_a_checkpoint_holds_no_id_that_redis_can_not_read(world: World, redis_id: str) -> None:
+    world.consumer()
+    with pytest.raises(psycopg.errors.CheckViolation):
+        world.connection.execute("UPDATE checkpoints SET last_redis_id = %s", [redis_id])
+
+
+@pytest.mark.parametrize("name", ["consumer0", "O'Brien", "x' OR 'a'='a"])
+def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World, name: str) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    for each in ("bystander", name):
+        catch_up(world.consumer(each))
+    running = world.service("consumers", name).says("stands at")
+    world.connection.execute("DELETE FROM consumer_states WHERE name = %s", [name])
+    world.take(4)
+    drain(world.streamer())
+    running.says(f"{name} has a checkpoint, at ride 3, but no total")
+    found = re.search(r"DELETE FROM checkpoints[^;]*", running.output.read_text())
+    assert found
+    world.connection.execute(found[0])
+    eventually(lambda: world.standing(name) == world.truth)
+    assert world.standing(name) == (4, Decimal(10))
+    assert world.standing("bystander") == (3, Decimal(6))
+
+
+def test_an_exhausted_stream_that_may_not_be_deleted_is_no_new_beginning(world: World) -> None:
+    world.log().redis.xadd(world.stream, {"x": "y"}, id=f"{2**64 - 1}-{2**64 - 1}")
+    world.take(1)
+    with limited_redis(world, "unlink") as url:
+        streamer = world.service("streamer", REDIS_URL=url).says("trying again until it works")
+        assert "started a new one" not in streamer.output.read_text()

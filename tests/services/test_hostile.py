@@ -1,0 +1,159 @@
+"""Hostile requests over real sockets: a 4xx or a closed connection for each; the API lives on."""
+
+import http.client
+import json
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from threading import Event
+
+import pytest
+
+from tests.support.api import Api
+from tests.support.hostile import (
+    CORPUS,
+    FORM,
+    HOLDS_A_THREAD,
+    RIDE,
+    SLOW,
+    Slow,
+    ask,
+    claiming,
+    go_on,
+    statuses,
+    with_body,
+)
+from tests.support.world import World
+
+KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
+
+
+@pytest.fixture(scope="module")
+def victim(module_world: World) -> Iterator[Api]:
+    """One API for all of them, with little patience. Nothing that is refused takes a ride."""
+    api = Api(module_world, API_CLIENT_TIMEOUT="1")
+    yield api
+    assert api.answers()
+    assert api.service.stop() == 0
+    assert "Traceback" not in api.service.output.read_text()
+    assert module_world.truth == (0, 0)
+
+
+def is_refused(received: bytes) -> bool:
+    """Whether every answer, if there was one, is a 4xx."""
+    return all(400 <= status < 500 for status in statuses(received))
+
+
+@pytest.mark.parametrize("kind", CORPUS)
+def test_it_is_refused_or_hung_up_on(victim: Api, kind: str) -> None:
+    assert is_refused(ask(victim.port, CORPUS[kind]))
+    assert victim.answers()
+
+
+@pytest.mark.parametrize("kind", CORPUS)
+def test_half_of_it_is_refused_or_hung_up_on(victim: Api, kind: str) -> None:
+    half = CORPUS[kind][: len(CORPUS[kind]) // 2]
+    assert is_refused(ask(victim.port, half, half_close=True))
+
+
+def test_who_is_slow_is_refused_or_hung_up_on(victim: Api) -> None:
+    """Before the sockets' own patience, a minute, is at an end."""
+    clients = {kind: Slow(victim.port, *SLOW[kind]) for kind in SLOW}
+    waiting = list(clients.values())
+    while waiting:
+        waiting = go_on(waiting)
+    told = {kind: statuses(client.received) for kind, client in clients.items()}
+    assert told.pop("no reading") in ([], [200])
+    # The connection may be reset before the client has read the 408.
+    assert all(status in (100, 405, 408, 411) for answers in told.values() for status in answers)
+    assert told["half a body"] == [408]
+    said = clients["half a body"].received.partition(b"\r\n\r\n")[2]
+    assert json.loads(said) == {
+        "type": "about:blank",
+        "title": "Request Timeout",
+        "status": 408,
+        "detail": "the body did not arrive in time",
+    }
+    assert told["nothing"] == told["half a head"] == told["a head, bit by bit"] == []
+
+
+def test_who_leaves_early_leaves_no_ride_and_no_trace(victim: Api) -> None:
+    request = claiming(b"10")
+    for sent in range(0, len(request), 7):
+        with socket.create_connection(("127.0.0.1", victim.port)) as client:
+            client.sendall(request[:sent])
+            if sent % 2:  # a reset instead of an orderly end
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert victim.answers()
+
+
+def ride(metres: int) -> bytes:
+    body = b"distance=%d" % metres
+    return KEEP_ALIVE + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def test_pipelined_requests_get_their_own_answers_in_their_order(api: Api, world: World) -> None:
+    received = ask(api.port, b"".join(map(ride, range(1, 51))) + b"the end\r\n\r\n")
+    answers = [int(metres) for metres in re.findall(rb'"distance":(\d+)\.000', received)]
+    assert answers == list(range(1, 51))
+    assert statuses(received) == [201] * 50 + [400]
+    assert world.truth == (50, sum(range(1, 51)))
+
+
+def test_nothing_is_done_after_a_request_that_is_garbled_or_longer_than_it_says(
+    api: Api, world: World
+) -> None:
+    for between in (b"garbage\r\n\r\n", b"00", CORPUS["two lengths"], CORPUS["a negative length"]):
+        first, *others = statuses(ask(api.port, ride(1) + between + with_body(FORM, b"distance=2")))
+        assert first == 201
+        assert all(400 <= status < 500 for status in others)
+    assert world.value("SELECT sum(distance) FROM rides") == 4
+
+
+def keep_posting(api: Api, served: list[int], client: int, enough: Event) -> None:
+    """A well-behaved client: it counts its rides in `served`, each of them answered with 201."""
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    while not enough.is_set():
+        connection.request("POST", "/rides", RIDE, form)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()[-2:]) == (201, b"}\n")
+        served[client] += 1
+    connection.close()
+
+
+def keep_attacking(api: Api, enough: Event) -> None:
+    for request in cycle(CORPUS.values()):
+        if enough.is_set():
+            return
+        assert is_refused(ask(api.port, request))
+
+
+def test_fifty_well_behaved_clients_are_served_while_hundreds_of_hostile_ones_are_refused(
+    world: World,
+) -> None:
+    api = Api(world, API_CLIENT_TIMEOUT="3")
+    served, enough = [0] * 50, Event()
+    # More than twice the threads that a worker once had; the others are a few of each kind.
+    holding = [Slow(api.port, *SLOW[kind]) for kind in HOLDS_A_THREAD * 90]
+    waiting = holding + [Slow(api.port, *behaviour) for behaviour in list(SLOW.values()) * 10]
+    with ThreadPoolExecutor(55) as threads:
+        running = [threads.submit(keep_posting, api, served, n, enough) for n in range(50)]
+        running += [threads.submit(keep_attacking, api, enough) for _ in range(5)]
+        try:
+            while not any(client.ended for client in holding):
+                waiting = go_on(waiting)
+            served_meanwhile = min(served)
+            while waiting:
+                waiting = go_on(waiting)
+        finally:
+            enough.set()
+    for client in running:
+        client.result()
+    assert served_meanwhile > 0
+    assert {status for client in holding for status in statuses(client.received)} <= {100, 408}
+    assert world.value("SELECT count(*) FROM rides") == sum(served)
+    assert "Traceback" not in api.service.output.read_text()

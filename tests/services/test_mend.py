@@ -1,0 +1,185 @@
+"""Numbers drawn out of order: the leader holds the log and says why, and what slipped is mended."""
+
+import re
+
+import psycopg
+import pytest
+
+from rocket_rides import terms
+from rocket_rides.errors import Overtaken, Unavailable
+from streamer import checks
+from streamer.mend import mend
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
+
+CHANGES = {
+    "ALTER SEQUENCE log_position CACHE 10": "CACHE 10",
+    "ALTER SEQUENCE log_position INCREMENT BY 7": "INCREMENT BY 7",
+    "ALTER SEQUENCE log_position INCREMENT BY -1": "INCREMENT BY -1",
+    "ALTER SEQUENCE log_position CYCLE": "CYCLE",
+    "ALTER SEQUENCE log_position RESTART WITH 2": "set back below ride 5",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_leader_holds_the_log_while_numbers_may_not_rise(world: World, change: str) -> None:
+    """Whether it finds the sequence so or it is changed under its eyes; and goes on once mended."""
+    world.take(1, 2, 3, 4, 5)
+    leader = world.service("streamer").says("leading")
+    eventually(lambda: world.staged() == 0)
+    world.connection.execute(change)
+    leader.says(CHANGES[change])
+    with pytest.raises(Unavailable) as refusal:
+        checks.require_rising_sequence(world.connection)
+    world.service("streamer").says(CHANGES[change])
+    advice = re.search(r"(ALTER SEQUENCE [A-Z_a-z0-9 ]*|SELECT setval.*)", str(refusal.value))
+    assert advice
+    world.connection.execute(advice[0], prepare=False)
+    world.take(6)
+    eventually(lambda: world.staged() == 0)
+    assert [record.distance for record in world.records()] == [1, 2, 3, 4, 5, 6]
+    at = catch_up(world.consumer())
+    assert at == world.truth
+
+
+def test_a_sequence_as_the_migrations_made_it_is_right(world: World) -> None:
+    checks.require_rising_sequence(world.connection)
+    with transaction(world) as rolled_back:
+        take(rolled_back, 5)
+    world.take(7)
+    checks.require_rising_sequence(world.connection)
+
+
+def stranded(world: World) -> None:
+    """A session draws numbers ahead, and others overtake it: its second ride comes too late."""
+    with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
+        world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
+        take(ahead, 10)  # draws 1, 2 and 3
+        world.take(20)
+        drain(world.streamer())
+        take(ahead, 30)
+        world.connection.execute(checks.AS_MIGRATED)
+        world.take(40)
+        drain(world.streamer())
+
+
+def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
+    """One consumer is past them, one has yet to begin, and one reads on meanwhile."""
+    past = world.consumer("past")
+    world.consumer("behind")
+    stranded(world)
+    assert catch_up(past).total == 70
+    streamer = world.service("streamer").says("never sent: records 2; python -m streamer.mend")
+    reading = world.service("consumers", "reading").says("stands at")
+    eventually(lambda: world.standing("reading")[1] in (70, 100))
+    mender = world.service("streamer.mend").says(
+        "mended; the log will never contain these rides: 2"
+    )
+    assert mender.process.wait(30) == 0
+    assert "behind, past, reading" in mender.output.read_text()
+    assert world.staged() == 0
+    reading.says("was reset by reconciliation")
+    for name in ("past", "behind"):
+        at = catch_up(world.consumer(name))
+        assert at == world.truth
+    eventually(lambda: world.standing("reading") == world.truth)
+    world.take(50)
+    for name in ("past", "behind", "reading"):
+        eventually(lambda name=name: catch_up_to(world, name))  # type: ignore[misc]
+    assert streamer.stop() == 0
+    assert world.truth[1] == 150
+
+
+def catch_up_to(world: World, name: str) -> bool:
+    if name != "reading":
+        catch_up(world.consumer(name))
+    return world.standing(name) == world.truth
+
+
+def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: World) -> None:
+    """The chain does not tell of them. So nothing of it is believed, and all of it is healed."""
+    world.consumer()
+    stranded(world)
+    mend(world.connect())
+    for taken in ([], [1000]):
+        world.take(*taken)
+        drain(world.streamer())
+        for name in ("consumer0", f"late{len(taken)}"):
+            at = catch_up(world.consumer(name))
+            assert at == world.truth
+    assert world.truth[1] == 1100
+
+
+def test_a_leader_goes_on_beside_a_mend(world: World) -> None:
+    """It may send, and commit, between what the mend sees and what it commits."""
+    consumer = world.consumer()
+    stranded(world)
+    leader = world.streamer()
+    world.take(50)
+    terms.disown(world.connection, leader.last_sent)
+    with pytest.raises(Overtaken):
+        leader.run_once()
+    assert drain(world.streamer()) == 1
+    assert mend(world.connect())[0] == [2]
+    for name in ("consumer0", "late"):
+        at = catch_up(world.consumer(name))
+        assert at == world.truth
+    assert consumer.at.ride_id == 0
+
+
+def test_a_sequence_that_was_set_forward_is_no_fault(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1000")
+    checks.require_rising_sequence(world.connection)
+    assert world.consumer().run_once().unbelieved.total == 0
+    assert world.take(4) == [1000]
+
+
+def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
+    done = world.consumer().run_once()
+    assert (len(done.news), done.unbelieved.total) == (3, 0)
+
+
+def test_nothing_is_mended_twice(world: World) -> None:
+    world.consumer()
+    stranded(world)
+    assert mend(world.connect()) == ([2], ["consumer0"])
+    assert mend(world.connect()) == ([], [])
+    assert world.value("SELECT count(*) FROM resets") == 1
+    service = world.service("streamer.mend").says("nothing to mend")
+    assert service.process.wait(30) == 0
+
+
+def test_nothing_is_mended_while_more_would_come(world: World) -> None:
+    stranded(world)
+    world.connection.execute("ALTER SEQUENCE log_position CACHE 10")
+    service = world.service("streamer.mend")
+    assert service.process.wait(30) == 1
+    [line] = service.output.read_text().splitlines()
+    assert line.startswith("not mended: the sequence log_position was changed: it has CACHE 10")
+    assert world.staged() == 1
+
+
+def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> None:
+    world.consumer()
+    stranded(world)
+    with transaction(world) as slow:
+        take(slow, 60)
+        mender = world.service("streamer.mend").says("the log waits for an open transaction")
+        assert world.staged() == 1
+        slow.commit()
+    mender.says("mended")
+    assert mender.process.wait(30) == 0
+
+
+def test_a_record_staged_again_by_hand_changes_no_total(world: World) -> None:
+    consumer = world.consumer()
+    world.take(1, 2)
+    drain(world.streamer())
+    world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
+    assert mend(world.connect())[0] == [1]
+    at = catch_up(consumer)
+    assert at == world.truth == (2, 3)

@@ -1,0 +1,207 @@
+"""docs/writing-a-consumer.md is true: a reader that does as it says, with its SQL, counts right."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from chaos.backup import Backup
+from rocket_rides.log import as_numbers
+from rocket_rides.settings import PROJECT
+from streamer import trimming
+from streamer.mend import mend
+from tests.support.clusters import restore
+from tests.support.world import World, drain, take, transaction
+
+PAGE = (PROJECT / "docs/writing-a-consumer.md").read_text()
+CREATE_ROLE, REGISTER, BOUNDS, HEAL, MOVE = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
+POSITION = "SELECT last_redis_id, last_ride_id FROM checkpoints WHERE name = 'billing'"
+
+Standing = tuple[str, int]
+
+
+class Reader:
+    """What the page describes. It keeps its rides outside of Postgres: in `rides`."""
+
+    def __init__(self, world: World, count: int = 1000) -> None:
+        self.world, self.log, self.count = world, world.log(), count
+        self.rides: dict[int, Decimal] = {}
+        self.known_sent = 0
+        self.stored = (0, "")  # with the rides: the last ride, and the newest term
+        self.query(REGISTER)
+
+    def query(self, statement: str, **values: object) -> list[Any]:
+        with self.world.connection.transaction():
+            self.world.connection.execute("SET LOCAL ROLE billing")
+            cursor = self.world.connection.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else [None] * cursor.rowcount
+
+    def catch_up(self) -> dict[int, Decimal]:
+        """Until three rounds have found nothing: a missing tail takes one to notice."""
+        standings = [self.round() for _ in range(3)]
+        while standings[-3:] != standings[-1:] * 3:
+            standings.append(self.round())
+        return self.rides
+
+    def round(self) -> Standing:
+        [(redis_id, ride_id)] = self.query(POSITION)
+        entries = self.log.read(redis_id, self.count)
+        terms = self.query(BOUNDS)
+        last_sent = terms[-1][0]
+        if not any(self.shares(*row) for row in terms):
+            self.rides.clear()
+            to = ("0-0", 0)
+        elif not entries and as_numbers(self.log.last_id()) < as_numbers(redis_id):
+            to = ("0-0", ride_id)
+        else:
+            to = self.take(entries, redis_id, ride_id, terms)
+            tail = min(self.known_sent, last_sent)
+            if len(entries) < self.count and to[1] < tail:
+                self.heal(to[1], tail)
+                to = (to[0], tail)
+        self.known_sent, self.stored = last_sent, (to[1], terms[-1][1])
+        values = {"from_redis_id": redis_id, "from_ride_id": ride_id}
+        assert len(self.query(MOVE, redis_id=to[0], ride_id=to[1], **values)) == 1
+        return to
+
+    def take(self, entries: list[Any], redis_id: str, ride_id: int, terms: list[Any]) -> Standing:
+        ranges = {term.encode(): range(after + 1, upto + 1) for _, term, _, after, upto in terms}
+        for entry_id, values in entries:
+            fields = dict(zip(values[::2], values[1::2], strict=True))
+            try:
+                ride = json.loads(fields[b"data"], parse_float=Decimal)
+                number, distance, prev = ride["id"], ride["distance"], int(fields[b"prev"])
+            except (KeyError, ValueError):
+                redis_id = entry_id
+                continue
+            ours = number in ranges.get(fields.get(b"term", b""), ())
+            if ours and number > terms[-1][0]:
+                break
+            redis_id = entry_id
+            if ours and number > ride_id:
+                self.heal(ride_id, prev)
+                assert number not in self.rides
+                self.rides[number] = Decimal(distance)
+                ride_id = number
+        return redis_id, ride_id
+
+    def heal(self, after: int, upto: int) -> None:
+        self.rides.update(self.query(HEAL, after=after, upto=upto))
+
+    def shares(self, last_sent: int, term: str, void: list[str], after: int, upto: int) -> bool:
+        ride_id, known = self.stored
+        return (
+            ride_id <= after if known in void else known == term and ride_id <= min(upto, last_sent)
+        )
+
+
+@pytest.fixture
+def billing() -> Iterator[Callable[[World], None]]:
+    """Creates the page's role, which is its cluster's and not its database's."""
+    worlds: list[World] = []
+
+    def create(world: World) -> None:
+        worlds.append(world)
+        world.connection.execute(CREATE_ROLE, prepare=False)
+
+    yield create
+    for world in worlds:
+        world.connection.execute("DROP OWNED BY billing; DROP ROLE billing", prepare=False)
+
+
+def truth(world: World) -> dict[int, Decimal]:
+    return dict(world.connection.execute("SELECT id, distance FROM rides").fetchall())
+
+
+def send(world: World, *distances: int) -> None:
+    world.take(*distances)
+    drain(world.streamer())
+
+
+def spoil(world: World, last_id: str = "*") -> None:
+    """What is nonsense, a stranger's, without a term, or sent and never committed."""
+    data = '{"id": 2, "distance": 9.5}'
+    spoilt: list[dict[Any, Any]] = [
+        {"data": "nonsense", "prev": "1"},
+        {"data": data, "prev": "1"},
+        {"data": data, "prev": "1", "term": "0123456789abcdef"},
+    ]
+    for fields, entry_id in zip(spoilt, ("*", "*", last_id), strict=True):
+        world.log().redis.xadd(world.stream, fields, id=entry_id)
+
+
+@pytest.mark.parametrize("count", [2, 1000])
+def test_it_counts_every_ride_once_whatever_the_log_does(
+    world: World, billing: Callable[[World], None], count: int
+) -> None:
+    billing(world)
+    reader = Reader(world, count)
+    spoil(world)
+    world.take(1, 2, 3)
+    streamer = world.streamer(batch_size=2)
+    streamer.run_once(double_send=True)
+    drain(streamer)
+    spoil(world)
+    assert reader.catch_up() == truth(world)
+    send(world, 4, 5, 6)
+    world.log().trim_to(1, exactly=True)
+    assert reader.catch_up() == truth(world)
+    send(world, 7, 8)
+    world.log().redis.delete(world.stream)
+    assert reader.catch_up() == truth(world)  # without another ride
+    spoil(world, "9999999999999-0")
+    reader.catch_up()
+    world.log().redis.delete(world.stream)
+    send(world, 9)
+    assert reader.catch_up() == truth(world)
+    assert reader.query(POSITION)[0][0] == world.log().last_id()
+
+
+def test_the_log_keeps_what_it_has_not_read(world: World, billing: Callable[[World], None]) -> None:
+    billing(world)
+    reader = Reader(world)
+    send(world, *[1] * 500)
+    trimming.trim(world.connection, world.log(), cap=1_000_000)
+    assert world.log().length() == 500
+    reader.catch_up()
+    trimming.trim(world.connection, world.log(), cap=1_000_000)
+    assert world.log().length() < 500
+
+
+def test_it_starts_again_when_rides_below_its_position_were_mended(
+    world: World, billing: Callable[[World], None]
+) -> None:
+    billing(world)
+    reader = Reader(world)
+    send(world, 1)
+    with transaction(world) as rolled_back:
+        take(rolled_back, 0.5)
+    send(world, 3)
+    assert list(reader.catch_up()) == [1, 3]
+    world.connection.execute(
+        "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2, 2)"
+    )
+    world.connection.execute("INSERT INTO staged_log_records VALUES (2, 'create', 'ride', '{}')")
+    assert mend(world.connect()) == ([2], [])
+    assert reader.catch_up() == truth(world)
+    send(world, 4)
+    assert list(reader.catch_up()) == [1, 2, 3, 4]
+
+
+def test_it_starts_again_when_a_restore_has_lost_rides_that_it_counted(
+    own_world: World, billing: Callable[[World], None]
+) -> None:
+    """Here its checkpoint is lost too; what it keeps elsewhere has to follow."""
+    world = own_world
+    billing(world)
+    reader = Reader(world)
+    send(world, 1, 2)
+    backup = Backup(world.postgres, "first")
+    send(world, 100, 200)
+    assert len(reader.catch_up()) == 4
+    restore(world, backup, recovery_signal=True)
+    send(world, 3)
+    assert reader.catch_up() == truth(world)

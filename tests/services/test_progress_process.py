@@ -1,0 +1,103 @@
+"""While nothing works, a process says why, and nothing that sounds as if it did."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+
+from tests.support.world import World, eventually, limited_redis
+
+pytestmark = pytest.mark.stream_servers
+
+ATTEMPTS = 4
+
+
+def rejected(world: World, command: str) -> int:
+    """How often the server has refused the command."""
+    with redis.Redis.from_url(world.redis.url) as client:
+        stats = client.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {}).get("rejected_calls", 0))
+
+
+def terms_begun(world: World) -> int:
+    """How often a streamer has taken the lead without committing anything."""
+    return world.value("SELECT coalesce(max(cardinality(void)), 0) FROM terms")
+
+
+@contextmanager
+def read_only(world: World) -> Iterator[None]:
+    control = world.log().redis
+    control.execute_command("REPLICAOF", "127.0.0.1", "1")  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        control.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+
+
+def test_a_streamer_says_once_that_it_leads_however_often_it_tries(world: World) -> None:
+    """The warnings about durability, too; and again when it really leads once more."""
+    control = world.log().redis
+    control.config_set("appendfsync", "everysec")
+    streamer = world.service("streamer").says("leading")
+    try:
+        with read_only(world):
+            world.take(1)
+            before = terms_begun(world)
+            eventually(lambda: terms_begun(world) >= before + ATTEMPTS, "more attempts")
+            said = streamer.output.read_text()
+            assert said.count("leading;") == 1
+            assert said.count("appendfsync everysec") == 1
+            assert "trying again until it works" in said
+    finally:
+        control.config_set("appendfsync", "always")
+    eventually(lambda: world.staged() == 0)
+    eventually(lambda: streamer.output.read_text().count("leading;") == 2)
+
+
+@pytest.mark.parametrize("command", ["xadd", "xtrim", "evalsha"])
+def test_a_streamer_that_may_not_send_says_why(world: World, command: str) -> None:
+    world.take(1)
+    with limited_redis(world, command) as url:
+        before = terms_begun(world)
+        streamer = world.service("streamer", REDIS_URL=url).says("trying again until it works")
+        eventually(lambda: terms_begun(world) >= before + ATTEMPTS, "more attempts")
+        said = streamer.output.read_text()
+        assert said.count("leading;") == 1
+        assert "Redis refuses to append" in said or f"the '{command}' command" in said
+
+
+def test_a_consumer_that_may_not_read_says_why(world: World) -> None:
+    with limited_redis(world, "xread") as url:
+        before = rejected(world, "xread")
+        consumer = world.service("consumers", "consumer0", REDIS_URL=url).says("trying again")
+        eventually(lambda: rejected(world, "xread") >= before + ATTEMPTS, "more attempts")
+        assert consumer.output.read_text().count("stands at") == 1
+
+
+RIGHTS = {
+    "streamer": ["+evalsha", "+script", "+xadd", "+xtrim", "+xlen", "+unlink", "+config|get"],
+    "consumers": ["+xread", "+xinfo"],
+}
+
+
+def test_the_rights_in_redis_that_the_readme_names_are_enough(world: World) -> None:
+    """Also for a stream without an id left, and for one that was wiped."""
+    control = redis.Redis.from_url(world.redis.url)
+    control.xadd(world.stream, {"x": "y"}, id=f"{2**64 - 1}-{2**64 - 1}")
+    for name, commands in RIGHTS.items():
+        control.acl_setuser(
+            name, enabled=True, passwords=["+secret"], keys=["*"], commands=commands
+        )
+    urls = {name: world.redis.url.replace("//", f"//{name}:secret@", 1) for name in RIGHTS}
+    streamer = world.service("streamer", REDIS_URL=urls["streamer"])
+    consumer = world.service("consumers", "consumer0", REDIS_URL=urls["consumers"])
+    for _ in range(2):
+        world.take(1, 2, 3)
+        eventually(lambda: world.standing() == world.truth)
+        control.delete(world.stream)
+    for service in (streamer, consumer):
+        assert "trying again" not in service.output.read_text()
+    for name in RIGHTS:
+        control.acl_deluser(name)
+    control.close()

@@ -1,0 +1,220 @@
+"""What the database refuses for an operator's fault: told to clients, to /readyz and to the log."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.outages import PAUSE
+from embedded.servers import Postgres
+from migrations import upgrade
+from tests.support.api import NOT_TAKEN, Api, is_problem
+from tests.support.world import World, eventually
+
+SAYING_SO = "; the ride was not taken"
+RIGHTS = [
+    "SELECT ON ALL TABLES IN SCHEMA public",
+    "INSERT (distance) ON rides",
+    "INSERT ON staged_log_records",
+    "INSERT (key, distance), UPDATE (ride_id), DELETE ON idempotency_keys",
+]
+KEY = {"Idempotency-Key": "k"}
+
+
+def grant_what_is_needed(world: World, role: str) -> None:
+    for right in RIGHTS:
+        world.connection.execute(f"GRANT {right} TO {role}")
+
+
+@pytest.fixture
+def role(world: World) -> Iterator[str]:
+    """A role with the rights that the API needs, and no more."""
+    role = f"{world.stream}_api"
+    world.connection.execute(f"CREATE ROLE {role} LOGIN")
+    grant_what_is_needed(world, role)
+    yield role
+    world.connection.execute(f"DROP OWNED BY {role} CASCADE")
+    world.connection.execute(f"DROP ROLE {role}")
+
+
+@pytest.fixture
+def limited(world: World, role: str) -> Iterator[Api]:
+    """An API of one worker, with that role."""
+    url = world.postgres_url.replace("postgres@", f"{role}@")
+    api = Api(world, DATABASE_URL=url, API_WORKERS="1")
+    yield api
+    api.client.close()
+    assert "Traceback" not in api.service.output.read_text()
+
+
+def refuses_rides(api: Api, reason: str) -> bool:
+    """Both with a key and without one, saying why, and that the ride was not taken."""
+    for headers in ({}, KEY):
+        answer = api.post("5", **headers)
+        assert is_problem(answer, 503, NOT_TAKEN)
+        assert answer.headers["retry-after"]
+        assert reason in answer.json()["detail"]
+        assert answer.json()["detail"].endswith(SAYING_SO)
+    return True
+
+
+def is_not_ready(api: Api, reason: str) -> bool:
+    answer = api.client.get("/readyz")
+    assert is_problem(answer, 503)
+    assert reason in answer.json()["detail"], answer.text
+    return True
+
+
+def test_with_no_more_rights_than_it_needs_it_works(limited: Api) -> None:
+    assert limited.ready()
+    assert {limited.post("5", **headers).status_code for headers in ({}, KEY, KEY)} == {201}
+    assert limited.client.get("/rides/1").status_code == 200
+    assert limited.client.get("/consumers").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("right", "table", "told"),
+    [
+        ("INSERT", "rides", "INSERT on rides"),
+        ("SELECT", "rides", "permission denied for table rides"),
+        ("INSERT", "staged_log_records", "INSERT on staged_log_records"),
+    ],
+)
+def test_a_right_that_is_missing_is_told(
+    limited: Api, world: World, role: str, right: str, table: str, told: str
+) -> None:
+    world.connection.execute(f"REVOKE {right} ON {table} FROM {role}")
+    assert refuses_rides(limited, f"permission denied for table {table}")
+    assert is_not_ready(limited, told)
+    assert world.truth == (0, 0)
+
+
+@pytest.mark.parametrize("right", ["INSERT", "UPDATE", "SELECT"])
+def test_a_right_that_only_keys_need_is_told(
+    limited: Api, world: World, role: str, right: str
+) -> None:
+    world.connection.execute(f"REVOKE {right} ON idempotency_keys FROM {role}")
+    answer = limited.post("5", **KEY)
+    assert is_problem(answer, 503, NOT_TAKEN)
+    assert answer.json()["detail"] == "permission denied for table idempotency_keys" + SAYING_SO
+    assert is_not_ready(limited, f"{right} on idempotency_keys")
+    assert world.truth == (0, 0)
+
+
+def test_what_cannot_be_shown_for_want_of_a_right_is_told(
+    limited: Api, world: World, role: str
+) -> None:
+    world.connection.execute(f"REVOKE SELECT ON rides, checkpoints FROM {role}")
+    for path in ("/rides/1", "/consumers"):
+        assert is_problem(limited.client.get(path), 503)
+
+
+def test_an_outage_is_logged_once_and_again_when_it_changes_or_comes_back(
+    limited: Api, world: World, role: str
+) -> None:
+    def said(table: str) -> int:
+        reason = f"POST /rides answers 503: permission denied for table {table}"
+        return limited.service.output.read_text().count(reason)
+
+    def revoke(table: str, told_before: int) -> None:
+        world.connection.execute(f"REVOKE INSERT ON {table} FROM {role}")
+        eventually(lambda: limited.post().status_code == 503 and said(table) > told_before)
+
+    def restore() -> None:
+        grant_what_is_needed(world, role)
+        assert limited.post().status_code == 201
+
+    revoke("staged_log_records", 0)
+    threading.Event().wait(PAUSE)  # it may say more from now on, and has nothing to add
+    assert {limited.post().status_code for _ in range(20)} == {503}
+    assert said("staged_log_records") == 1
+    revoke("rides", 0)  # asked for first, so refused first
+    assert (said("rides"), said("staged_log_records")) == (1, 1)
+    restore()
+    revoke("staged_log_records", 1)
+    assert said("staged_log_records") == 2
+    restore()
+    limited.service.says("POST /rides works again")
+    assert limited.service.output.read_text().count("works again") == 2
+
+
+def test_a_read_only_database_is_told(world: World) -> None:
+    world.connection.execute(
+        f"ALTER DATABASE {world.stream} SET default_transaction_read_only = on"
+    )
+    api = Api(world)
+    assert refuses_rides(api, "read-only transaction")
+    assert is_not_ready(api, "read-only")
+    assert "GET /readyz" not in api.service.output.read_text()  # to be asked is no outage
+    assert api.client.get("/consumers").status_code == 200
+    api.client.close()
+
+
+def test_a_hot_standby_is_told(world: World, folder: Path, tmp_path: Path) -> None:
+    standby = Postgres(data=folder / "standby", sockets=folder / "standby-run")
+    standby.start()
+    try:
+        upgrade(standby.url)
+        standby.stop()
+        (standby.folder / "standby.signal").touch()
+        standby.start()
+        api = Api(world, DATABASE_URL=standby.url)
+        assert refuses_rides(api, "hot standby")
+        assert is_not_ready(api, "hot standby")
+        assert is_problem(api.client.get("/consumers"), 503)
+        api.client.close()
+        assert api.service.stop() == 0
+        assert "Traceback" not in api.service.output.read_text()
+    finally:
+        standby.stop()
+
+
+def test_a_database_without_tables_is_told(api: Api, world: World) -> None:
+    world.connection.execute("DROP TABLE rides, staged_log_records, idempotency_keys")
+    assert is_not_ready(api, "does not exist")
+    for headers in ({}, KEY):
+        answer = api.post("5", **headers)
+        assert is_problem(answer, 503, NOT_TAKEN)
+        assert answer.json()["detail"].endswith(SAYING_SO)
+
+
+def test_a_sequence_at_its_end_is_told(api: Api, world: World) -> None:
+    world.connection.execute("ALTER SEQUENCE log_position MAXVALUE 2")
+    assert [api.post().status_code for _ in range(2)] == [201, 201]
+    assert refuses_rides(api, "reached maximum value of sequence")
+    assert is_not_ready(api, "log_position has reached its end")
+    assert world.truth == (2, 10)
+
+
+def test_a_sequence_behind_the_rides_is_told(api: Api, world: World) -> None:
+    world.take(*range(1, 9))
+    world.connection.execute("SELECT setval('log_position', 2)")
+    assert is_not_ready(api, "log_position is behind the rides")
+    assert refuses_rides(api, "duplicate key")
+    world.connection.execute("ALTER SEQUENCE log_position RESTART 1000")
+    assert api.ready()
+    assert api.post("5").json()["ride"]["id"] == 1000
+    assert api.ready()
+
+
+def test_an_id_that_is_staged_already_is_told(api: Api, world: World) -> None:
+    world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'a', 'b', '{}')")
+    assert "duplicate key" in api.post().json()["detail"]
+    assert world.truth == (0, 0)
+    assert api.post().status_code == 201
+
+
+def test_a_fault_of_the_application_is_a_problem_too(api: Api, world: World) -> None:
+    """A trigger swallows every ride: an INSERT that gives no row, which no code expects."""
+    world.connection.execute(
+        "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+    )
+    world.connection.execute(
+        "CREATE TRIGGER swallow BEFORE INSERT ON rides FOR EACH ROW EXECUTE FUNCTION swallow()"
+    )
+    for headers in ({}, KEY):
+        assert is_problem(api.post("5", **headers), 500)
+    assert world.truth == (0, 0)
+    world.connection.execute("DROP TRIGGER swallow ON rides")
+    assert api.post("5", **KEY).status_code == 201

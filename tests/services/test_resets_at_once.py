@@ -1,0 +1,146 @@
+"""Resets while others work: each applies once, and no ride is lost or counted twice."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+
+import pytest
+
+import consumers.totals.reset
+from consumers.round import Round
+from consumers.totals.reset import Applied, Reset
+from rocket_rides.errors import Overtaken
+from tests.support.disasters import Rides
+from tests.support.resets import (
+    ASK,
+    RECONCILE,
+    WRONG,
+    ask,
+    corrupt,
+    exact,
+    half_way,
+    send,
+    statuses,
+)
+from tests.support.world import Consumer, World, eventually, transaction
+
+WAITING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+def test_an_older_reset_that_commits_late_never_applies(world: World) -> None:
+    consumer = half_way(world)
+    with transaction(world) as late:
+        late.execute(RECONCILE, [2, 2])
+        late.execute("UPDATE reconciliations SET total_distance = 5000")
+        late.execute(ASK, [1, "consumer0"])
+        ask(world)
+        assert consumer.run_once().repair  # and does not wait for the open transaction
+        late.commit()
+    assert statuses(world) == ["pending", "applied"]
+    assert consumer.run_once().repair == Reset(superseded=[1])
+    assert statuses(world) == ["superseded", "applied"]
+    assert exact(world, consumer)
+
+
+def test_a_reset_that_comes_while_another_is_applied_is_not_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = half_way(world)
+    apply = consumers.totals.reset._apply
+
+    def apply_and_ask(*arguments: object) -> Applied:
+        done: Applied = apply(*arguments)  # type: ignore[arg-type]
+        world.connection.execute("SET lock_timeout = '10s'")
+        ask(world, upto=6)  # and does not wait for the consumer's lock
+        return done
+
+    first = ask(world, upto=2)
+    monkeypatch.setattr(consumers.totals.reset, "_apply", apply_and_ask)
+    consumer.run_once()
+    monkeypatch.undo()
+    assert statuses(world) == ["applied", "pending"]
+    again = consumer.run_once().repair
+    assert isinstance(again, Reset)
+    assert again.applied == Applied(first + 1, 3, Decimal(6), 6, Decimal(21))
+    assert exact(world, consumer)
+
+
+def while_it_is_open(
+    world: World, transaction: Consumer, meanwhile: Callable[[], Round], ask_upto: int = 0
+) -> Round:
+    """Do a round but not its commit; commit when `meanwhile` waits for it; what came of that."""
+    with ThreadPoolExecutor() as pool:
+        with transaction._connection.transaction():
+            transaction.run_once()
+            if ask_upto:
+                ask(world, ask_upto)
+            waiting = pool.submit(meanwhile)
+            eventually(lambda: world.value(WAITING), "a wait for the lock")
+        return waiting.result()
+
+
+def test_a_reset_waits_for_a_batch_in_flight(world: World) -> None:
+    one = half_way(world)
+    two = world.consumer()
+    done = while_it_is_open(world, one, two.run_once, ask_upto=5).repair
+    assert done == Reset(Applied(1, 6, WRONG + 4 + 5 + 6, 6, Decimal(21)))
+    send(world, 7)
+    one.run_once()  # from where it was: the reset changed no more than the total
+    with pytest.raises(Overtaken):
+        two.run_once()
+    assert exact(world)
+
+
+def test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did(world: World) -> None:
+    one, two = half_way(world), world.consumer()
+    before = one._bounds()
+    one._bounds = lambda: before  # type: ignore[method-assign]
+    ask(world, upto=5)
+    with pytest.raises(Overtaken):
+        while_it_is_open(world, two, one.run_once)
+    assert world.standing() == (5, Decimal(15))
+    assert exact(world)
+
+
+def test_a_batch_that_waits_for_a_reset_adds_to_what_the_reset_leaves(world: World) -> None:
+    one, two = half_way(world), world.consumer()
+    before = one._bounds()
+    one._bounds = lambda: before  # type: ignore[method-assign]
+    ask(world, upto=2)
+    assert len(while_it_is_open(world, two, one.run_once).news) == 3
+    assert one.standing == world.standing() == world.truth
+    assert exact(world)
+
+
+def test_two_processes_apply_a_reset_once_and_both_know_where_they_stand(world: World) -> None:
+    one, two = half_way(world), world.consumer()
+    ask(world, upto=5)
+    assert while_it_is_open(world, two, one.run_once).repair == Reset()
+    assert one.at == two.at
+    assert world.value("SELECT count(*) FROM resets WHERE from_total = %s", WRONG) == 1
+    assert exact(world, one)
+
+
+@pytest.mark.parametrize("astray", [0, -40, 40, 1_000_000])
+def test_resets_in_mid_flow_end_exact(world: World, astray: int) -> None:
+    """The checkpoint is moved, too, by so many rides; crashes come as they may."""
+    faults = {"CRASH_RATE": "0.2", "DOUBLE_SEND_RATE": "0.2"}
+    for _ in range(2):  # one as well as the other of the same name
+        world.service("consumers", "consumer0", **faults).says("stands at")
+    world.service("streamer", **faults).says("leading")
+    rides = Rides(world)
+    try:
+        for _ in range(3):
+            rides.flow(100)
+            place = "UPDATE checkpoints SET last_ride_id = greatest(0, last_ride_id + %s)"
+            world.connection.execute(place, [astray])
+            corrupt(world)
+            ask(world)
+            eventually(lambda: "pending" not in statuses(world), "no pending reset")
+    finally:
+        rides.stop()
+    eventually(lambda: world.standing() == world.truth, "an exact total")
+    assert set(statuses(world)) == {"applied"}

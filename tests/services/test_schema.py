@@ -1,0 +1,183 @@
+"""The schema: migrations go up and down, match the models, and say what the code believes."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import CheckConstraint, create_engine
+from sqlalchemy.pool import NullPool
+
+from migrations import config, downgrade, upgrade
+from migrations.models import Base
+from rocket_rides import database
+from rocket_rides.errors import Unavailable
+from tests.support.world import World
+
+
+def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
+    assert ScriptDirectory.from_config(config("")).get_current_head() == database.REVISION
+    database.require_current_schema(world.connection)
+
+
+def test_the_migrations_build_what_the_models_say(world: World) -> None:
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(world.postgres_url),
+        poolclass=NullPool,
+    )
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_the_checks_in_the_database_are_those_in_the_models(world: World) -> None:
+    query = (
+        "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid::regclass::text = %s"
+    )
+    for table in Base.metadata.sorted_tables:
+        found = {row[0] for row in world.connection.execute(query, [table.name])}
+        named = {c.name for c in table.constraints if isinstance(c, CheckConstraint)}
+        assert found == named, table.name
+
+
+def test_down_to_base_leaves_nothing_and_up_again_works(world: World) -> None:
+    downgrade(world.postgres_url, "base")
+    with pytest.raises(Unavailable, match="schema is empty"):
+        database.require_current_schema(world.connection)
+    tables = world.connection.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    ).fetchall()
+    assert tables == [("alembic_version",)]
+    assert world.value("SELECT count(*) FROM pg_sequences") == 0
+    upgrade(world.postgres_url)
+    database.require_current_schema(world.connection)
+
+
+def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(world: World) -> None:
+    downgrade(world.postgres_url, "0002")
+    world.connection.execute("UPDATE streamer_state SET last_sent = 5", prepare=False)
+    world.connection.execute(
+        "INSERT INTO checkpoints (name, last_redis_id, last_ride_id)"
+        " VALUES ('good', '17-3', 4), ('bad', '99999999999999999999-1', 4)",
+        prepare=False,
+    )
+    upgrade(world.postgres_url)
+    assert world.value("SELECT last_sent_id FROM streamer_state") == 5
+    found = world.connection.execute("SELECT name, last_redis_id FROM checkpoints ORDER BY name")
+    assert found.fetchall() == [("bad", "0-0"), ("good", "17-3")]
+    downgrade(world.postgres_url, "0002")
+    assert world.value("SELECT last_sent FROM streamer_state") == 5
+    upgrade(world.postgres_url)
+
+
+@pytest.mark.parametrize(
+    ("found", "advice"),
+    [
+        ("0000", "run python -m migrations to upgrade it"),
+        ("9999", "newer than this code, .* install the newer code"),
+    ],
+)
+def test_a_schema_of_another_time_is_told_with_what_to_do(
+    world: World, found: str, advice: str
+) -> None:
+    world.connection.execute("UPDATE alembic_version SET version_num = %s", [found])
+    with pytest.raises(Unavailable, match=f"schema is {found}.*{advice}"):
+        database.require_current_schema(world.connection)
+
+
+RECONCILE = """
+    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    VALUES (%s)
+"""
+RESET = """
+    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at,
+                        from_ride_id, from_total, to_ride_id, to_total)
+    SELECT max(id), %s FROM reconciliations
+"""
+REFUSED = {
+    "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
+    "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
+    "a ride backwards": "INSERT INTO rides (distance) VALUES (-1)",
+    "a ride of NaN": "INSERT INTO rides (distance) VALUES ('NaN')",
+    "a ride too long": "INSERT INTO rides (distance) VALUES (1e9)",
+    "a ride without a distance": "INSERT INTO rides DEFAULT VALUES",
+    "a record without data": "INSERT INTO staged_log_records VALUES (1, 'create', 'ride', NULL)",
+    "a second streamer state": "INSERT INTO streamer_state (only_row) VALUES (false)",
+    "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
+    "a negative last_sent": "UPDATE streamer_state SET last_sent_id = -1",
+    "a term before all rides": "INSERT INTO terms VALUES (-1, '0123456789abcdef')",
+    "a term without a name": "INSERT INTO terms VALUES (1, '')",
+    "a term twice": "INSERT INTO terms VALUES (1, '0123456789abcdef'), (2, '0123456789abcdef')",
+    "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",
+    "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
+    "a nameless consumer": "INSERT INTO checkpoints (name) VALUES ('')",
+    "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
+    "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",
+    "a state without a checkpoint": "INSERT INTO consumer_states (name) VALUES ('a')",
+    "a negative total": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', -1)",
+    "a total of NaN": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', 'NaN')",
+    "a reconciliation before all rides": RECONCILE % "-1, 0, 0, 0, '{}'",
+    "a reconciliation below nothing": RECONCILE % "0, -0.001, 0, 0, '{}'",
+    "a reconciliation of NaN": RECONCILE % "0, 'NaN', 0, 0, '{}'",
+    "a negative number of rides": RECONCILE % "0, 0, -1, 0, '{}'",
+    "a job done before it began": RECONCILE % "0, 0, 0, -0.001, '{}'",
+    "a job that took NaN": RECONCILE % "0, 0, 0, 'NaN', '{}'",
+    "a comparison with nothing": RECONCILE % "0, 0, 0, 0, NULL",
+    "a reset by nobody": "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (0, 'c')",
+    "a reset of nobody": RESET % "'a', 'pending', NULL, NULL, NULL, NULL, NULL",
+    "a second reset by the same": RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL",
+    "a reset of unknown status": RESET % "'c', 'x', now(), NULL, NULL, NULL, NULL",
+    "a pending reset that changed": RESET % "'c', 'pending', now(), NULL, NULL, NULL, NULL",
+    "a reset applied at no time": RESET % "'c', 'applied', NULL, 1, 1, 1, 1",
+    "a reset superseded at no time": RESET % "'c', 'superseded', NULL, NULL, NULL, NULL, NULL",
+    "a reset applied to nothing": RESET % "'c', 'applied', now(), 1, 1, 1, NULL",
+    "a superseded reset with a total": RESET % "'c', 'superseded', now(), NULL, NULL, NULL, 1",
+    "a reconciliation gone from under its resets": "DELETE FROM reconciliations",
+}
+
+
+@pytest.fixture(scope="module")
+def connection(module_world: World) -> Iterator[psycopg.Connection]:
+    module_world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c'), ('r')")
+    module_world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
+    module_world.connection.execute(RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL")
+    yield module_world.connection
+    module_world.connection.execute("DELETE FROM checkpoints")
+    module_world.connection.execute("DELETE FROM reconciliations")
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_the_database_refuses(connection: psycopg.Connection, what: str) -> None:
+    with pytest.raises((psycopg.errors.IntegrityError, psycopg.errors.Error)) as refusal:
+        connection.execute(REFUSED[what])
+    assert refusal.value.sqlstate is not None
+    assert refusal.value.sqlstate[:2] in {"23", "22"} or refusal.value.sqlstate == "428C9"
+
+
+@pytest.mark.parametrize(
+    "reset",
+    [
+        "'c', 'pending', NULL, NULL, NULL, NULL, NULL",
+        "'c', 'superseded', now(), NULL, NULL, NULL, NULL",
+        "'c', 'applied', now(), 0, 0, 1, 0.001",
+    ],
+)
+def test_the_database_takes_a_reset_and_forgets_it_with_its_consumer(
+    world: World, reset: str
+) -> None:
+    """What is refused above is refused for its one fault."""
+    world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c')")
+    world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
+    world.connection.execute(RESET % reset)
+    world.connection.execute("DELETE FROM checkpoints")
+    assert world.value("SELECT count(*) FROM resets") == 0
+
+
+def test_the_position_is_drawn_from_one_uncached_sequence(world: World) -> None:
+    row = world.connection.execute(
+        "SELECT seqcache FROM pg_sequence WHERE seqrelid = 'log_position'::regclass"
+    ).fetchone()
+    assert row == (1,)

@@ -1,0 +1,438 @@
+"""Every step, in any order: the real streamer and consumers, driven by Hypothesis.
+
+Writers open, commit and roll back; the streamer and the consumers do single rounds, with a crash at
+any of their numbered steps; the log is trimmed, wiped, cut and fouled; strangers write to it; the
+database is restored to an earlier time. After each of these holds what must hold by then, and in
+the end every total is exact.
+
+The steps to crash at are those of the `Step` enums: one that is added later is covered by itself.
+"""
+
+from contextlib import suppress
+from decimal import Decimal
+from enum import Enum
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from consumers.round import Round
+from consumers.round import Step as ConsumerStep
+from consumers.totals.total import Total
+from rocket_rides import database
+from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.log import START, Invalid, decode
+from rocket_rides.terms import LAST_SENT
+from streamer import trimming
+from streamer.drain import Step as StreamerStep
+from streamer.drain import Streamer
+from streamer.mend import mend
+from tests.support.world import Consumer, World, take
+
+BATCH = 3  # small, so that batches end in the middle of things
+CAP = 4
+MOST_CONSUMERS = 3
+ROUNDS = 200  # more than any consumer needs to catch up
+EXAMPLES = {"valkey": 100, "redis": 30}
+
+# The numbers of the rides go on from one example to the next: they may start anywhere.
+EMPTY = """
+    DELETE FROM resets; DELETE FROM reconciliations; DELETE FROM dead_letters;
+    DELETE FROM consumer_states; DELETE FROM checkpoints;
+    DELETE FROM staged_log_records; DELETE FROM rides; DELETE FROM terms;
+    UPDATE streamer_state SET last_sent_id = 0
+"""
+# In the order of their foreign keys.
+TABLES = (
+    "rides",
+    "staged_log_records",
+    "streamer_state",
+    "terms",
+    "checkpoints",
+    "consumer_states",
+    "reconciliations",
+    "resets",
+    "dead_letters",
+)
+POSITION = "SELECT last_value, is_called FROM log_position"
+OVERTAKE = """
+    WITH ride AS (
+        INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(distance)s)
+    )
+    INSERT INTO staged_log_records VALUES (%(id)s, 'create', 'ride', '{}')
+"""
+TERMS = "SELECT after, term FROM terms ORDER BY after"
+RIDES = "SELECT id, distance FROM rides ORDER BY id"
+STAGED = "SELECT id FROM staged_log_records ORDER BY id"
+# A total is right or wrong at the ride where its consumer stands. Who is yet to be reset may be.
+STANDINGS = """
+    SELECT name, last_ride_id, total_distance,
+           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id),
+           EXISTS (SELECT FROM resets WHERE consumer_name = name AND status = 'pending')
+    FROM checkpoints JOIN consumer_states USING (name)
+"""
+TAMPER = "UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = %s"
+RECONCILE = """
+    WITH run AS (
+        INSERT INTO reconciliations
+            (last_ride_id, total_distance, rides, duration_seconds, compared)
+        SELECT last_sent_id, coalesce(sum(distance), 0), count(id), 0, '{}'
+        FROM streamer_state LEFT JOIN rides ON id <= last_sent_id GROUP BY last_sent_id
+        RETURNING id
+    )
+    INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, %s FROM run
+"""
+
+distances = st.integers(1, 10**12 - 1).map(lambda millimetres: Decimal(millimetres).scaleb(-3))
+nonsense = st.sampled_from([b"", b"\xff", b"{}", b'{"id": 1e3, "distance": 1}', b"[1]"])
+
+
+class Sending(NamedTuple):
+    """A round of the streamer."""
+
+    twice: bool
+    crash_at: StreamerStep | None
+
+
+class Counting(NamedTuple):
+    """A round of a consumer."""
+
+    consumer: int
+    crash_at: ConsumerStep | None
+
+
+def crashes(steps: type[Enum]) -> st.SearchStrategy[Any]:
+    """A crash at one of the steps, in one round of four."""
+    return st.sampled_from([*steps, *[None] * (3 * len(steps))])
+
+
+turns = st.lists(
+    st.builds(Sending, st.booleans(), crashes(StreamerStep))
+    | st.builds(Counting, st.integers(0, MOST_CONSUMERS - 1), crashes(ConsumerStep)),
+    min_size=1,
+    max_size=8,
+)
+
+
+class Backup(NamedTuple):
+    """All that the database held, as rows of text, and where its sequence stood."""
+
+    tables: dict[str, list[str]]
+    position: tuple[int, bool]
+    names: list[str]  # the consumers that there were
+
+
+class System(RuleBasedStateMachine):
+    """One database and one log, and whoever works on them."""
+
+    world: World
+    writers = Bundle("writers")
+    names = Bundle("names")
+
+    @initialize(target=names)
+    def start(self) -> str:
+        self.look = self.world.connection
+        self.look.execute(EMPTY, prepare=False)
+        self.log = self.world.log()
+        self.log.redis.delete(self.log.name)
+        self.open: list[psycopg.Connection] = []
+        self.consumers: dict[str, Consumer] = {}
+        self.seen: set[str] = set()  # the Redis ids of the entries that were checked
+        self.told: list[int] = []  # the rides that they told of, without re-sends
+        self.backup: Backup | None = None
+        self.start_the_streamer()
+        return self.a_consumer()
+
+    def connect(self, **session: str) -> psycopg.Connection:
+        connection = database.connect(self.world.postgres_url, "machine", **session)
+        self.open.append(connection)
+        return connection
+
+    def close(self, connection: psycopg.Connection) -> None:
+        self.open.remove(connection)
+        connection.close()
+
+    # Writers.
+
+    @rule(target=writers, distance=distances)
+    def a_writer_begins(self, distance: Decimal) -> psycopg.Connection:
+        connection = self.connect()
+        connection.autocommit = False
+        take(connection, str(distance))
+        return connection
+
+    @rule(writer=writers, distance=distances)
+    def a_writer_goes_on(self, writer: psycopg.Connection, distance: Decimal) -> None:
+        if not writer.closed:  # by a restore
+            take(writer, str(distance))
+
+    @rule(writer=consumes(writers), commits=st.booleans())
+    def a_writer_ends(self, writer: psycopg.Connection, commits: bool) -> None:
+        if writer.closed:
+            return
+        if commits:
+            writer.commit()
+        else:
+            writer.rollback()
+        self.close(writer)
+
+    # The streamer.
+
+    def start_the_streamer(self) -> None:
+        self.streaming = self.connect(**database.INDEX_SCANS)
+        self.streamer = Streamer(self.streaming, self.log, BATCH)
+
+    # Consumers.
+
+    def start_a_consumer(self, name: str) -> None:
+        self.consumers[name] = Consumer(self.connect(), self.log, name, Total, BATCH)
+
+    @precondition(lambda self: len(self.consumers) < MOST_CONSUMERS)
+    @rule(target=names)
+    def a_consumer_is_added(self) -> str:
+        return self.a_consumer()
+
+    def a_consumer(self) -> str:
+        name = f"consumer{len(self.consumers)}"
+        self.start_a_consumer(name)
+        return name
+
+    @rule(taken=st.lists(distances, max_size=2 * BATCH), turns=turns)
+    def the_fleet_works(self, taken: list[Decimal], turns: list["Sending | Counting"]) -> None:
+        """One rule, since Hypothesis leaves out some of the rules in each example."""
+        take(self.look, *map(str, taken))
+        for turn in turns:
+            if isinstance(turn, Sending):
+                self.send(turn)
+            else:
+                self.count(turn)
+
+    def send(self, turn: "Sending") -> None:
+        try:
+            with crash_at(turn.crash_at):
+                self.streamer.run_once(double_send=turn.twice)
+        except InjectedCrash:
+            self.close(self.streaming)
+            self.start_the_streamer()
+
+    def count(self, turn: "Counting") -> None:
+        name = f"consumer{turn.consumer % len(self.consumers)}"
+        try:
+            with crash_at(turn.crash_at):
+                self.consumers[name].run_once()
+        except InjectedCrash:
+            self.close(self.consumers[name]._connection)
+            self.start_a_consumer(name)
+
+    @rule(name=names)
+    def a_total_is_changed_by_hand_and_reconciled(self, name: str) -> None:
+        if name not in self.consumers:  # a restore took it back
+            return
+        with self.look.transaction():
+            self.look.execute(TAMPER, [name])
+            self.look.execute(RECONCILE, [name])
+
+    # The log.
+
+    @rule(full=st.booleans())
+    def the_log_is_trimmed(self, full: bool) -> None:
+        if full:
+            trimming.make_room(self.look, self.log)
+        else:
+            trimming.trim(self.look, self.log, CAP)
+
+    @rule(lost=st.integers(1, 2 * BATCH) | st.just(10_000))
+    def the_newest_entries_are_lost(self, lost: int) -> None:
+        """As after a crash without fsync: the stream does not know that it ever had them."""
+        kept = self.log.read(START, 10_000)[:-lost]
+        self.log.redis.delete(self.log.name)
+        for redis_id, fields in kept:
+            pairs = dict(zip(fields[::2], fields[1::2], strict=True))
+            self.log.redis.xadd(self.log.name, pairs, id=redis_id)  # type: ignore[arg-type]
+
+    @rule(data=nonsense)
+    def nonsense_is_appended(self, data: bytes) -> None:
+        self.log.redis.xadd(self.log.name, {"data": data, "prev": b"0"})
+
+    @rule(
+        behind=st.integers(-BATCH, 2 * BATCH),
+        count=st.integers(1, 2 * BATCH),
+        term=st.sampled_from(["0123456789abcdef", "fedcba9876543210", "one of ours"]),
+        distance=distances,
+    )
+    def a_stranger_writes(self, behind: int, count: int, term: str, distance: Decimal) -> None:
+        """Another database's rides, with ids like ours; or a leader that does not know it was one.
+
+        In a term of ours that leader is past its end: before, it had committed what it sent.
+        """
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        first = max(1, last_sent - behind)
+        if term == "one of ours":
+            older = self.look.execute(TERMS).fetchall()
+            if len(older) < 2:
+                return
+            (_, term), (end, _) = older[-2:]
+            first = max(first, end + 1)
+        for number in range(first, first + count):
+            data = f'{{"id": {number}, "distance": {distance}}}'
+            fields = {"data": data, "prev": str(number - 1), "term": term}
+            self.log.redis.xadd(self.log.name, fields)  # type: ignore[arg-type]
+
+    @rule(distance=distances, hole=st.integers(0, 10))
+    def a_ride_is_stranded_and_mended(self, distance: Decimal, hole: int) -> None:
+        """A number that was drawn and rolled back is used after all, and too late."""
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        taken = {number for number, _ in self.look.execute(RIDES)}
+        free = [number for number in range(1, last_sent) if number not in taken]
+        if not free:
+            return
+        self.look.execute(OVERTAKE, {"id": free[hole % len(free)], "distance": distance})
+        mend(self.look)
+        self.close(self.streaming)  # its term is over
+        self.start_the_streamer()
+
+    # The database goes back.
+
+    @rule()
+    def a_backup_is_taken(self) -> None:
+        copy = "SELECT {0}::text FROM {0}"
+        with self.look.transaction():
+            self.look.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            tables = {
+                table: [row for (row,) in self.look.execute(copy.format(table))] for table in TABLES
+            }
+            [position] = self.look.execute(POSITION).fetchall()
+        self.backup = Backup(tables, position, list(self.consumers))
+
+    @precondition(lambda self: self.backup is not None)
+    @rule()
+    def the_database_is_restored(self) -> None:
+        """Everybody loses the connection; the log stays as it is."""
+        assert self.backup is not None
+        for connection in list(self.open):
+            connection.rollback()
+            self.close(connection)
+        with self.look.transaction():
+            self.look.execute(f"TRUNCATE {', '.join(TABLES)}")
+            for table, rows in self.backup.tables.items():
+                for row in rows:
+                    self.look.execute(
+                        f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT (%s::text::{table}).*",
+                        [row],
+                    )
+            self.look.execute("SELECT setval('log_position', %s, %s)", self.backup.position)
+        # Numbers beyond may be drawn again; what is in the log already told of others.
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        self.told = [number for number in self.told if number <= last_sent]
+        self.seen |= {redis_id for redis_id, _ in self.log.read(START, 10_000)}
+        self.consumers = {}
+        self.start_the_streamer()
+        for name in self.backup.names:
+            self.start_a_consumer(name)
+
+    def believed(self, number: int, term: bytes) -> bool:
+        """Whether an entry is this database's: said again here, in other words."""
+        terms = self.look.execute(TERMS).fetchall()
+        ends = [after for after, _ in terms[1:]] + [2**62]
+        return any(
+            name.encode() == term and after < number <= end
+            for (after, name), end in zip(terms, ends, strict=True)
+        )
+
+    # What must hold after every step.
+
+    @invariant()
+    def what_was_sent_is_settled_and_nothing_else_is_gone(self) -> None:
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        rides = [number for number, _ in self.look.execute(RIDES)]
+        staged = [number for (number,) in self.look.execute(STAGED)]
+        assert staged == [number for number in rides if number > last_sent]
+        assert max([0, *self.told]) <= max([last_sent, *staged])
+
+    @invariant()
+    def the_log_is_a_chain_that_rises(self) -> None:
+        distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
+        for redis_id, fields in self.log.read(START, 10_000):
+            if redis_id in self.seen:
+                continue
+            self.seen.add(redis_id)
+            with suppress(Invalid):
+                record = decode(fields)
+                if not self.believed(record.id, record.term):
+                    continue
+                assert record.distance == distance_of[record.id]
+                assert record.prev == max([0, *(n for n in distance_of if n < record.id)])
+                assert record.id > max([0, *self.told]) or record.id in self.told
+                self.told.append(record.id)
+
+    @invariant()
+    def every_total_is_exact_where_its_consumer_stands(self) -> None:
+        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+        for name, ride, total, exact, to_be_reset in self.look.execute(STANDINGS).fetchall():
+            assert ride <= last_sent, name
+            assert total == exact or to_be_reset, name
+
+    def drain(self) -> None:
+        """Send everything. A round may only find that what it waited for was rolled back."""
+        for _ in range(ROUNDS):
+            self.streamer.run_once()
+            if not self.look.execute(STAGED).fetchall():
+                return
+        raise AssertionError("records stay staged")
+
+    def teardown(self) -> None:
+        """Whoever is still writing gives up; then everybody catches up, and agrees."""
+        try:
+            for connection in self.open:
+                connection.rollback()
+            self.drain()
+            self.the_newest_entries_are_lost(BATCH)  # and no ride follows to tell of it
+            for consumer in self.consumers.values():
+                catch_up(consumer)
+                assert consumer.standing == self.world.truth
+        finally:
+            for connection in self.open:
+                connection.close()
+            self.log.redis.close()
+
+
+def catch_up(consumer: Consumer) -> None:
+    """Rounds until one finds nothing to do; a consumer that never gets there fails the test."""
+    for _ in range(ROUNDS):
+        if consumer.run_once() == Round():
+            return
+
+
+@pytest.fixture
+def system(world: World) -> type[System]:
+    return type("SystemOfThisTest", (System,), {"world": world})
+
+
+@pytest.mark.stream_servers
+def test_whatever_happens_in_whatever_order_every_ride_counts_once(
+    system: type[System], stream_server: str
+) -> None:
+    run_state_machine_as_test(
+        system,
+        settings=settings(
+            max_examples=EXAMPLES[stream_server],
+            stateful_step_count=40,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate, Phase.shrink],
+        ),
+    )

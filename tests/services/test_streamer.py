@@ -1,0 +1,115 @@
+"""The outbox's way into the log: nothing lost, nothing out of order, whatever fails."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from rocket_rides.errors import Overtaken
+from rocket_rides.faults import InjectedCrash, crash_at
+from streamer.drain import NEXT_BATCH, Step
+from tests.support.world import World, catch_up, chained, drain, eventually, transaction
+
+pytestmark = pytest.mark.stream_servers
+
+
+def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
+    ids = world.take(*range(1, 5001))
+    streamer = world.streamer()
+    sizes = list(iter(streamer.run_once, 0))
+    assert sizes == [1000] * 5
+    assert [record.id for record in world.records()] == ids
+    assert chained(world)
+    assert world.staged() == 0
+    assert world.value("SELECT last_sent_id FROM streamer_state") == ids[-1]
+    assert catch_up(world.consumer()).total == sum(range(1, 5001))
+
+
+def test_a_row_staged_during_the_batch_is_not_deleted_with_it(world: World) -> None:
+    streamer = world.streamer()
+    world.take(1, 2)
+    append = streamer._log.append
+
+    def append_while_another_ride_commits(records: Iterable[tuple[int, str]], *rest: Any) -> None:
+        world.take(3)
+        append(records, *rest)
+
+    streamer._log.append = append_while_another_ride_commits  # type: ignore[method-assign,assignment]
+    assert streamer.run_once() == 2
+    assert world.staged() == 1
+
+
+@pytest.mark.parametrize("step", Step)
+def test_a_crash_at_any_step_loses_nothing(world: World, step: Step) -> None:
+    consumer = world.consumer()
+    world.take(1, 2, 3)
+    streamer = world.streamer()
+    with pytest.raises(InjectedCrash), crash_at(step):
+        streamer.run_once()
+    sent_before_the_crash = len(world.records())
+    assert sent_before_the_crash == (0 if step is Step.BEFORE_SEND else 3)
+    assert (world.staged() == 0) == (step is Step.AFTER_COMMIT)
+
+    world.take(4)
+    drain(world.streamer())
+    assert world.staged() == 0
+    assert chained(world)
+    at = catch_up(consumer)
+    assert at == world.truth
+
+
+def test_a_batch_sent_twice_counts_once(world: World) -> None:
+    consumer = world.consumer()
+    world.take(*range(1, 1001))
+    assert world.streamer().run_once(double_send=True) == 1000
+    assert len(world.records()) == 2000
+    first, second, third = consumer.run_once(), consumer.run_once(), consumer.run_once()
+    assert (len(first.news), first.skipped) == (1000, 0)
+    assert (len(second.news), second.skipped) == (0, 1000)  # and the checkpoint moved on
+    assert third.news == []
+    assert consumer.total == 500500
+
+
+def test_two_streamers_at_once_never_lose_a_batch(world: World) -> None:
+    world.take(1, 2)
+    stale, leader = world.streamer(), world.streamer()
+    assert leader.run_once() == 2
+    world.take(3)
+    stale._settled = leader.barrier.settled()  # a leader that slept through the other's batch
+    with pytest.raises(Overtaken):
+        stale.run_once()
+    assert world.staged() == 1
+    assert drain(leader) == 1
+    assert catch_up(world.consumer()).total == 6
+
+
+def test_no_batch_visits_rows_deleted_before_it(world: World) -> None:
+    """Buffers touched by a batch's SELECT, after 100 records and after 20,000, without vacuum."""
+    world.connection.execute("ALTER TABLE staged_log_records SET (autovacuum_enabled = off)")
+    streamer = world.streamer()
+
+    def buffers() -> int:
+        world.take(*[5] * 100)
+        query = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)" + NEXT_BATCH
+        values = [streamer.last_sent, 2**40, 1000]
+        row = streamer._connection.execute(query, values, prepare=False).fetchone()
+        assert row is not None
+        plan = row[0][0]["Plan"]
+        drain(streamer)
+        return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+    fresh = buffers()
+    for _ in range(20):
+        world.take(*[5] * 1000)
+        drain(streamer)
+    assert buffers() <= fresh + 5
+
+
+def test_a_writer_that_hangs_is_cut_off_by_the_server(world: World) -> None:
+    streamer = world.streamer()
+    with transaction(world) as hanging:
+        hanging.execute("SET idle_in_transaction_session_timeout = '100ms'")
+        hanging.execute("INSERT INTO rides (distance) VALUES (5)")
+        world.take(6)
+        eventually(lambda: drain(streamer) == 1)
+        hanging.close()

@@ -1,0 +1,88 @@
+"""The log's size: what is let go of, and a Redis that takes no more."""
+
+import pytest
+import redis
+
+from rocket_rides.log import LogFull
+from streamer import trimming
+from tests.support.world import World, catch_up, drain, eventually
+
+pytestmark = pytest.mark.stream_servers
+
+
+def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -> None:
+    consumer = world.consumer()
+    log = world.log().redis
+    world.take(*range(1, 3001))
+    streamer = world.streamer()
+    streamer.run_once()
+    log.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(LogFull):
+            streamer.run_once()
+        assert world.staged() == 2000
+        # The consumer has read nothing, so trimming goes past it; it will heal.
+        assert trimming.make_room(world.connection, world.log()) == 500
+        catch_up(consumer)
+        assert trimming.make_room(world.connection, world.log()) == 499  # all but the last read
+    finally:
+        log.config_set("maxmemory", 0)
+    drain(streamer)
+    at = catch_up(consumer)
+    assert at == world.truth
+
+
+def test_a_streamer_survives_a_full_redis_by_itself(world: World) -> None:
+    control = world.log().redis
+    streamer = world.service("streamer").says("leading")
+    control.config_set("maxmemory", 1)
+    try:
+        world.take(1, 2, 3)
+        streamer.says("out of memory")
+    finally:
+        control.config_set("maxmemory", 0)
+    eventually(lambda: world.staged() == 0)
+    assert catch_up(world.consumer()).total == 6
+
+
+def test_a_read_only_redis_is_waited_for(world: World) -> None:
+    streamer = world.streamer()
+    control = world.log().redis
+    world.take(1)
+    control.execute_command("REPLICAOF", "127.0.0.1", "1")  # type: ignore[no-untyped-call]
+    try:
+        with pytest.raises(redis.RedisError):
+            streamer.run_once()
+    finally:
+        control.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    assert world.staged() == 1
+    assert drain(streamer) == 1
+
+
+def test_trimming_follows_the_slowest_consumer(world: World) -> None:
+    fast, slow = world.consumer("fast"), world.consumer("slow", batch_size=300)
+    world.take(*range(1, 1001))
+    drain(world.streamer())
+    log = world.log()
+    catch_up(fast)
+    assert trimming.trim(world.connection, log, cap=10_000) == 0
+    slow.run_once()
+    assert trimming.trim(world.connection, log, cap=10_000) <= 300
+    assert log.length() >= 700
+    assert catch_up(slow).total == fast.total == 500500
+
+
+def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> None:
+    gone = world.consumer("gone")
+    world.take(*range(1, 3001))
+    drain(world.streamer())
+    trimming.trim(world.connection, world.log(), cap=1000)
+    assert world.log().length() < 1200
+    assert catch_up(gone).total == sum(range(1, 3001))
+
+
+def test_the_leader_trims_while_it_drains(world: World) -> None:
+    world.consumer("gone")
+    world.take(*range(1, 3001))
+    world.service("streamer", STREAM_MAX_LENGTH="1000").says("leading")
+    eventually(lambda: world.staged() == 0 and world.log().length() < 1200)

@@ -1,0 +1,70 @@
+"""The API in a process of its own, and a client for it."""
+
+import json
+import time
+from collections.abc import Callable
+
+import httpx
+from jsonschema import Draft202012Validator
+
+from api.views import DESCRIPTION
+from tests.support.world import Service, World, eventually, free_port
+
+PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/schemas/Problem"})
+# As in RFC 9110.
+PHRASES = {
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    411: "Length Required",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+KEY_REUSED = "/openapi.json#key-reused"
+NOT_TAKEN = "/openapi.json#ride-not-taken"
+MAYBE_TAKEN = "/openapi.json#ride-maybe-taken"
+
+
+class Api:
+    """The API in a process of its own, and a client for it."""
+
+    def __init__(self, world: World, **environment: str) -> None:
+        self.port = free_port()
+        self.service: Service = world.service("api", API_PORT=str(self.port), **environment)
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        eventually(self.answers, "an answer of the API")
+
+    def answers(self) -> bool:
+        try:
+            return self.client.get("/healthz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def post(self, distance: object = "5", **headers: str) -> httpx.Response:
+        return self.client.post("/rides", data={"distance": distance}, headers=headers)
+
+    def ready(self) -> bool:
+        return self.client.get("/readyz").status_code == 200
+
+
+def is_problem(response: httpx.Response, status: int, kind: str = "about:blank") -> bool:
+    """Whether it is an answer of that status with a problem of that type, as described."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    PROBLEM.validate(problem)
+    assert (problem["status"], problem["type"]) == (status, kind)
+    assert kind != "about:blank" or problem["title"] == PHRASES[status]
+    return len(problem["detail"]) > 5
+
+
+def within_two_seconds(request: Callable[[], httpx.Response]) -> httpx.Response:
+    """The bound is part of the API's contract; a stuck request would take far longer."""
+    start = time.monotonic()
+    answer = request()
+    assert time.monotonic() - start < 2
+    return answer

@@ -1,0 +1,126 @@
+"""A database with rides, consumers that claim to have counted them, and the job for both."""
+
+import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from analytics.job import Job
+from analytics.result import Result, Tally
+from analytics.warehouse import Warehouse
+from tests.support.world import World, catch_up, drain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MILLIMETRE = Decimal("0.001")
+SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
+
+
+def exact(world: World, upto: int) -> Decimal:
+    """The exact sum of the rides up to an id, as Postgres adds it up."""
+    row = world.connection.execute(
+        "SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s", [upto]
+    ).fetchone()
+    assert row is not None
+    total: Decimal = row[0]
+    return total
+
+
+def tally(rides: int, distance: Decimal | int) -> Tally:
+    return Tally(rides, Decimal(distance))
+
+
+@dataclass
+class Books:
+    """One world, with a warehouse of its own."""
+
+    world: World
+    spark: "SparkSession"
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return Warehouse(self.world.folder / "warehouse")
+
+    def job(
+        self,
+        shown: Callable[[str], AbstractContextManager[object]] | None = None,
+        check: bool = False,
+    ) -> Job:
+        warehouse = self.warehouse
+        if not check:
+            warehouse.make_ready()
+        return Job(
+            self.world.connect(),
+            self.spark,
+            self.world.postgres_url,
+            warehouse,
+            random.Random(1),
+            shown or (lambda _stage: nullcontext()),
+        )
+
+    def run(self, *, check: bool = False, full: bool = False) -> Result:
+        return self.job(check=check).run_once(check=check, full=full)
+
+    def add(self, *distances: str | float) -> list[int]:
+        """Take rides, and have the streamer send them."""
+        ids = self.world.take(*distances)
+        drain(self.world.streamer())
+        return ids
+
+    def add_many(self, count: int, at: str = "now()") -> None:
+        """Insert many rides in one go, as already sent."""
+        self.world.connection.execute(
+            "INSERT INTO rides (distance, created_at)"
+            f" SELECT (1 + number %% 977) / 1000.0, {at} FROM generate_series(1, %s) number",
+            [count],
+        )
+        self.world.connection.execute(SENT)
+
+    def skip_ids(self, count: int) -> None:
+        """As many numbers are drawn, and rolled back."""
+        self.world.connection.execute(
+            "SELECT setval('log_position', (SELECT last_value FROM log_position) + %s)", [count]
+        )
+
+    def claim(self, name: str, last_ride_id: int, drift: Decimal | int = 0) -> None:
+        """A consumer that stands at a ride, with a total that is wrong by `drift`."""
+        self.world.connection.execute(
+            "INSERT INTO checkpoints (name, last_ride_id) VALUES (%s, %s)", [name, last_ride_id]
+        )
+        self.world.connection.execute(
+            "INSERT INTO consumer_states (name, total_distance) VALUES (%s, %s)",
+            [name, exact(self.world, last_ride_id) + drift],
+        )
+
+    def tamper(self, name: str, drift: Decimal) -> None:
+        """Change a consumer's total behind its back."""
+        self.world.connection.execute(
+            "UPDATE consumer_states SET total_distance = total_distance + %s WHERE name = %s",
+            [drift, name],
+        )
+
+    def caught_up(self, name: str = "consumer0") -> tuple[int, Decimal]:
+        """Let the consumer apply what it is asked to, and read all there is; where it stands."""
+        at = catch_up(self.world.consumer(name))
+        return at.ride_id, at.total
+
+    def in_warehouse(self) -> tuple[int, int, Decimal]:
+        """Rides, different rides, and their sum, in all visible files."""
+        blocks = self.warehouse.ledger().blocks
+        if not blocks:
+            return 0, 0, Decimal(0)
+        rides = self.warehouse.read(self.spark, blocks)
+        [row] = rides.selectExpr("count(id)", "count(DISTINCT id)", "sum(distance)").collect()
+        return tuple(row)
+
+    def in_postgres(self) -> tuple[int, int, Decimal]:
+        """The same of the rides up to the last one sent."""
+        row = self.world.connection.execute(
+            "SELECT count(*), count(DISTINCT id), coalesce(sum(distance), 0) FROM rides"
+            " WHERE id <= (SELECT last_sent_id FROM streamer_state)"
+        ).fetchone()
+        assert row is not None
+        return row

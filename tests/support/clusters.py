@@ -1,0 +1,77 @@
+"""Worlds: on the servers that a test process shares, or in a Postgres cluster of a test's own.
+
+A restore takes a whole cluster back. The Redis is always shared.
+"""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from chaos.backup import Backup
+from embedded.servers import Postgres, Redis
+from migrations import upgrade
+from tests.support.folders import short_folder
+from tests.support.world import World, eventually
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[World]:
+    """A migrated database and an empty log."""
+    name = f"test_{next(_numbers)}"
+    for server in (postgres, redis):
+        if not server.running:  # a test that failed half-way
+            server.start()
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides STRATEGY FILE_COPY")
+    url = postgres.url.replace("/rocket_rides", f"/{name}")
+    world = World(postgres, redis, url, name, folder)
+    yield world
+    log = world.log().redis
+    log.delete(name)
+    world.close()
+    with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def cluster() -> Iterator[Postgres]:
+    """A Postgres in a folder of its own, not started."""
+    with short_folder() as folder:
+        server = Postgres(data=folder / "data", sockets=folder / "run")
+        yield server
+        if server.running:
+            server.stop()
+
+
+@contextmanager
+def world_on(postgres: Postgres, redis: Redis, stream: str, folder: Path) -> Iterator[World]:
+    world = World(postgres, redis, postgres.url, stream, folder)
+    yield world
+    world.close()
+
+
+@contextmanager
+def world_of_its_own(redis: Redis, folder: Path) -> Iterator[World]:
+    """A migrated database that is the only one of its cluster, and an empty log."""
+    with cluster() as server:
+        server.start()
+        upgrade(server.url)
+        with world_on(server, redis, server.sockets.parent.name, folder) as world:
+            yield world
+            world.log().redis.delete(world.stream)
+
+
+def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
+    world.postgres.kill()
+    backup.restore(recovery_signal=recovery_signal)
+    world.postgres.start()
+    until_promoted(world)
+
+
+def until_promoted(world: World) -> None:
+    eventually(lambda: world.value("SELECT pg_is_in_recovery()::int") == 0, "the end of recovery")

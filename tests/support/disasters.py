@@ -1,0 +1,73 @@
+"""What happens to servers, and the rides that keep coming meanwhile."""
+
+import threading
+
+import psycopg
+
+from tests.support.world import World, eventually, take
+
+
+def flush(world: World) -> None:
+    world.log().redis.flushall()
+
+
+def restart_redis(world: World) -> None:
+    world.redis.stop()
+    world.redis.start()
+
+
+def crash_redis(world: World) -> None:
+    world.redis.kill()
+    world.redis.start()
+
+
+def cut_newest(world: World) -> None:
+    """Restart Redis on an append-only file that lacks the newest entries."""
+    world.redis.stop()
+    file = world.redis.append_only_file
+    content = file.read_bytes()
+    assert content.count(b"XADD") > 3
+    newest = content.rindex(b"XADD", 0, content.rindex(b"XADD"))
+    file.write_bytes(content[: content.rindex(b"*", 0, newest)])
+    world.redis.start()
+
+
+def restart_postgres(world: World) -> None:
+    world.postgres.stop()
+    world.postgres.start()
+
+
+def crash_postgres(world: World) -> None:
+    world.postgres.kill()
+    world.postgres.start()
+
+
+class Rides:
+    """Takes a ride every few milliseconds, until told to end; waits for a lost database."""
+
+    def __init__(self, world: World) -> None:
+        self.url = world.postgres_url
+        self.taken = 0
+        self.end = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self) -> None:
+        while not self.end.is_set():
+            try:
+                with psycopg.connect(self.url) as connection:
+                    while not self.end.wait(0.003):
+                        take(connection, "0.001", 7)
+                        connection.commit()
+                        self.taken += 2
+            except psycopg.OperationalError:
+                self.end.wait(0.05)
+
+    def flow(self, rides: int) -> None:
+        """Wait until so many more have been taken."""
+        enough = self.taken + rides
+        eventually(lambda: self.taken >= enough, "more rides")
+
+    def stop(self) -> None:
+        self.end.set()
+        self.thread.join()

@@ -1,0 +1,71 @@
+"""Which worker of pytest-xdist runs which tests: a whole file, the files that take longest first.
+
+A file's tests share what it has set up, and the files that use Spark share a session, which is a
+JVM; all but the largest of them, so that two workers can have a part. (Marks for `--dist loadgroup`
+would say that too, but pytest-xdist 3.8 passes them on by renaming tests, and pytest 9.2 does not
+let it: they have no effect.)
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+SPARK = (
+    "tests/analytics/test_ownership.py",
+    "tests/analytics/test_reconcile.py",
+    "tests/analytics/test_reconcile_runs.py",
+)
+# The others would in the end wait for these.
+LONGEST = (
+    "tests/analytics/test_warehouse.py",
+    "spark",
+    "tests/services/test_state_machine.py",
+    "tests/fleet/test_chaos.py",
+    "tests/fleet/test_servers_process.py",
+    "tests/fleet/test_fleet.py",
+    "tests/services/test_restores.py",
+    "tests/analytics/test_reconcile_process.py",
+    "tests/services/test_openapi.py",
+)
+
+
+def scope_of(nodeid: str) -> str:
+    """What a test shares a worker with."""
+    file = nodeid.partition("::")[0]
+    return "spark" if file in SPARK else file
+
+
+def rank(scope: str) -> int:
+    """When it is its turn."""
+    return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """What belongs together goes to the next worker that has nothing to do."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(nodeid)
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Tell tests of one name apart: else only the first of them would run."""
+        seen: Counter[str] = Counter()
+        names = []
+        for name in collection:
+            seen[name] += 1
+            names.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
+        super().add_node_collection(node, names)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest first, where there are workers to share them; the order within files stays."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: rank(scope_of(item.nodeid)))

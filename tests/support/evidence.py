@@ -1,0 +1,62 @@
+"""What a sound run of chaos leaves as its evidence."""
+
+import signal
+from decimal import Decimal
+
+from chaos.evidence import Books, Evidence, Standing, Told
+from chaos.journal import Answer, Ask
+from chaos.restore import Restore
+from chaos.service import Exit
+from rocket_rides.log import Record
+
+ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
+THEIRS = Record(2, 1, Decimal("7.000"), b"theirs")
+MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
+
+
+def answered(number: int, distance: Decimal, key: str, at: float) -> Ask:
+    answer = Answer(number, distance, at, at + 0.1)
+    return Ask(distance, key, whole=True, asked_at=at, answers=[answer])
+
+
+def sound() -> Evidence:
+    """Three rides are answered, and a third request was never completed.
+
+    One ride is sent twice, and once by a leader that commits nothing. Another is answered after a
+    backup, and lost by the restore. A stranger writes to the log.
+    """
+    return Evidence(
+        asks=[
+            answered(1, ONE, "a", 50),
+            answered(3, TWO, "b", LATER),
+            Ask(Decimal("3.027"), "c"),
+            answered(3, GONE, "d", MEANWHILE),
+        ],
+        books=Books(
+            rides={1: ONE, 3: TWO},
+            keys={"a": 1, "b": 3},
+            staged=[],
+            last_sent=3,
+            consumers={"c0": Standing(3, ONE + TWO, unbelieved=3)},
+            dead_letters=[],
+            terms={b"": (0, 0), b"first": (0, 1), b"void": (1, 1), b"second": (1, 3)},
+        ),
+        told=[
+            Told(Record(1, 0, ONE, b"first"), 50),
+            Told(Record(3, 1, GONE, b"lost"), MEANWHILE),
+            Told(THEIRS, MEANWHILE),
+            Told(Record(3, 1, TWO, b"void"), LATER),
+            Told(Record(3, 1, TWO, b"second"), LATER),
+            Told(Record(3, 1, TWO, b"second"), LATER),
+        ],
+        exits=[Exit("streamer0", -9, signal.SIGKILL, 10), Exit("api", 0, signal.SIGTERM, 10)],
+        names=("c0",),
+        restores=[Restore(began=100, killed=110)],
+        foreign={THEIRS},
+        blamed=["c0: WARNING c0 skipped 2 entries from another database"],
+    )
+
+
+def keep_another(evidence: Evidence, at: float) -> None:
+    evidence.asks.append(answered(2, Decimal("5.045"), "e", at))
+    evidence.books.rides[2] = Decimal("5.045")

@@ -1,0 +1,32 @@
+"""Folders for servers, in memory where that is large enough: there, what they sync costs nothing.
+
+What a test can do to a server, down to SIGKILL, it survives there as it would on a disk.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MEMORY = Path("/dev/shm")  # noqa: S108 (a folder made in it is ours alone)
+ENOUGH = 4 << 30  # bytes: a cluster has a tenth of a gigabyte, and a dozen may be there at a time
+
+
+def roomy() -> Path:
+    """Where to put servers' data."""
+    if os.access(MEMORY, os.W_OK | os.X_OK):
+        room = os.statvfs(MEMORY)
+        if room.f_bavail * room.f_frsize >= ENOUGH:
+            return MEMORY
+    return Path("/tmp")  # noqa: S108
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A short-named folder: the servers' socket paths must stay under 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="rr-", dir=roomy()))
+    path.chmod(0o755)  # the embedded servers' user must get through
+    yield path
+    shutil.rmtree(path, ignore_errors=True)

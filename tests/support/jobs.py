@@ -1,0 +1,24 @@
+"""The nightly job in a process of its own."""
+
+import psutil
+
+from tests.support.world import Service, World
+
+SPARK_PATIENCE = 120  # seconds: on a busy machine Spark alone takes thirty to start
+
+
+def start(world: World, *options: str, **settings: str) -> Service:
+    return world.service("analytics.reconcile", *options, **settings)
+
+
+def ended(job: Service) -> tuple[int, str]:
+    """The exit status, and everything that was printed."""
+    return job.process.wait(SPARK_PATIENCE), job.output.read_text()
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it still does anything; a zombie waits for init alone."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,12 @@
+"""The reconciler, on a small Python program as its run: `python -m tests.support.night CODE`."""
+
+import sys
+
+from analytics.nightly.__main__ import Reconciler
+from rocket_rides import process, settings
+
+if __name__ == "__main__":
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    command = [sys.executable, "-c", sys.argv[1]]
+    Reconciler(config, process.Stop().on_signals(), command, first_pause=0.2).run()

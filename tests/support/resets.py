@@ -1,0 +1,59 @@
+"""Wrong totals, and what asks a consumer to put its own right."""
+
+from decimal import Decimal
+
+from consumers.round import Round
+from consumers.totals.total import Total
+from tests.support.world import Consumer, World, drain, eventually
+
+WRONG = Decimal("777.777")
+
+RECONCILE = """
+    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    SELECT %s, coalesce(sum(distance), 0), count(*), 1.5, '{}' FROM rides WHERE id <= %s
+    RETURNING id
+"""
+ASK = "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (%s, %s)"
+
+
+def ask(world: World, upto: int | None = None, name: str = "consumer0") -> int:
+    """Reconcile the rides up to an id, or up to last_sent, and ask for a reset: its number."""
+    if upto is None:
+        upto = world.value("SELECT last_sent_id FROM streamer_state")
+    reconciliation = world.value(RECONCILE, upto, upto)
+    world.connection.execute(ASK, [reconciliation, name])
+    return reconciliation
+
+
+def corrupt(world: World, ride_id: int | None = None) -> None:
+    """Give all consumers a wrong total, and maybe a wrong place."""
+    world.connection.execute("UPDATE consumer_states SET total_distance = %s", [WRONG])
+    if ride_id is not None:
+        world.connection.execute("UPDATE checkpoints SET last_ride_id = %s", [ride_id])
+
+
+def statuses(world: World) -> list[str]:
+    query = "SELECT status FROM resets ORDER BY reconciliation_id"
+    return [row[0] for row in world.connection.execute(query)]
+
+
+def send(world: World, *distances: str | float) -> None:
+    world.take(*distances)
+    drain(world.streamer())
+
+
+def exact(world: World, consumer: Consumer | None = None) -> bool:
+    """Whether the consumer, with nothing more to do, has the truth."""
+    consumer = consumer or world.consumer()
+    eventually(lambda: consumer.run_once() == Round(), "nothing more to do")
+    return consumer.standing == world.standing() == world.truth
+
+
+def half_way(world: World) -> Consumer:
+    """A consumer with a wrong total that has read three entries of six."""
+    send(world, *range(1, 7))
+    world.consumer(batch_size=3).run_once()
+    corrupt(world)
+    return Consumer(
+        world.connect(lock_timeout="10s"), world.log(), "consumer0", Total, batch_size=3
+    )
