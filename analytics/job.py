@@ -133,9 +133,9 @@ class Job:
         reached(Step.AFTER_EXTRACT)
         with self.shown("Adding up new rides"):
             new = cells(rides, marks)
-        read, wanted = sum(cell.rides for cell in new), sum(range_.rides for range_ in ranges)
-        if read != wanted:  # before anything is published, or a consumer is called wrong
-            raise Unavailable(f"Spark read {read} rides where Postgres has {wanted}")
+        read, expected = sum(cell.rides for cell in new), sum(range_.rides for range_ in ranges)
+        if read != expected:  # before anything is published, or a consumer is called wrong
+            raise Unavailable(f"Spark read {read} rides where Postgres has {expected}")
         return new
 
     def _verify(self, known: Ledger, marks: Sequence[int], result: Result) -> list[Cell]:

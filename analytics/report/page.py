@@ -61,13 +61,13 @@ def _per_day(result: Result, distances: bool) -> Chart | None:
         return None
     if distances:
         most = max(days, key=lambda day: days[day].distance)
-        said = f"{words.metres(days[most].distance)} m"
+        peak = f"{words.metres(days[most].distance)} m"
         svg = charts.per_day({day: tally.distance for day, tally in days.items()}, charts.length)
     else:
         most = max(days, key=lambda day: days[day].rides)
-        said = words.count(days[most].rides, "ride")
+        peak = words.count(days[most].rides, "ride")
         svg = charts.per_day({day: tally.rides for day, tally in days.items()}, charts.short)
-    return Chart(svg, f"At most {said}, on {most}")
+    return Chart(svg, f"At most {peak}, on {most}")
 
 
 def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart:
@@ -82,5 +82,5 @@ def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart
     moments: list[datetime] = [run.created_at.astimezone(UTC) for run in runs]
     wrong = sum(bool(drift) for drift in drifts)
     compared = sum(drift is not None for drift in drifts)
-    said = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
-    return Chart(charts.drift(consumer.name, moments, drifts), said)
+    summary = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
+    return Chart(charts.drift(consumer.name, moments, drifts), summary)

@@ -59,22 +59,22 @@ def verdict(result: Result) -> str:
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"
     are, were = ("is", "was") if len(wrong) == 1 else ("are", "were")
     if result.rebuilt:
-        said = "the warehouse disagreed with Postgres: it was rebuilt."
+        sentence = "the warehouse disagreed with Postgres and was rebuilt."
         if wrong:
-            said = f"{said[:-1]}, and {whose} {were} wrong and will be reset."
+            sentence = f"{sentence[:-1]}, and {whose} {were} wrong and will be reset."
     elif result.mismatches and wrong:
-        said = (
+        sentence = (
             f"the warehouse and Postgres disagree, and {whose} {are} wrong: nothing was repaired."
         )
     elif result.mismatches:
-        said = "the warehouse and Postgres disagree: nothing was repaired."
+        sentence = "the warehouse and Postgres disagree: nothing was repaired."
     elif not wrong:
-        said = "all totals agree." if total else "there is no consumer to compare."
+        sentence = "all totals agree." if total else "there is no consumer to compare."
     elif reset == len(wrong):
-        said = f"{whose} {were} wrong and will be reset."
+        sentence = f"{whose} {were} wrong and will be reset."
     elif not result.repairing:
-        said = f"{whose} {are} wrong; nothing was repaired (--check)."
+        sentence = f"{whose} {are} wrong; nothing was repaired (--check)."
     else:
         will = f"{reset} of them will be reset" if reset else "none will be reset"
-        said = f"{whose} {are} wrong; {will}."
-    return said[0].upper() + said[1:]
+        sentence = f"{whose} {are} wrong; {will}."
+    return sentence[0].upper() + sentence[1:]

@@ -270,6 +270,8 @@ def test_what_cannot_be_pruned_now_is_tried_again_and_told_when_it_lasts(
         eventually(lambda: "WARNING" in [record.levelname for record in caplog.records])
         world.connection.execute("ALTER TABLE away RENAME TO idempotency_keys")
         eventually(lambda: keys(world) == {"days", "hours"})
-    failures = [r for r in caplog.records if "are not pruned: relation" in r.getMessage()]
+    failures = [
+        r for r in caplog.records if "can't prune idempotency keys: relation" in r.getMessage()
+    ]
     assert failures[0].levelno == logging.DEBUG
     assert {record.levelno for record in failures[1:]} == {logging.WARNING}
