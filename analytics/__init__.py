@@ -1,1 +1,1 @@
-"""The nightly job: Spark proves every consumer's total right, or has it reset."""
+"""The nightly job: Spark proves every consumer's total right, or gets it reset."""

@@ -1,8 +1,8 @@
 """Adding up rides in Spark, exactly.
 
-The rides are cut wherever somebody wants to know a total: at every BLOCK of ids, and at any further
-marks. What comes back is a short list of cells, none of which lies across a cut, so that every
-total up to a mark is a sum of whole cells.
+The rides are cut wherever a total is wanted: after every BLOCK of ids, and at any further marks.
+The result is a short list of cells, none of which lies across a cut, so that every total up to a
+mark is a sum of whole cells.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,17 +34,17 @@ class Cell(NamedTuple):
 
 
 def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
-    """Add up `rides` (id, distance, day) between cuts, the marks among them; in order of id.
+    """Add up `rides` (id, distance, day) between cuts, which include `marks`; in order of id.
 
-    A mark belongs to what is below it. A cell has at most BLOCK rides: its sum fits the decimal
-    that Spark takes for it, 22 digits, and Spark raises an error if ever it did not.
+    The ride at a mark counts as below it. A cell has at most BLOCK rides, so its sum fits the
+    decimal that Spark uses for it, of 22 digits; if it ever did not, Spark would raise an error.
     """
     from pyspark.sql import functions as f
 
     block = f.expr(f"(id - 1) div {BLOCK}")
     above = (f.when(f.col("id") > mark, 1).otherwise(0) for mark in sorted(set(marks)))
     segment = reduce(lambda one, other: one + other, above, f.lit(0))
-    found = (
+    sums = (
         rides.groupBy(block.alias("block"), segment.alias("segment"), "day")
         .agg(
             f.min("id").alias("first"),
@@ -54,16 +54,16 @@ def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
         )
         .select("first", "last", "day", "rides", "distance")
     )
-    return sorted(Cell(*row) for row in found.collect())
+    return sorted(Cell(*row) for row in sums.collect())
 
 
 def between(cells: Iterable[Cell], after: int, upto: int) -> Tally:
-    """What the cells with `after < id <= upto` come to; both ends must be cuts."""
+    """The sum of the cells with `after < id <= upto`; both ends must be cuts."""
     return total(cell.tally for cell in cells if after < cell.first and cell.last <= upto)
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
-    """All of them together."""
+    """The sum of all tallies."""
     return reduce(Tally.plus, tallies, Tally())
 
 
@@ -76,7 +76,7 @@ def by_block(cells: Iterable[Cell]) -> dict[int, list[Cell]]:
 
 
 def by_day(cells: Iterable[Cell]) -> dict[date, Tally]:
-    """What each day comes to."""
+    """The sum of each day's cells."""
     days: dict[date, Tally] = {}
     for cell in cells:
         days[cell.day] = days.get(cell.day, Tally()).plus(cell.tally)
@@ -84,6 +84,6 @@ def by_day(cells: Iterable[Cell]) -> dict[date, Tally]:
 
 
 def merged(one: dict[date, Tally], other: dict[date, Tally]) -> dict[date, Tally]:
-    """Both, added up by day."""
+    """Add up both, day by day."""
     days = sorted({*one, *other})
     return {day: one.get(day, Tally()).plus(other.get(day, Tally())) for day in days}

@@ -1,4 +1,4 @@
-"""Emit: a run's result becomes a row, and each consumer that was wrong is asked to reset itself."""
+"""Emit: write a run's result as a row, and ask each consumer that was wrong to reset itself."""
 
 import msgspec
 import psycopg
@@ -10,7 +10,7 @@ RECORD = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
     VALUES (%s, %s, %s, %s, %s) RETURNING id
 """
-# A consumer that was removed meanwhile needs none.
+# Leaves out consumers that were removed meanwhile.
 ASK_FOR_RESETS = """
     INSERT INTO resets (reconciliation_id, consumer_name)
     SELECT %s, name FROM checkpoints WHERE name = ANY(%s) ORDER BY name FOR KEY SHARE
@@ -53,7 +53,7 @@ def _as_row(consumer: Compared) -> dict[str, object]:
 
 
 def past_runs(connection: psycopg.Connection) -> list[PastRun]:
-    """A year of runs, oldest first."""
+    """The last 366 runs, oldest first."""
     runs: dict[int, PastRun] = {}
     for number, created_at, name, drift in connection.execute(PAST_RUNS):
         run = runs.setdefault(number, PastRun(number, created_at, {}))

@@ -1,11 +1,11 @@
-"""Freeze: how far the rides are settled, and where every consumer stood at that very moment.
+"""Freeze: read how far the rides are settled, and where every consumer stands at that very moment.
 
 Everything up to `last_sent` is settled, and rides never change. So one short snapshot is enough:
 whatever is read later, up to there, is what this snapshot would have shown. A long one would hold
 back vacuum and bloat the outbox.
 
-No consumer counts past `last_sent`. A checkpoint beyond it was not put there by a consumer, and is
-no reason to believe that the rides up to it are settled.
+No consumer counts past `last_sent`. A checkpoint beyond it was not set by a consumer, and does not
+mean that the rides up to it are settled.
 """
 
 from decimal import Decimal
@@ -32,7 +32,7 @@ class FrozenConsumer(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """Rides up to `last_ride_id` are settled; the consumers as they stood; whose history it is."""
+    """How far the rides are settled, the consumers as they stood, and this database's history."""
 
     last_ride_id: int
     consumers: list[FrozenConsumer]
@@ -40,7 +40,7 @@ class Frozen(NamedTuple):
 
 
 def freeze(connection: psycopg.Connection) -> Frozen:
-    """Look at everything that moves, once. Raises StateLost."""
+    """Read everything that moves, once. Raises StateLost."""
     with connection.transaction():
         connection.execute(ONE_SNAPSHOT)
         last_sent = terms.last_sent(connection)

@@ -1,7 +1,7 @@
 """One run: freeze, extract, reduce, verify, publish, emit.
 
-Up to the freeze everything is as it was; nothing later depends on what happens meanwhile, because
-rides up to the frozen id never change and a reset is exact wherever its consumer stands by then.
+Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
+change, and a reset is exact wherever its consumer stands by then.
 """
 
 import random
@@ -38,7 +38,7 @@ HAD_RIDES = """
 
 
 class Step(Enum):
-    """Where a run can be made to crash, in order."""
+    """The steps at which a run can be made to crash, in order."""
 
     AFTER_FREEZE = "after the freeze"
     AFTER_EXTRACT = "after the rides were written and before they were added up"
@@ -50,21 +50,21 @@ class Step(Enum):
 
 @dataclass
 class Job:
-    """What a run works with. `shown` goes around each stage of Spark's that can take long."""
+    """What a run needs. `shown` wraps each Spark stage that can take long."""
 
     connection: psycopg.Connection  # holds the lock
     spark: "SparkSession"
     url: str  # of the same database, for the executors
-    warehouse: Warehouse  # made ready, unless only to check
+    warehouse: Warehouse  # made ready, unless this run only checks
     chance: random.Random = field(default_factory=random.Random)
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
 
     def run_once(self, *, check: bool = False, full: bool = False) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
 
-        Extends the warehouse and emits, unless `check`, or unless the warehouse is found wrong;
-        `full` reads everything from the first ride and rebuilds it. Raises Unavailable,
-        psycopg.Error, or what Spark raises: then nothing was emitted.
+        Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
+        wrong; `full` reads everything from the first ride and rebuilds the warehouse. Raises
+        Unavailable, psycopg.Error, or what Spark raises: then nothing was emitted.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
@@ -74,21 +74,21 @@ class Job:
         known = self._known(result, frozen.history, full)
 
         base = Ledger() if full else known
-        # Where a total is wanted; and where the warehouse ends, to tell the new from the old.
+        # Where a total is wanted; and where the warehouse ends, to tell new rides from old ones.
         marks = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks |= {frozen.last_ride_id, known.last_ride_id}
         new = self._extract(base, frozen.last_ride_id, sorted(marks), check)
         if full:
             self._verify_all(known, new, result)
-            found = new
+            summed = new
         else:
-            found = new + self._verify(known, sorted(marks), result)
+            summed = new + self._verify(known, sorted(marks), result)
 
-        result.total = base.upto(frozen.last_ride_id, found)
+        result.total = base.upto(frozen.last_ride_id, summed)
         result.new = total(cell.tally for cell in new)
         result.days = merged(base.days, by_day(new))
         result.consumers = [
-            _compare(standing, frozen.last_ride_id, base, found) for standing in frozen.consumers
+            _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
         if not check and (full or not result.mismatches):
             self._publish(base, new, frozen)
@@ -97,7 +97,7 @@ class Job:
         return result
 
     def _known(self, result: Result, ours: History, full: bool) -> Ledger:
-        """What the warehouse holds. One that is no use is rebuilt, and that is said.
+        """What the warehouse holds; an unusable one counts as empty, which `result` notes.
 
         Raises Unavailable when it is another database's.
         """
@@ -120,7 +120,7 @@ class Job:
         return Ledger()
 
     def _extract(self, base: Ledger, upto: int, marks: Sequence[int], check: bool) -> list[Cell]:
-        """Read the rides that the warehouse does not have, write them to it unless `check`."""
+        """Add up the rides that the warehouse lacks; unless `check`, write them to it first."""
         parallelism = self.spark.sparkContext.defaultParallelism
         ranges = source.cut_into_ranges(self.connection, base.last_ride_id, upto, parallelism)
         if not ranges:
@@ -132,14 +132,14 @@ class Job:
                 rides = self.warehouse.write(rides)
         reached(Step.AFTER_EXTRACT)
         with self.shown("Adding up new rides"):
-            found = cells(rides, marks)
-        read, wanted = sum(cell.rides for cell in found), sum(range_.rides for range_ in ranges)
-        if read != wanted:  # before anything is published, or said of a consumer
-            raise Unavailable(f"Spark has read {read} rides where Postgres has {wanted}")
-        return found
+            new = cells(rides, marks)
+        read, expected = sum(cell.rides for cell in new), sum(range_.rides for range_ in ranges)
+        if read != expected:  # before anything is published, or a consumer is called wrong
+            raise Unavailable(f"Spark read {read} rides where Postgres has {expected}")
+        return new
 
     def _verify(self, known: Ledger, marks: Sequence[int], result: Result) -> list[Cell]:
-        """Check a sample of the warehouse against Postgres, and all that this run goes by."""
+        """Check against Postgres a sample of the warehouse, and every block that a mark lies in."""
         if not known.blocks:
             return []
         blocks = known.sample(SAMPLE, self.chance)
@@ -159,7 +159,7 @@ class Job:
         return old
 
     def _verify_all(self, known: Ledger, new: Sequence[Cell], result: Result) -> None:
-        """Check all of the warehouse against the rides, which have all been read anew."""
+        """Check the whole warehouse against the rides, which have all been read again."""
         if not known.blocks:
             return
         try:
@@ -175,7 +175,7 @@ class Job:
 
     def _publish(self, base: Ledger, new: list[Cell], frozen: Frozen) -> None:
         reached(Step.BEFORE_PUBLISH)
-        self.connection.execute("SELECT")  # who has lost the connection has lost the lock
+        self.connection.execute("SELECT")  # without the connection we no longer have the lock
         if new:
             manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
             self.warehouse.publish(ownership.with_owner(manifest, frozen.history))
@@ -192,10 +192,10 @@ class Job:
 
 
 def _compare(
-    standing: FrozenConsumer, settled: int, base: Ledger, found: Sequence[Cell]
+    standing: FrozenConsumer, settled: int, base: Ledger, summed: Sequence[Cell]
 ) -> Compared:
     name, last_ride_id, claimed = standing
-    exact = base.upto(min(last_ride_id, settled), found).distance
+    exact = base.upto(min(last_ride_id, settled), summed).distance
     return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > settled)
 
 

@@ -1,4 +1,4 @@
-"""What the warehouse holds, told by its manifests, so that no night rereads history."""
+"""What the warehouse holds, according to its manifests, so that no night rereads history."""
 
 import random
 from bisect import bisect_left
@@ -13,11 +13,11 @@ from analytics.result import Tally
 
 
 class Broken(Exception):
-    """The warehouse is not what the runs have left behind; the message says how."""
+    """The warehouse is not as the runs left it; the message says in what way."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Rides with `after < id <= upto`: at most BLOCK of them, and perhaps ids that nobody has."""
+    """Rides with `after < id <= upto`: at most BLOCK of them; some of the ids may be unused."""
 
     after: int
     upto: int
@@ -37,7 +37,7 @@ class Block(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """One run: the rides with `after < id <= upto`. The totals count all rides up to there.
 
-    What has a default is missing from the manifests of earlier versions.
+    Fields with a default are missing from manifests of earlier versions.
     """
 
     run: int
@@ -47,9 +47,9 @@ class Manifest(msgspec.Struct, frozen=True):
     total_distance: Decimal
     days: dict[date, Tally]  # this run's
     blocks: list[Block]
-    # Where its rides were read.
+    # The database that its rides were read from.
     database_id: str | None = msgspec.field(default=None, name="database")
-    term: str | None = None  # and under which term, the newest at the time
+    term: str | None = None  # the newest one there at the time
     files: dict[str, int] = {}  # its Parquet files, and how many bytes each has
 
 
@@ -70,7 +70,7 @@ class Ledger:
         upto = self.last_ride_id
         for block in manifest.blocks:
             if block.after != upto:
-                raise Broken(f"it ends at ride {upto}, and goes on after ride {block.after}")
+                raise Broken(f"it ends at ride {upto} and continues after ride {block.after}")
             upto = block.upto
             self._totals.append(self._totals[-1].plus(block.tally))
         self.total = Tally(manifest.total_rides, manifest.total_distance)
@@ -82,14 +82,14 @@ class Ledger:
             self.days[day] = self.days.get(day, Tally()).plus(tally)
 
     def block_of(self, ride_id: int) -> Block:
-        """The block that has room for this id, which must not be past the last."""
+        """The block whose range this id lies in; the id must not be past the last block."""
         return self.blocks[self._index(ride_id)]
 
     def _index(self, ride_id: int) -> int:
         return bisect_left(self.blocks, ride_id, key=lambda block: block.upto)
 
     def upto(self, ride_id: int, cells: Sequence[Cell]) -> Tally:
-        """All rides up to `ride_id`: what is known, and of the `cells`, cut there, the rest."""
+        """All rides up to `ride_id`: whole blocks, then the rest from `cells`, cut there."""
         if ride_id > self.last_ride_id:
             return self.total.plus(between(cells, self.last_ride_id, ride_id))
         if ride_id == 0:
@@ -106,10 +106,10 @@ class Ledger:
         """The manifest of a run that adds these cells: all the rides up to `upto`."""
         after = self.last_ride_id
         blocks: list[Block] = []
-        for number, found in by_block(cells).items():
+        for number, cells_of_block in by_block(cells).items():
             end = min((number + 1) * BLOCK, upto)
             start = blocks[-1].upto if blocks else after
-            blocks.append(_block(run, start, end, found))
+            blocks.append(_block(run, start, end, cells_of_block))
         blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)
         all_rides = self.total.plus(total(cell.tally for cell in cells))
         return Manifest(run, after, upto, *all_rides, by_day(cells), blocks)

@@ -1,10 +1,11 @@
-"""Whose a warehouse is, and whether its rides are still this database's.
+"""Which database a warehouse belongs to, and whether its rides are still that database's.
 
-Whoever knows a term (`rocket_rides.terms`) shares all rides up to where that term began, and those
-sent under it up to where the next one begins. A database that was restored to an earlier time, or
-failed over with loss, goes on under other terms; a copy that lost nothing goes on under the same.
+Databases that share a term (`rocket_rides.terms`) share all rides up to where that term began, and
+those sent under it up to where the next one begins. A database that was restored to an earlier
+time, or failed over with loss, continues under other terms; a copy that lost nothing continues
+under the same ones.
 
-Each run's manifest says in which database, and under which term, its rides were read.
+Each run's manifest says from which database, and under which term, its rides were read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.terms import ALL, Range, Terms
 
 MAY_ASK_FOR_THE_CLUSTER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
-# Every role may, unless it was revoked. A copy of the cluster's files has the same identifier.
+# Every role may ask, unless that was revoked. A copy of the cluster's files has the same id.
 THIS_DATABASE = """
     SELECT format('%s-%s', system_identifier, pg_database.oid)
     FROM pg_control_system(), pg_database WHERE datname = current_database()
@@ -26,31 +27,31 @@ THIS_DATABASE = """
 
 
 class History(NamedTuple):
-    """What tells this database, and what it went through, from all others."""
+    """What distinguishes this database and its past from all others."""
 
-    database_id: str  # "" when it can't be told
+    database_id: str  # "" when we may not ask
     newest: str  # the newest term; "" before the first
-    ranges: Mapping[bytes, Range]  # of all its terms, the void ones among them
+    ranges: Mapping[bytes, Range]  # of all its terms, including void ones
     last_sent: int
 
     def end_of(self, name: str) -> int:
-        """The last ride that who knows this term shares with us; -1 when it is none of ours.
+        """The last ride that a database with this term shares with us; -1 when we don't have it.
 
         "" stands for the time before the first term.
         """
-        found = self.ranges.get(name.encode())
-        return min(found.upto, self.last_sent) if found else -1
+        rides = self.ranges.get(name.encode())
+        return min(rides.upto, self.last_sent) if rides else -1
 
 
 def history_of(database_id: str, rows: list[Any], last_sent: int) -> History:
-    """A history by its terms, as terms.ALL gives them."""
+    """A history from its terms, as terms.ALL returns them."""
     known = Terms()
     ranges = known.update(rows, last_sent)
     return History(database_id, known.newest or "", ranges, last_sent)
 
 
 def history(connection: psycopg.Connection, last_sent: int) -> History:
-    """Read it, in the caller's snapshot."""
+    """Read this database's history, in the caller's snapshot."""
     database_id = ""
     if connection.execute(MAY_ASK_FOR_THE_CLUSTER).fetchone() == (True,):
         [(database_id,)] = connection.execute(THIS_DATABASE)
@@ -59,12 +60,12 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
 
 
 def with_owner(manifest: Manifest, ours: History) -> Manifest:
-    """The manifest of a run that has read its rides here."""
+    """The manifest, with the database that the run has read its rides from."""
     return msgspec.structs.replace(manifest, database_id=ours.database_id, term=ours.newest)
 
 
 def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
-    """Why the rides of these runs, oldest first, are not to be relied upon; "" when they are.
+    """Why the rides of these runs, oldest first, can't be relied on; "" when they can.
 
     Raises Unavailable when they are another database's.
     """
@@ -72,7 +73,7 @@ def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
         return ""
     newest = manifests[-1]
     if newest.term is None:
-        return "was made by an earlier version, and does not say whose it is"
+        return "was made by an earlier version, and does not say which database it is of"
     here = newest.term != "" or newest.database_id == ours.database_id
     if here and newest.upto <= ours.end_of(newest.term):
         return ""

@@ -1,9 +1,9 @@
-"""Whether a run can start: asked because a fleet is set up without Spark's packages and Java.
+"""Whether a run can start: a fleet is set up without Java and Spark's packages.
 
-They take 400 MB, and nothing but the reconciliation needs them. So a run refuses to start without
-them, in one line (`analytics.reconcile`); the nightly process has them installed in time
-(`analytics.nightly.fetching`). Nothing is installed here, and nothing but Python's own library is
-imported: `install.java` asks about Java before any package is there.
+They take 400 MB, and only the reconciliation needs them. Without them a run refuses to start, with
+one line (`analytics.reconcile`); the nightly process gets them installed in time
+(`analytics.nightly.fetching`). Nothing is installed here, and only the standard library is
+imported: `install.java` asks about Java before any package is installed.
 """
 
 import importlib
@@ -17,30 +17,30 @@ from rocket_rides.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib")
 OLDEST_JAVA = 17
-WANTED = f"Java {OLDEST_JAVA} or newer is needed for the reconciliation, and for nothing else"
+WANTED = f"Java {OLDEST_JAVA} or newer is needed, for the reconciliation only"
 
 
 def require_packages() -> None:
-    """Raise Unavailable, with one line that says what to do, when one is not installed."""
-    importlib.invalidate_caches()  # or what was installed a moment ago might not be seen
+    """Raise Unavailable, with one line that says what to do, if a package is missing."""
+    importlib.invalidate_caches()  # or a package installed a moment ago might not be seen
     for name in PACKAGES:
         if importlib.util.find_spec(name) is None:
-            raise Unavailable(f"{name} is not installed (`make reconcile` does that)")
+            raise Unavailable(f"{name} is not installed (`make reconcile` installs it)")
 
 
 def require_java() -> None:
-    """Raise Unavailable, with one line that says what to install, when Spark could not start."""
+    """Raise Unavailable, with one line that says what to install, if there is no suitable Java."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     try:
         if java is None:
             raise FileNotFoundError
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
-        at = f"there is none in JAVA_HOME, {home}" if home else "there is none"
-        raise Unavailable(f"{WANTED}; {at} (Debian: apt install default-jre-headless)") from None
+        none = f"there is none in JAVA_HOME, {home}" if home else "there is none"
+        raise Unavailable(f"{WANTED}; {none} (Debian: apt install default-jre-headless)") from None
     # "1.8.0_402" before Java 9, "17.0.15" since.
-    version = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     if version is None or int(version[1]) < OLDEST_JAVA:
         named = version[1] if version else "of an unknown version"
         raise Unavailable(f"{WANTED}; {java} is Java {named}")

@@ -1,4 +1,4 @@
-"""Progress of Spark's tasks, on a terminal, while a stage of the job lasts."""
+"""Shows the progress of Spark's tasks on a terminal while a stage of the job is running."""
 
 import sys
 import threading
@@ -14,14 +14,14 @@ BAR = "{desc} |{bar:40}| {n_fmt} of {total_fmt} tasks, {elapsed}"
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Say on a terminal that Spark is starting, for as long as it takes."""
+    """Show on a terminal that Spark is starting, for as long as it takes."""
     with tqdm(bar_format="Starting Spark", total=1, leave=False, disable=None):
         yield
 
 
 @contextmanager
 def shown(tracker: StatusTracker, stage: str) -> Iterator[None]:
-    """Show a bar of this stage's tasks on a terminal's standard error; nothing elsewhere."""
+    """Show a progress bar of this stage's tasks, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,18 +1,18 @@
 """`python -m analytics.reconcile`: check every consumer's total against the rides themselves.
 
 It guarantees that a total that it calls right is the exact sum of the rides up to the consumer's
-checkpoint, and that a total that it finds wrong is reset: by the consumer itself, exactly, wherever
-that stands by then. Rides may come in meanwhile. The exit status is 0 when all agree, 1 when drift
-was found, 2 when the job could not run.
+checkpoint, and that a wrong total is reset: by the consumer itself, exactly, wherever that stands
+by then. Rides may be taken meanwhile. The exit status is 0 when everything agrees, 1 when it does
+not, 2 when the job could not run.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the new rides became visible: a hidden folder, which the next run throws away.
-* after that and before the commit: a warehouse with this run's rides. The next run goes on from
-  there, and finds the same drift.
+* before the new rides became visible: a hidden folder, which the next run deletes.
+* after that and before the commit: a warehouse with this run's rides. The next run continues from
+  there, and detects the same drift.
 * after the commit: nothing.
 
-One run at a time: an advisory lock of the session that also emits the result.
+Only one run at a time: the session that emits the result holds an advisory lock.
 """
 
 import argparse
@@ -41,19 +41,20 @@ if TYPE_CHECKING:
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 REFUSAL = "not reconciled: "
-DESCRIPTION = """Check every consumer's total against the rides, and have wrong ones reset. The exit
-status is 0 when all agree, 1 when not, 2 when the job could not run (and 70 for a bug)."""
+DESCRIPTION = """Check every consumer's total against the rides, and get wrong ones reset. The exit
+status is 0 when everything agrees, 1 when it does not, 2 when the job could not run, 70 for a
+bug."""
 
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
-    """Run the job once, print what it found, and return the exit status. Raises Unavailable."""
+    """Run the job once, print its result, and return the exit status. Raises Unavailable."""
     warehouse = Warehouse(config.warehouse)
     require_packages()
     require_java()
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
             warehouse.make_ready()
-        # Imported this late: Spark takes a second, and most of what can be wrong is known by now.
+        # Imported late: Spark takes a second, and most problems have shown by now.
         from analytics.job import Job
         from analytics.progress import shown
         from analytics.session import SPARK_ERRORS, cause, session
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
 
 
 def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.Namespace) -> None:
-    """Print the result and write the files. What can't be written undoes nothing."""
+    """Print the result and write the files. A failure to write is reported and undoes nothing."""
     from analytics.emit import past_runs
     from analytics.report.machine import as_json
     from analytics.report.page import as_html
@@ -85,20 +86,20 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
     try:
         sys.stdout.write(as_text(result, datetime.now(UTC).date()))
         sys.stdout.flush()
-    except OSError:  # nobody reads on; nor would what Python still flushes be read
+    except OSError:  # nobody is reading; discard what Python would still flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     for path, content in ((arguments.json, json), (arguments.report, html)):
         try:
             if path:
                 path.write_bytes(content())
         except (OSError, psycopg.Error) as error:
-            sys.stderr.write(f"{path} could not be written: {errors.in_one_line(error)}\n")
+            sys.stderr.write(f"can't write {path}: {errors.in_one_line(error)}\n")
 
 
 @contextmanager
 def the_only_run(url: str) -> Iterator[psycopg.Connection]:
-    """A connection that holds the lock on being the only run. Raises Unavailable."""
-    # The connection is idle while Spark works, and must not be ended for that.
+    """A connection that holds the lock of the only run. Raises Unavailable."""
+    # The connection is idle while Spark works, and must not be closed for that.
     patience = {"lock_timeout": "1min", "idle_session_timeout": "0", "statement_timeout": "0"}
     with closing(database.connect(url, "reconciler", **patience)) as connection:
         database.require_current_schema(connection)
@@ -108,11 +109,11 @@ def the_only_run(url: str) -> Iterator[psycopg.Connection]:
 
 
 def writable(name: str) -> Path:
-    """A file's name from the command line, refused at once when it could not be written."""
+    """A file name from the command line, refused at once if the file can't be written."""
     path = Path(name)
     try:
-        there = path if path.exists() else path.absolute().parent
-        if path.is_dir() or not os.access(there, os.W_OK):
+        target = path if path.exists() else path.absolute().parent
+        if path.is_dir() or not os.access(target, os.W_OK):
             raise PermissionError
     except OSError as error:
         reason = f": {error.strerror}" if error.strerror else ""
@@ -121,12 +122,12 @@ def writable(name: str) -> Path:
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m analytics.reconcile",
         description=DESCRIPTION,
     )
-    parser.add_argument("--check", action="store_true", help="report only: repair and keep nothing")
+    parser.add_argument("--check", action="store_true", help="report only: change nothing")
     parser.add_argument("--full", action="store_true", help="start again from the first ride")
     parser.add_argument(
         "--json", type=writable, metavar="FILE", help="write the result to FILE, as JSON"
@@ -139,7 +140,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Run the job and end the process with its status."""
-    # PySpark's ways to be interrupted are many and loud. Its Java ends when this process does.
+    # PySpark handles an interrupt in many loud ways. Its JVM ends when this process does.
     signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     arguments = parse()
     config = settings.load()
@@ -148,7 +149,7 @@ def main() -> None:
     except (Unavailable, psycopg.Error, OSError) as reason:
         refuse(reason)
     except Exception:
-        traceback.print_exc()  # Python's own status for it is 1, which means drift
+        traceback.print_exc()  # Python would exit with 1, which means drift
         raise SystemExit(BUG) from None
     raise SystemExit(status)
 

@@ -1,4 +1,4 @@
-"""What a run found: the numbers that it prints, writes and acts upon. Distances are in metres."""
+"""A run's result: the numbers that it prints, writes and acts on. Distances are in metres."""
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -9,13 +9,13 @@ from rocket_rides.distance import EXACT
 
 
 class Tally(NamedTuple):
-    """So many rides, and what they add up to, exactly."""
+    """A number of rides, and their exact total distance."""
 
     rides: int = 0
     distance: Decimal = Decimal(0)
 
     def plus(self, other: "Tally") -> "Tally":
-        """Both together. Raises decimal.Inexact where a total would not be exact any more."""
+        """The sum of both. Raises decimal.Inexact if it would not be exact."""
         return Tally(self.rides + other.rides, EXACT.add(self.distance, other.distance))
 
 
@@ -23,7 +23,7 @@ NOTHING = Tally()
 
 
 class Compared(NamedTuple):
-    """A consumer as it was frozen, beside the truth at the same ride."""
+    """A consumer's frozen total, and the exact total up to the same ride."""
 
     name: str
     last_ride_id: int
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
 
     @property
     def drift(self) -> Decimal:
-        """How much the consumer has too much; negative when rides are missing."""
+        """The consumer's total less the exact one: negative when rides are missing."""
         return EXACT.subtract(self.total_distance, self.exact_distance)
 
     @property
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """Rides with `after < id <= upto` of which the warehouse and Postgres say different things."""
+    """Rides with `after < id <= upto` on which the warehouse and Postgres disagree."""
 
     after: int
     upto: int
@@ -51,13 +51,13 @@ class Mismatch(NamedTuple):
 
     @property
     def difference(self) -> Tally:
-        """What the warehouse has too much; negative where it lacks something."""
+        """The warehouse less Postgres: negative where the warehouse lacks something."""
         rides = self.warehouse.rides - self.postgres.rides
         return Tally(rides, EXACT.subtract(self.warehouse.distance, self.postgres.distance))
 
 
 class PastRun(NamedTuple):
-    """An earlier run, as its row in `reconciliations` tells."""
+    """A past run, from its row in `reconciliations`."""
 
     id: int
     created_at: datetime
@@ -66,13 +66,13 @@ class PastRun(NamedTuple):
 
 @dataclass
 class Result:
-    """One run's findings."""
+    """What one run computed, compared and repaired."""
 
     started_at: datetime
     last_ride_id: int = 0  # everything up to here was frozen, and is settled
     total: Tally = NOTHING  # of the rides up to there
-    new: Tally = NOTHING  # of those, the ones that the warehouse did not have
-    days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, all of history
+    new: Tally = NOTHING  # of those, the ones that the warehouse lacked
+    days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, since the first ride
     consumers: list[Compared] = field(default_factory=list)
     verified: int = 0  # ranges of the warehouse that were checked against Postgres
     mismatches: list[Mismatch] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Result:
 
     @property
     def rebuilt(self) -> bool:
-        """The warehouse was found wrong, and was made anew from Postgres."""
+        """The warehouse was wrong, and was rebuilt from Postgres."""
         return bool(self.mismatches) and self.reconciliation is not None
 
     @property

@@ -1,4 +1,4 @@
-"""The Spark session: exact arithmetic, dates in UTC, and quiet unless it can't start."""
+"""The Spark session: exact arithmetic, dates in UTC, and silent unless it can't start."""
 
 import logging
 import os
@@ -22,40 +22,42 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 REQUIRED = {
     "spark.app.name": "rocket-rides-reconciliation",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",  # an overflow is an error and never a null
+    "spark.sql.ansi.enabled": "true",  # an overflow is an error, never a null
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A range of ids spans few days: no need to sort it by day before it is written.
+    # A range of ids spans few days: no need to sort it by day before writing it.
     "spark.sql.maxConcurrentOutputFileWriters": "32",
-    "spark.sql.shuffle.partitions": "4",  # what is shuffled has been added up before
-    # More than 32 folders are listed by tasks. By default each folder has one, which costs ten
-    # times as much as to list it.
+    "spark.sql.shuffle.partitions": "4",  # the shuffled rows are partial sums, so they are few
+    # More than 32 folders are listed by tasks: by default one for each folder, which costs ten
+    # times as much as listing it.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Nothing listens to the outside when everything runs in one process.
+# When everything runs in one process, nothing accepts connections from outside.
 LOCAL = {
     "spark.master": "local[*]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-# The line that names an error, in Python's stacks and in Java's.
+# The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
-# Who has set one of these has a Spark configuration, which may name a master.
+# Whoever sets one of these has a Spark configuration, which may name a master.
 CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
 
 @contextmanager
 def session(master: str = "") -> Iterator[SparkSession]:
-    """A session on `master`; without one, where Spark's own configuration says, or right here.
+    """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    One that is there already is used, and left running. Needs what `require_java` looks for.
+    A session that is already active is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
-        os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not name every file
+        os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # the exception says it
+    logging.getLogger("SQLQueryContextLogger").setLevel(
+        logging.CRITICAL
+    )  # the exception says the same
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
@@ -70,13 +72,13 @@ def session(master: str = "") -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        with suppress(*SPARK_ERRORS):  # by now the work is done, or has failed for a better reason
+        with suppress(*SPARK_ERRORS):  # the work is done, or an error that matters more is raised
             spark.stop()
 
 
-def cause(error: Exception, said: str = "") -> str:
-    """What lies at the bottom of one of SPARK_ERRORS, without the stacks above it: one line."""
-    lines = [line.strip() for line in f"{error}\n{said}".splitlines() if line.strip()]
+def cause(error: Exception, output: str = "") -> str:
+    """The root cause of one of SPARK_ERRORS, in one line, without the stack traces."""
+    lines = [line.strip() for line in f"{error}\n{output}".splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     raised = [line for line in lines if RAISED.match(line)]
     last = (causes or raised or lines or [type(error).__name__])[-1]
@@ -94,19 +96,19 @@ def _where(master: str) -> dict[str, str]:
 
 @contextmanager
 def _java_kept_apart() -> Iterator[None]:
-    """Give the JVM, which keeps the standard error that it starts with, one of its own.
+    """Start the JVM with its standard error redirected to a file, which it keeps.
 
-    It says a dozen lines there at every start, and repeats what exceptions say. Raises Unavailable
-    with the one that matters when it does not start.
+    It prints a dozen lines there at every start, and repeats what exceptions say. If it does not
+    start, raises Unavailable with the line that matters.
     """
     ours = os.dup(2)
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
-        os.dup2(said.fileno(), 2)
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        os.dup2(output.fileno(), 2)
         try:
             yield
         except SPARK_ERRORS as error:
-            said.seek(0)
-            raise Unavailable(f"Spark can't start: {cause(error, said.read())}") from None
+            output.seek(0)
+            raise Unavailable(f"Spark can't start: {cause(error, output.read())}") from None
         finally:
             os.dup2(ours, 2)
             os.close(ours)

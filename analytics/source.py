@@ -1,9 +1,9 @@
-"""Rides out of Postgres into Spark: a Python Data Source that reads ranges of ids through ADBC.
+"""Reads rides from Postgres into Spark: a Python Data Source that reads ranges of ids through ADBC.
 
-Each range is one statement in a transaction of its own, a second or so long. ADBC copies in binary
-and hands Arrow batches on; it would hand NUMERIC over as text, so distances travel as whole
-millimetres. The executors need pyarrow and the driver of ADBC, and nothing of this project: what
-runs there travels along.
+Each range is one statement in its own transaction, which takes a second or so. ADBC uses binary
+COPY and returns Arrow batches; it would return NUMERIC as text, so distances travel as whole
+millimetres. The executors need pyarrow and the ADBC driver, but nothing of this project: the code
+that runs there is sent along.
 """
 
 import json
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-LEAST_ROWS = 25_000  # of a range, unless there are no more: a task costs some 50 ms by itself
+LEAST_ROWS = 25_000  # in a range, unless there are fewer: a task alone costs some 50 ms
 MOST_ROWS = 1_000_000
 BATCH_BYTES = 4_000_000
 
-# The end of a range of so many rides. Balanced however many ids nobody has; an index-only scan.
+# The end of a range of so many rides: balanced, however many ids are unused. An index-only scan.
 END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
 THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
-# The table that this session means; another session's search path may lead to another one.
+# The table that this session sees; another session's search path may lead to another one.
 THIS_TABLE = """
     SELECT format('%I.%I', nspname, relname)
     FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
@@ -41,15 +41,15 @@ RIDES_IN_RANGE = """
     SELECT id, created_at, (distance * 1000)::bigint AS millimetres
     FROM {table} WHERE id > {after} AND id <= {upto}
 """
-# Postgres knows earlier times, and later ones, infinity among them; Python's dates end here.
+# Postgres has earlier and later times, including infinity; Python's dates end here.
 FIRST, LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31'"
-# Not a table scan for each range, whatever the planner knows of a young table.
+# No table scan for each range, even if the planner has no statistics of a new table.
 SETTINGS = INDEX_SCANS | {"statement_timeout": "0"}
 SESSION = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
 
 
 class CountedRange(NamedTuple):
-    """Rides with `after < id <= upto`, and how many they are."""
+    """Rides with `after < id <= upto`, and their number."""
 
     after: int
     upto: int
@@ -59,7 +59,7 @@ class CountedRange(NamedTuple):
 def cut_into_ranges(
     connection: "psycopg.Connection", after: int, upto: int, parallelism: int
 ) -> list[CountedRange]:
-    """Cut the rides with `after < id <= upto` into ranges of equal numbers of rides."""
+    """Cut the rides with `after < id <= upto` into ranges of equally many rides."""
     rows = min(max((upto - after) // (2 * parallelism), LEAST_ROWS), MOST_ROWS)
     ranges = []
     while row := connection.execute(END_OF_RANGE, [after, upto, rows - 1]).fetchone():
@@ -72,7 +72,7 @@ def cut_into_ranges(
 
 
 def this_table(connection: "psycopg.Connection") -> str:
-    """The full name, quoted, of the table `rides` that this connection sees."""
+    """The full, quoted name of the table `rides` that this connection sees."""
     name: str = one_row(connection.execute(THIS_TABLE))[0]
     return name
 
@@ -88,14 +88,14 @@ def read(spark: "SparkSession", url: str, table: str, ranges: list[CountedRange]
     }
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(Rides)
-    found = spark.read.format(Rides.name()).options(
+    rides = spark.read.format(Rides.name()).options(
         url=make_conninfo(url, **session), table=table, ranges=json.dumps(ranges)
     )
-    return in_metres(found.load())
+    return in_metres(rides.load())
 
 
 def in_metres(rides: "DataFrame") -> "DataFrame":
-    """The columns of the warehouse, from those of the data source."""
+    """Convert the data source's columns to the warehouse's."""
     return rides.selectExpr(
         "id",
         "created_at",
@@ -127,7 +127,7 @@ class RangePartition(InputPartition):
 
 
 class RidesReader(DataSourceReader):
-    """Travels to the executors; reads a range there."""
+    """Is sent to the executors, and reads a range there."""
 
     def __init__(self, url: str, table: str, ranges: list[CountedRange]) -> None:
         self._url = url

@@ -1,6 +1,6 @@
-"""Verify: is the warehouse still what Postgres says? Postgres is the truth.
+"""Verify: does the warehouse still agree with Postgres, the source of truth?
 
-A ride never changes, so any difference was made behind the application's back.
+A ride never changes, so any difference was made outside the application.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,20 +21,20 @@ RIDES_IN_BLOCK = """
 def against_postgres(
     connection: psycopg.Connection, blocks: Iterable[Block], cells: Sequence[Cell]
 ) -> list[Mismatch]:
-    """Check blocks against Postgres: their manifest, and the `cells` that are in their files."""
+    """Check blocks against Postgres: their manifests, and the `cells` read from their files."""
     mismatches = []
     for block in blocks:
         row = one_row(connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]))
         postgres, *ends = Tally(*row[:2]), *row[2:]
         in_files = between(cells, block.after, block.upto)
         if not postgres == in_files == block.tally or ends != [block.first, block.last]:
-            said = block.tally if in_files == postgres else in_files
-            mismatches.append(Mismatch(block.after, block.upto, said, postgres))
+            warehouse = block.tally if in_files == postgres else in_files
+            mismatches.append(Mismatch(block.after, block.upto, warehouse, postgres))
     return mismatches
 
 
 def against_all(old: Sequence[Cell], new: Sequence[Cell], upto: int) -> list[Mismatch]:
-    """Check the `old` warehouse, which ends at `upto`, against what has just been read instead."""
+    """Check the `old` warehouse, which ends at `upto`, against the `new` cells from Postgres."""
     had, has = by_block(old), by_block(cell for cell in new if cell.last <= upto)
     mismatches = []
     for number in sorted({*had, *has}):

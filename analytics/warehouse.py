@@ -1,15 +1,16 @@
-"""The warehouse: the rides that Spark has read already, as Parquet, run by run.
+"""The warehouse: the rides that Spark has already read, as Parquet, run by run.
 
     rides/run=0000003/_manifest.json         what the run holds, block by block
     rides/run=0000003/day=2026-11-21/*.parquet
 
-A run holds the rides after the last run's up to its own frozen id, and becomes visible, whole and
-on disk, by the one rename of its folder. What is in the hidden folder before that is thrown away
-by the next run. A run that starts at the first ride supersedes all before it. Its manifest also
-says whose rides they are (`analytics.ownership`), and lists its files.
+A run holds the rides from the end of the last run up to its own frozen id. It becomes visible,
+complete and synced to disk, when its folder is renamed. Until then it is in a hidden folder, which
+the next run deletes if it finds one. A run that starts at the first ride supersedes all earlier
+ones. Its manifest also says which database the rides are from (`analytics.ownership`), and lists
+its files.
 
-The folder must be the same one, under the same path, for the driver and all executors. One process
-at a time writes to it: the job holds a lock.
+The driver and all executors must have the same folder under the same path. Only one process at a
+time writes to it: the job holds a lock.
 """
 
 import fcntl
@@ -42,14 +43,14 @@ class Warehouse:
         self.folder = folder
         self._rides = folder / "rides"
         self._hidden = folder / ".staging"
-        # A name of its own: the Spark of a job that was killed may write for some seconds more.
+        # A name of its own: the Spark of a killed job may go on writing for some seconds.
         self._staged = self._hidden / uuid4().hex
 
     def make_ready(self) -> None:
-        """Make the folder, and remove what a run that died has left behind.
+        """Create the folder, and remove what a run that died left behind.
 
-        Locks the folder for as long as this object lives: a job on another database has a lock of
-        its own in Postgres.
+        Locks the folder for as long as this object lives: the lock in Postgres does not keep out a
+        job on another database.
         """
         try:
             self._rides.mkdir(parents=True, exist_ok=True)
@@ -58,23 +59,23 @@ class Warehouse:
             shutil.rmtree(self._hidden, ignore_errors=True)
             self._hidden.mkdir(exist_ok=True)
         except BlockingIOError:
-            raise Unavailable(f"another run writes to the warehouse {self.folder}") from None
+            raise Unavailable(f"another run is writing to the warehouse {self.folder}") from None
         except OSError as error:
             raise Unavailable(
                 f"the warehouse {self.folder} can't be written to: {error.strerror}"
             ) from None
 
     def manifests(self) -> list[Manifest | Broken]:
-        """Those of all runs from the newest one that starts at the first ride; oldest first.
+        """The manifests since the newest run that starts at the first ride, oldest first.
 
-        Instead of one that can't be read, why.
+        In place of one that can't be read stands the reason.
         """
-        found: list[Manifest | Broken] = []
+        manifests: list[Manifest | Broken] = []
         for number in self._numbers():
-            found.insert(0, manifest := self._manifest(number))
+            manifests.insert(0, manifest := self._manifest(number))
             if isinstance(manifest, Manifest) and manifest.after == 0:
                 break
-        return found
+        return manifests
 
     def ledger(self) -> Ledger:
         """What the runs hold. Raises Broken."""
@@ -82,7 +83,7 @@ class Warehouse:
 
     @property
     def next_run(self) -> int:
-        """The number of the run to come."""
+        """The number of the next run."""
         return next(iter(self._numbers()), 0) + 1
 
     def _numbers(self) -> list[int]:
@@ -107,15 +108,15 @@ class Warehouse:
         return self._rides / f"run={number:07}"
 
     def write(self, rides: "DataFrame") -> "DataFrame":
-        """Write the rides of a new run where nobody sees them yet; returns them as written."""
+        """Write the rides of a new run, still hidden; returns them as read back from the files."""
         rides.write.partitionBy("day").parquet(f"file://{self._staged}")
         return _read(rides.sparkSession, self._staged, [self._staged])
 
     def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
-        """The rides of the days that these blocks span, in their runs, as the files have them.
+        """All rides in the files of the days that these blocks span, in their runs.
 
-        Spark lists the files of every folder that it is given. Of a run it is given the days that
-        are wanted, so that a night's cost does not grow with the days of history. Raises Broken.
+        Spark lists the files of every folder that it is given. So of each run it is given only the
+        days that are wanted: a night's cost does not grow with the days of history. Raises Broken.
         """
         folders: dict[Path, None] = {}
         for run in sorted({block.run for block in blocks}):
@@ -127,22 +128,22 @@ class Warehouse:
         return _read(spark, self._rides, [*folders])
 
     def _require_its_files(self, number: int) -> Iterable[str]:
-        """The files of a run; Broken for any that Spark would read, or not read, without a word."""
+        """The files of a run. Raises Broken for any that Spark would silently read, or miss."""
         manifest = self._manifest(number)
         if isinstance(manifest, Broken):
             raise manifest
-        found = _files(self._run(number))
+        on_disk = _files(self._run(number))
         for name, size in manifest.files.items():
-            if name not in found:
+            if name not in on_disk:
                 raise Broken(f"{name} of run {number} is missing")
-            if found[name] != size:
-                raise Broken(f"{name} of run {number} has {found[name]} bytes, not {size}")
-        if strange := sorted(found.keys() - manifest.files):
+            if on_disk[name] != size:
+                raise Broken(f"{name} of run {number} has {on_disk[name]} bytes, not {size}")
+        if strange := sorted(on_disk.keys() - manifest.files):
             raise Broken(f"{strange[0]} of run {number} is not a file of that run")
         return manifest.files
 
     def publish(self, manifest: Manifest) -> None:
-        """Make what was written visible, as the newest run, and drop what it supersedes."""
+        """Make the written rides visible as the newest run, and drop the runs it supersedes."""
         superseded = self._numbers() if manifest.after == 0 else []
         manifest = msgspec.structs.replace(manifest, files=_files(self._staged))
         (self._staged / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
@@ -153,18 +154,18 @@ class Warehouse:
         self._forget(superseded)
 
     def empty(self) -> None:
-        """Forget every run: there are no rides."""
+        """Drop every run: there are no rides."""
         self._forget(self._numbers())
 
     def _forget(self, runs: list[int]) -> None:
-        """Newest first, each by one rename: whatever is left at any moment is a whole warehouse."""
+        """Newest first, one rename each: the runs left at any moment are a valid warehouse."""
         for run in runs:
             self._run(run).rename(self._hidden / self._run(run).name)
         shutil.rmtree(self._hidden, ignore_errors=True)
 
 
 def ledger_of(manifests: Sequence[Manifest | Broken]) -> Ledger:
-    """What the runs with these manifests hold. Raises Broken."""
+    """The ledger of the runs with these manifests. Raises Broken."""
     readable = []
     for manifest in manifests:
         if isinstance(manifest, Broken):
@@ -174,7 +175,7 @@ def ledger_of(manifests: Sequence[Manifest | Broken]) -> Ledger:
 
 
 def within(blocks: Sequence[Block]) -> str:
-    """The condition that a ride is in one of these blocks; Spark then opens their days' files."""
+    """The condition that a ride is in one of these blocks; Spark opens only their days' files."""
     return " OR ".join(
         f"(id > {block.after} AND id <= {block.upto}"
         f" AND day BETWEEN DATE '{block.first_day}' AND DATE '{block.last_day}')"
@@ -183,14 +184,14 @@ def within(blocks: Sequence[Block]) -> str:
 
 
 def _read(spark: "SparkSession", base: Path, folders: list[Path]) -> "DataFrame":
-    """Read Parquet files; Spark would take [, * and their like in a name for a pattern."""
+    """Read Parquet files. Escapes [, * and the like, which Spark would take for a pattern."""
     names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(folder)) for folder in folders]
     reader = spark.read.schema(COLUMNS).option("basePath", f"file://{base}")
     return reader.parquet(*(f"file://{name}" for name in names))
 
 
 def _files(run: Path) -> dict[str, int]:
-    """The Parquet files of a run, and how many bytes each has."""
+    """The Parquet files of a run, and their sizes in bytes."""
     return {str(file.relative_to(run)): file.stat().st_size for file in run.rglob("*.parquet")}
 
 

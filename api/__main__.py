@@ -1,13 +1,13 @@
 """`python -m api`: the HTTP API, on granian, a production WSGI server.
 
-It guarantees that a ride answered with 201 is committed, and will reach every total. Ride, staged
-record and idempotency key are one transaction: a crash at any moment leaves all of them or none.
-A client that gets no answer, or a 503 that says so, does not know which; a client that sends an
-Idempotency-Key asks again, and gets the first answer.
+It guarantees that a ride answered with 201 is committed and will reach every total. The ride, its
+staged record and its idempotency key are one transaction: a crash at any moment leaves all of them
+or none. A client that gets no answer, or a 503 that says so, does not know which; if it sends an
+Idempotency-Key, it can retry, and gets the first answer.
 
-Idle connections and slow heads are held by the server's event loop, and not for long. A thread is
-taken by a request whose head has come in; there are as many threads as connections, so that no
-request waits for the clients of the others. Slow bodies: `api.slow_clients`.
+Idle connections and slow heads are held by the server's event loop, and only briefly. A request
+takes a thread once its head has arrived; there are as many threads as connections, so no request
+waits for another's client. For slow bodies see `api.slow_clients`.
 """
 
 import socket
@@ -21,19 +21,19 @@ from granian.server import Server
 
 from rocket_rides import fleet, process, settings
 
-LONGEST_HEAD = 64 * 1024  # bytes; the server's own 408 KiB, for each connection, would add up
+LONGEST_HEAD = 64 * 1024  # bytes; the server's default, 408 KiB for each connection, would add up
 
 
 def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
-    """End with one line when somebody listens there: granian would share the port with them.
+    """End with one line if the port is in use: granian would share it.
 
-    A fleet that was started a second time ends with whichever of its processes is the first to
-    end, and that one's line is what a person sees. So it names the fleet in the way, as `servers`
+    A fleet that is started a second time ends with the first of its processes to end, and that
+    one's line is what a person sees. So it names the fleet that is already running, as `servers`
     would.
     """
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-            # Connections of the run before may linger on the port.
+            # Connections of the previous run may linger on the port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
     except OSError as error:
@@ -42,7 +42,7 @@ def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT. Does not need the database to be there."""
+    """Serve until SIGTERM or SIGINT. Starts even when the database is down."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
     refuse_a_taken_port(config.api_host, config.api_port, config.data_dir)

@@ -1,4 +1,4 @@
-"""The Flask application: JSON in every answer, errors included."""
+"""The Flask application: every answer is JSON, errors included."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from rocket_rides.process import Stop, log_to_stdout
 
 
 class ExactJson(JSONProvider):
-    """JSON in which a decimal is a number with all its digits."""
+    """JSON in which a decimal is a number with all of its digits."""
 
     _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -31,13 +31,13 @@ class ExactJson(JSONProvider):
 
 
 class AsciiInteger(IntegerConverter):
-    """A number in a path, with no digits but these."""
+    """A number in a path, of ASCII digits only."""
 
     regex = "[0-9]+"
 
 
 def create_app() -> Flask:
-    """One worker's application, with a pool of connections of its own."""
+    """One worker's application, with its own pool of connections."""
     config = settings.load()
     log_to_stdout(config.log_level)
     die_with_parent()

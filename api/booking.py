@@ -14,8 +14,8 @@ from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
 from rocket_rides.database import one_row, refusal
 from rocket_rides.waiting import delays
 
-# One statement, so one round trip. The INSERT into rides draws the number itself, under its lock
-# on rides: the streamer's barrier rests on that. The staged record takes the number over.
+# One statement, so one round trip. The INSERT into rides draws the id itself, under its lock on
+# rides: the streamer's barrier relies on that. The staged record gets the same id.
 INSERT_RIDE = """
     WITH ride AS (
         INSERT INTO rides (distance) VALUES (%(distance)s) RETURNING id, distance
@@ -26,13 +26,13 @@ INSERT_RIDE = """
 """
 TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
 
-# The key comes first: a second request with it waits here until the first has ended.
+# The key comes first: a second request with the same key waits here until the first has ended.
 CLAIM_KEY = """
     INSERT INTO idempotency_keys (key, distance) VALUES (%s, %s)
     ON CONFLICT (key) DO NOTHING RETURNING ctid::text
 """
-# By ctid: to look the key up would read, and so predicate-lock, a page of the index that other
-# requests insert into, and make them serialization failures.
+# By ctid: looking the key up would read, and so predicate-lock, a page of the index that other
+# requests insert into, and cause serialization failures.
 TAKE_UNDER_KEY = f"""
     {INSERT_RIDE}
     UPDATE idempotency_keys SET ride_id = ride.id FROM ride
@@ -48,7 +48,7 @@ CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetecte
 
 
 class Ride(NamedTuple):
-    """A ride that was taken; `distance` is in metres."""
+    """A taken ride; `distance` is in metres. `replayed`: an earlier request took it."""
 
     id: int
     distance: Decimal
@@ -56,11 +56,11 @@ class Ride(NamedTuple):
 
 
 class KeyReused(Exception):
-    """The key was used before, for a ride of another distance."""
+    """The key was already used for a ride of another distance."""
 
 
 class TryLater(Exception):
-    """The ride can't be taken now, for `reason`; if it may have been, a key finds out."""
+    """The ride can't be taken now, for `reason`; if it may have been, its key tells."""
 
     def __init__(self, reason: str, maybe_taken: bool) -> None:
         outcome = "the ride may have been taken" if maybe_taken else "the ride was not taken"
@@ -69,11 +69,11 @@ class TryLater(Exception):
 
 
 def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
-    """Take a ride of `distance` metres, or find the one that `key` has taken before.
+    """Take a ride of `distance` metres, or find the one that `key` has already taken.
 
-    Serialization failures and deadlocks are tried again, as is a lost connection when there is a
-    key to tell whether the ride was taken. Without a key it is not known, and never tried again.
-    Raises KeyReused or TryLater, within two seconds.
+    Serialization failures and deadlocks are retried, and so is a lost connection if a key can tell
+    whether the ride was taken. Without a key nobody can tell, so it is never retried. Raises
+    KeyReused or TryLater, within two seconds.
     """
     deadline = time.monotonic() + PATIENCE
     reason, maybe_taken = "too many rides at once", False

@@ -1,4 +1,4 @@
-"""What the API can't do for the time being, said in its log: once, and not with every request."""
+"""Logs what the API can't do at the moment: once, and not with every request."""
 
 import logging
 import time
@@ -9,11 +9,11 @@ from flask import Response, request
 logger = logging.getLogger("api")
 
 PROBE = "routes.readyz"
-PAUSE = 1.0  # seconds, at least, between complaints of a route that fails with every other request
+PAUSE = 1.0  # seconds, at least, between two warnings about a route that keeps failing and working
 
 
 class Outages:
-    """Of each route, the reason for its 503s that was said last, until it works again."""
+    """For each route, the last logged reason for its 503s, until it works again."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -22,11 +22,11 @@ class Outages:
 
     def note(self, response: Response) -> Response:
         """Look at an answer before it goes out: for Flask's `after_request`."""
-        if request.endpoint == PROBE:  # to say that it isn't ready yet is what it is for
+        if request.endpoint == PROBE:  # its purpose is to say when it isn't ready
             return response
         if response.status_code == 503:
             self._complain(_route(), response.get_json()["detail"])
-        elif self._said and response.status_code < 300:  # other refusals don't ask the database
+        elif self._said and response.status_code < 300:  # other refusals never reach the database
             self._end(_route())
         return response
 

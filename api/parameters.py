@@ -1,4 +1,4 @@
-"""What a client sent, checked: the distance of a ride, and the idempotency key."""
+"""Parses and checks what a client sends: the distance of a ride, and the idempotency key."""
 
 import json
 import re
@@ -24,12 +24,12 @@ URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 CHARSETS = ("utf-8", "utf8", "us-ascii")
 
-# No comma: it is what a header that was sent twice is joined with.
+# No comma: it joins the values of a header that was sent twice.
 _KEY = re.compile(rf"[\x21-\x2b\x2d-\x7e]{{1,{KEY_LENGTH}}}")
 
 
 class _Number(str):
-    """A JSON number as it was written, so that no binary float comes in between."""
+    """A JSON number as it was written, so that it never becomes a binary float."""
 
     __slots__ = ()
 
@@ -54,17 +54,17 @@ def ride_distance(request: Request) -> Decimal:
 
 
 def _whole_body(request: Request) -> bytes:
-    """The body, all of it. Half of "distance=539.837" is a distance too.
+    """The complete body. Half of "distance=539.837" is a distance too.
 
-    granian hands over nothing of a body that the client broke off. The announced length tells that
-    from a client that sent nothing, and from half a body, should a server hand that over. A chunked
-    body has none, and the server does not say whether it ended well, so it is not taken.
+    When a client breaks off, granian passes on an empty body. The Content-Length tells that from a
+    client that sent nothing; and from half a body, should a server ever pass that on. A chunked
+    body has no length, and the server does not say whether it was complete, so it is refused.
     """
     length = request.content_length or 0
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired("send the body with its Content-Length")
     if length > BODY_LIMIT:
-        raise RequestEntityTooLarge(f"the body may have up to {BODY_LIMIT} bytes")
+        raise RequestEntityTooLarge(f"the body may have at most {BODY_LIMIT} bytes")
     if request.content_encoding:
         raise UnsupportedMediaType("send the body without a Content-Encoding")
     if request.mimetype_params.get("charset", "utf-8").lower() not in CHARSETS:
@@ -76,7 +76,7 @@ def _whole_body(request: Request) -> bytes:
 
 
 def _parts(request: Request) -> list[tuple[str, Any]]:
-    """The parts of a multipart form that are no files."""
+    """The parts of a multipart form that are not files."""
     fields: list[tuple[str | None, str]] = list(request.form.items(multi=True))
     if any(name is None for name, _ in fields):  # werkzeug lets it pass
         raise BadRequest("a part of the form has no name")
@@ -100,7 +100,7 @@ def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:
 
 
 def _json_fields(body: bytes) -> list[tuple[str, Any]]:
-    """The members of a JSON object, in pairs; numbers as _Number, all else as None."""
+    """The members of a JSON object as pairs; numbers as _Number, anything else as None."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")

@@ -1,4 +1,4 @@
-"""A worker's connections to Postgres: few, shared, never waited for long, and never stale."""
+"""A worker's connections to Postgres: few, shared, never stale, and never a long wait."""
 
 import time
 from collections.abc import Iterator
@@ -15,26 +15,26 @@ from rocket_rides.settings import Settings
 
 Pool = ConnectionPool[psycopg.Connection]
 
-# Seconds, one after the other at the worst, and together less than two: a connection is waited
-# for, then a lock, twice.
+# Seconds. At worst a request waits this long for a connection and then twice for a lock: less than
+# two in all.
 PATIENCE = 0.9
 UNREACHABLE = "the database can't be reached"
-# Nobody can hold the log up by hanging: a statement, or a transaction left open, is cut short.
+# Nothing that hangs can hold up the log: statements and open transactions are cut short.
 SESSION = {
     "default_transaction_isolation": "serializable",
     "lock_timeout": "400ms",
     "statement_timeout": "900ms",
     "idle_in_transaction_session_timeout": "2s",
-    # Young tables have no statistics, and a sequential scan would predicate-lock all of one.
+    # New tables have no statistics, and a sequential scan would predicate-lock a whole table.
     "enable_seqscan": "off",
-    # Times as RFC 3339 has them: some zones have known offsets with seconds.
+    # RFC 3339 offsets have no seconds, but some zones' historical ones do.
     "timezone": "UTC",
     "datestyle": "ISO, MDY",
 }
 
 
 class Moment(TimestamptzLoader):
-    """A time, or Postgres' own text for one that Python's dates don't reach, such as infinity."""
+    """A time, or Postgres' own text for one beyond Python's range, such as infinity."""
 
     def load(self, data: Buffer) -> datetime | str:  # type: ignore[override]
         try:
@@ -44,7 +44,7 @@ class Moment(TimestamptzLoader):
 
 
 def open_pool(config: Settings) -> Pool:
-    """A pool that opens its connections when they are needed."""
+    """A pool that opens its connections as they are needed."""
 
     def configure(connection: psycopg.Connection) -> None:
         connection.adapters.register_loader("timestamptz", Moment)
@@ -68,10 +68,10 @@ def open_pool(config: Settings) -> Pool:
 
 
 def get_connection(pool: Pool, deadline: float) -> psycopg.Connection:
-    """Take a live connection out of the pool, for `pool.putconn`. Raises PoolTimeout.
+    """Take a live connection, to be returned with `pool.putconn`. Raises PoolTimeout.
 
     The pool's own `check` would pause for a second after the first stale connection; after a
-    restart of the server all of them are.
+    restart of the server all of them are stale.
     """
     while True:
         connection = pool.getconn(timeout=max(0.01, deadline - time.monotonic()))
@@ -83,7 +83,7 @@ def get_connection(pool: Pool, deadline: float) -> psycopg.Connection:
 
 @contextmanager
 def borrowed(pool: Pool) -> Iterator[psycopg.Connection]:
-    """A live connection, for the length of a block. Raises PoolTimeout after PATIENCE."""
+    """A live connection, for the duration of a block. Raises PoolTimeout after PATIENCE."""
     connection = get_connection(pool, time.monotonic() + PATIENCE)
     try:
         yield connection

@@ -1,7 +1,7 @@
-"""Refusals and faults, as problem details (RFC 9457): one shape, for programs and for a person.
+"""Errors as problem details (RFC 9457): one format, for programs and for people.
 
-A problem's type is "about:blank" where its status says it all. The other types are those between
-which a client has to choose what to do; each points to where `openapi.json` says what.
+A problem's type is "about:blank" where the status says it all. The other types are those on which
+a client's next step depends; each is a link to where `openapi.json` describes that step.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from api import booking
 from api.pool import UNREACHABLE
 from rocket_rides.database import refusal
 
-# RFC 9110 has given these two new phrases.
+# RFC 9110 renamed these two.
 PHRASES = HTTP_STATUS_CODES | {413: "Content Too Large", 422: "Unprocessable Content"}
 RETRY_AFTER = "1"  # seconds
 
@@ -28,13 +28,13 @@ class Kind(NamedTuple):
     title: str
 
 
-KEY_REUSED = Kind("/openapi.json#key-reused", "The Idempotency-Key was used before")
+KEY_REUSED = Kind("/openapi.json#key-reused", "The Idempotency-Key was already used")
 NOT_TAKEN = Kind("/openapi.json#ride-not-taken", "The ride was not taken")
 MAYBE_TAKEN = Kind("/openapi.json#ride-maybe-taken", "The ride may have been taken")
 
 
 def answer_errors(app: Flask) -> None:
-    """Have `app` answer every exception with a problem."""
+    """Make `app` answer every exception with a problem."""
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(booking.KeyReused, _key_reused)
     app.register_error_handler(booking.TryLater, _try_later)
@@ -42,7 +42,7 @@ def answer_errors(app: Flask) -> None:
 
 
 def problem(status: int, detail: str, kind: Kind | None = None) -> Response:
-    """An answer that says what is wrong: `detail` is a sentence for a person."""
+    """An answer that says what went wrong: `detail` is a sentence for a person."""
     kind = kind or Kind("about:blank", PHRASES[status])
     response = jsonify(type=kind.type, title=kind.title, status=status, detail=detail)
     response.status_code = status
@@ -61,18 +61,18 @@ def _refused(error: HTTPException) -> Response:
 
 
 def _sentence(error: HTTPException) -> str:
-    """The application's own, also where nobody but Flask had a reason to refuse."""
+    """The application's own wording, even when it was Flask that refused."""
     if isinstance(error, InternalServerError):
-        return "the application has a fault; its log says which"
+        return "the application failed; its log says why"
     if isinstance(error, NotFound) and error is request.routing_exception:
-        return "there is no such path; there are /rides, /consumers and /openapi.json"
+        return "there is no such path; try /rides, /consumers or /openapi.json"
     if isinstance(error, MethodNotAllowed):
         return f"use {' or '.join(sorted(error.valid_methods or []))} here"
     return error.description or PHRASES[error.code or 500]
 
 
 def _key_reused(_: booking.KeyReused) -> Response:
-    detail = "this Idempotency-Key was used before, for a ride of another distance"
+    detail = "this Idempotency-Key was already used for a ride of another distance"
     return problem(422, detail, KEY_REUSED)
 
 
@@ -81,6 +81,6 @@ def _try_later(reason: booking.TryLater) -> Response:
 
 
 def _unavailable(error: psycopg.Error) -> Response:
-    """For routes that only read; of a ride it is to be said whether it was taken (`booking`)."""
+    """For routes that only read. POST /rides also says whether the ride was taken (`booking`)."""
     reason = f"the database is not available: {refusal(error)}"
     return problem(503, UNREACHABLE if isinstance(error, PoolTimeout) else reason)

@@ -1,18 +1,18 @@
-"""Forget idempotency keys whose client has long given up.
+"""Deletes idempotency keys whose clients have long stopped retrying.
 
-Each of the API's workers does so at its start and then once a day, in a thread and on a connection
-of its own, unless another worker, of whatever API, is at it: an advisory lock says so. What fails
-is tried again, less and less often, at last once an hour. Nothing is kept of when it was last done:
-a day on which no API ran is made up for at the next start.
+Each of the API's workers does so when it starts and then once a day, in its own thread and on its
+own connection, unless another worker, of this or another API, is doing it already: an advisory
+lock tells. A failure is retried, less and less often, at last once an hour. Nothing records when
+it was last done: a day on which no API ran is made up for at the next start.
 
-The table is walked by ranges of its blocks, each visited once, in a transaction of its own, with a
-pause after it: no index on the time is needed, no snapshot is held for long, and a request that
-comes with a key just being deleted waits for milliseconds. Such a key is then new: its ride is
-taken once more, as the setting says. One that has not expired is never touched, nor is one that is
-being written: neither matches. READ COMMITTED, so that no booking, which is SERIALIZABLE, can fail
-for it.
+The table is walked in ranges of blocks, each visited once, in its own transaction, followed by a
+pause: no index on the time is needed, no snapshot is held for long, and a request with a key that
+is just being deleted waits for milliseconds. Such a key is then new, so its ride is taken again, as
+the setting says. A key that has not expired is never touched, nor is one that is being written:
+neither matches. The isolation level is READ COMMITTED, so that it can't make a booking, which is
+SERIALIZABLE, fail.
 
-A crash leaves behind, at whatever step it comes: fewer keys to be pruned the next time.
+A crash, at whatever step, only leaves fewer keys to prune the next time.
 """
 
 import logging
@@ -33,19 +33,19 @@ logger = logging.getLogger("api")
 
 A_DAY = 86_400.0  # seconds
 FIRST_RETRY, LAST_RETRY = 0.5, 3600.0
-# So many attempts, a minute's worth, may fail without a word: a server may be coming up with us,
-# and /readyz says more.
+# So many failed attempts, a minute's worth, are not logged as warnings: the server may be starting
+# together with us, and /readyz says more.
 SILENT_ATTEMPTS = 7
 
 BLOCKS_AT_A_TIME = 128  # a megabyte
-PAUSE = 0.02  # seconds between two of them: requests come first
+PAUSE = 0.02  # seconds between two ranges: requests come first
 
 SESSION = {
     "default_transaction_isolation": "read committed",
     "lock_timeout": "1s",
 }
 
-# Keys written from now on are younger than the cutoff, in whatever block: the walk ends here.
+# Keys written from now on are newer than the cutoff, so later blocks need no visit.
 CUTOFF_AND_BLOCKS = """
     SELECT now() - make_interval(days => %s),
         pg_relation_size('idempotency_keys') / current_setting('block_size')::bigint
@@ -59,9 +59,9 @@ PRUNE_BLOCKS = """
 
 
 def prune(connection: psycopg.Connection, days: int, stop: Stop) -> int:
-    """Delete the keys older than `days`, or some of them when told to stop; returns how many.
+    """Delete the keys older than `days`, or some of them if told to stop; returns how many.
 
-    `connection` is in autocommit mode, with SESSION.
+    `connection` must be in autocommit mode, with the settings in SESSION.
     """
     [(cutoff, blocks)] = connection.execute(CUTOFF_AND_BLOCKS, [days])
     deleted = 0
@@ -76,7 +76,7 @@ def prune(connection: psycopg.Connection, days: int, stop: Stop) -> int:
 
 
 class Pruner:
-    """Prunes at once and then every day, for as long as this process lives or until `stop`."""
+    """Prunes at once and then every day, until `stop` or until this process ends."""
 
     def __init__(self, config: Settings, stop: Stop, every: float = A_DAY) -> None:
         self._url = config.postgres_url
@@ -85,13 +85,13 @@ class Pruner:
         self._every = every
 
     def begin(self) -> None:
-        """In a thread that ends with the process."""
+        """Run in a thread that ends with the process."""
         Thread(target=self.run, name="pruning", daemon=True).start()
 
     def run(self) -> None:
         while not self._stop:
             self._until_it_is_done()
-            # Workers that began together need not come together for ever.
+            # So that workers that started together drift apart.
             self._stop.wait(self._every * random.uniform(0.9, 1))
 
     def _until_it_is_done(self) -> None:
@@ -100,7 +100,7 @@ class Pruner:
                 self._attempt()
             except (Unavailable, psycopg.Error) as error:
                 level = logging.WARNING if attempt >= SILENT_ATTEMPTS else logging.DEBUG
-                logger.log(level, "idempotency keys are not pruned: %s", in_one_line(error))
+                logger.log(level, "can't prune idempotency keys: %s", in_one_line(error))
                 if self._stop.wait(pause):
                     return
             else:
@@ -108,9 +108,9 @@ class Pruner:
 
     def _attempt(self) -> None:
         session = database.connect(self._url, "api (pruning)", **SESSION)
-        with closing(session) as connection:  # the lock is the session's
+        with closing(session) as connection:  # closing it releases the lock
             if not try_lock(connection, Lock.PRUNING):
-                logger.debug("another worker prunes idempotency keys")
+                logger.debug("another worker is pruning the keys")
                 return
             deleted = prune(connection, self._days, self._stop)
         level = logging.INFO if deleted else logging.DEBUG

@@ -1,15 +1,15 @@
-"""Whether rides can be taken, as far as can be told without taking one."""
+"""Whether rides can be taken, as far as we can tell without taking one."""
 
 import psycopg
 
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 
-# In one look: may this session write, which right does its role lack, and is the sequence's next
-# number free?
-# * A right on some of the columns counts. SELECT on rides is needed for this look itself.
-# * The number of an identity column is drawn without a right on its sequence. To see where the
-#   sequence stands takes one: without it, and before the first number, that is left out.
+# In one query: may this session write, which privileges does its role lack, and is the sequence's
+# next number free?
+# * A privilege on some of the columns counts. This query itself needs SELECT on rides.
+# * An identity column draws its number without a privilege on the sequence. Reading the sequence
+#   needs one: without it, and before the first number, its position is not checked.
 # * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
 LOOK = """
     SELECT current_setting('transaction_read_only')::boolean,
@@ -29,14 +29,14 @@ LOOK = """
 
 
 def require_readiness(connection: psycopg.Connection) -> None:
-    """Raise Unavailable, or psycopg.Error, when a POST of a ride would be refused now."""
+    """Raise Unavailable or psycopg.Error if posting a ride would fail now."""
     database.require_current_schema(connection)
     row = connection.execute(LOOK).fetchone()
     read_only, missing_rights, at_its_end, behind = row or (False, None, False, False)
     if read_only:
         raise Unavailable("rides can't be taken: the database is read-only")
     if missing_rights:
-        raise Unavailable(f"rides can't be taken: there is no right to {missing_rights}")
+        raise Unavailable(f"rides can't be taken: the role lacks {missing_rights}")
     if at_its_end:
         raise Unavailable("rides can't be taken: the sequence log_position has reached its end")
     if behind:

@@ -1,13 +1,13 @@
-"""A connection on which nothing is sent to the client for too long is cut.
+"""Cuts connections on which nothing has been sent to the client for too long.
 
-granian gives a request to a thread once its head is in. The thread then waits for the body, for as
-long as the client likes: granian has no time-out for it, nothing interrupts the wait, and WSGI does
-not say on which connection it is. So a thread of its own looks at all the connections from outside.
-By the time it acts, each silent one has a client that is slow, or gone: idle connections and slow
-heads were closed by granian before, and an answer takes ANSWER_TIME at most.
+granian hands a request to a thread once its head has arrived. The thread then waits for the body,
+for as long as the client likes: granian has no timeout for it, nothing interrupts the wait, and
+WSGI does not say which connection it is. So a separate thread watches all connections from outside.
+By the time it acts, any silent one has a client that is slow or gone: granian closes idle
+connections and slow heads earlier, and an answer takes at most ANSWER_TIME.
 
-To shut the reading end is enough: the body ends there, the application says 408, granian hangs up.
-Only Linux tells when something was last sent; elsewhere bodies have no limit.
+Shutting the reading end is enough: the body ends there, the application answers 408, and granian
+hangs up. Only Linux tells when something was last sent; elsewhere bodies have no time limit.
 """
 
 import os
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 IN_ENVIRON = "rocket_rides.slow_clients"
-ANSWER_TIME = 2.0  # seconds, with all the waiting that `api.pool` allows for
+ANSWER_TIME = 2.0  # seconds, including all the waiting that `api.pool` allows
 ROUND = 0.5
 
 # In Linux' struct tcp_info.
 _STATE = 0
 _ESTABLISHED = 1
-_LAST_DATA_SENT = slice(44, 48)  # in milliseconds, counted from the handshake at first
+_LAST_DATA_SENT = slice(44, 48)  # milliseconds ago; at first, since the handshake
 
 
 class SlowClients:
@@ -44,7 +44,7 @@ class SlowClients:
         self._last_cut = -1.0
 
     def watch(self, app: Flask) -> None:
-        """Begin, in a thread that ends with the process; each request of `app` then knows this."""
+        """Start a thread that ends with the process, and pass this object to `app`'s requests."""
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
         application = app.wsgi_app
@@ -56,18 +56,18 @@ class SlowClients:
         app.wsgi_app = known  # type: ignore[method-assign]
 
     def read(self, request: Request) -> bytes:
-        """The body, all of it or what came of it. Raises RequestTimeout when it was cut."""
+        """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
         started = time.monotonic()
         body = request.get_data()
-        # Which connection was cut is not known, but if this was not the one, its client has left.
+        # We don't know which connection was cut; but if it wasn't this one, its client has left.
         if self._last_cut > started and len(body) < (request.content_length or 0):
-            raise RequestTimeout("the body did not come in time")
+            raise RequestTimeout("the body did not arrive in time")
         return body
 
     def _run(self) -> None:
         while True:
             time.sleep(ROUND)
-            with suppress(OSError):  # no descriptor is free for a look: the next round has one
+            with suppress(OSError):  # out of file descriptors: the next round tries again
                 for duplicate in _sockets():
                     with duplicate, suppress(OSError):  # the other side may have closed it
                         self._cut_if_silent(duplicate)
@@ -80,7 +80,7 @@ class SlowClients:
         info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_SENT.stop)
         late = int.from_bytes(info[_LAST_DATA_SENT], sys.byteorder) / 1000 - self._limit
         if info[_STATE] != _ESTABLISHED or late < 0:
-            return  # the listening socket, one that closes, or in time
+            return  # the listening socket, a closing one, or in time
         self._last_cut = time.monotonic()
         # Cut before, and still nothing was sent: it reads no answers, or the database hangs.
         gone = late > ANSWER_TIME
@@ -88,17 +88,17 @@ class SlowClients:
 
 
 def read_body(request: Request) -> bytes:
-    """The body, all of it or what came of it. Raises RequestTimeout when it was cut."""
+    """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
     slow_clients: SlowClients = request.environ[IN_ENVIRON]
     return slow_clients.read(request)
 
 
 def _sockets() -> Iterator[socket.socket]:
-    """A duplicate of each socket of this process: it stays the same one if granian closes it."""
+    """A duplicate of each of this process's sockets: it stays valid when granian closes its own."""
     for name in os.listdir("/proc/self/fd"):
         try:
             descriptor = os.dup(int(name))
-        except OSError:  # closed by now
+        except OSError:  # already closed
             continue
         try:
             duplicate = socket.socket(fileno=descriptor)

@@ -1,4 +1,4 @@
-"""The routes: what a client may ask, and what it is told."""
+"""The routes: what a client may ask for, and what it gets."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ routes = Blueprint("routes", __name__)
 DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
 FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
-# A consumer that never comes back must not make this slower with every ride: counted to 100,000.
+# Counts to 100,000 only: a consumer that never comes back must not make this ever slower.
 CONSUMERS = """
     SELECT name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
            (SELECT count(*) FROM (
@@ -53,7 +53,7 @@ def pool() -> Pool:
 
 @routes.post("/rides")
 def take_ride() -> tuple[Answer, int, dict[str, str]]:
-    """Take a ride: 201, and again 201 with the first answer when its key is sent again."""
+    """Take a ride: 201, and 201 with the first answer again when its key is repeated."""
     distance = parameters.ride_distance(request)
     key = parameters.idempotency_key(request)
     ride = booking.take(pool(), distance, key)
@@ -85,13 +85,13 @@ def show_consumers() -> Answer:
 
 @routes.get("/healthz")
 def healthz() -> Answer:
-    """The process lives."""
+    """The process is alive."""
     return {"status": "ok"}
 
 
 @routes.get("/readyz")
 def readyz() -> Answer | Response:
-    """Rides can be taken: the database answers, its schema is current, and it may be written."""
+    """Rides can be taken: the database answers, its schema is current, and it is writable."""
     with borrowed(pool()) as connection:
         try:
             require_readiness(connection)
@@ -102,7 +102,7 @@ def readyz() -> Answer | Response:
 
 @routes.get("/openapi.json")
 def describe() -> Response:
-    """What all these routes take and give, for programs."""
+    """A description of all these routes, for programs."""
     return Response(DESCRIPTION, mimetype="application/json")
 
 

@@ -1,4 +1,4 @@
-"""The schema, through Alembic: `python -m migrations` brings a database to the newest revision."""
+"""The schema, through Alembic: `python -m migrations` upgrades a database to the newest one."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ def config(url: str) -> Config:
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the database up to `revision`. Processes that do so at once wait for one another."""
+    """Upgrade the database to `revision`. Processes that do so at once wait for one another."""
     command.upgrade(config(url), revision)
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Take the database down to `revision`; "base" drops everything."""
+    """Downgrade the database to `revision`; "base" drops everything."""
     command.downgrade(config(url), revision)

@@ -1,6 +1,6 @@
-"""`python -m migrations [REVISION]`: migrate up to REVISION ("head"), or `--down` to it.
+"""`python -m migrations [REVISION]`: upgrade to REVISION ("head"), or downgrade to it (`--down`).
 
-One transaction: a crash at any moment leaves the schema as it was. Waits for the server.
+It is one transaction: a crash at any moment leaves the schema as it was. Waits for the server.
 """
 
 import argparse
@@ -20,7 +20,7 @@ def main() -> None:
     """Migrate the database that the settings name."""
     parser = argparse.ArgumentParser(prog="python -m migrations", description=__doc__)
     parser.add_argument("revision", nargs="?", default="head")
-    parser.add_argument("--down", action="store_true", help="go down to REVISION, or to base")
+    parser.add_argument("--down", action="store_true", help="downgrade to REVISION (default: base)")
     arguments = parser.parse_args()
     config = settings.load()
     process.log_to_stdout(config.log_level)

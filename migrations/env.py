@@ -23,7 +23,7 @@ with engine.connect() as connection:
     context.configure(connection=connection, target_metadata=Base.metadata)
     with context.begin_transaction():
         connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
-        for found in context.get_context().get_current_heads():
-            if database.is_newer(found):
-                raise CommandError(database.NEWER.format(found))
+        for revision in context.get_context().get_current_heads():
+            if database.is_newer(revision):
+                raise CommandError(database.NEWER.format(revision))
         context.run_migrations()

@@ -1,4 +1,4 @@
-"""The tables as models, for Alembic alone: the services write SQL. A test compares the two."""
+"""The tables as models, for Alembic alone: the services use SQL. A test compares the two."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -36,13 +36,13 @@ class Base(DeclarativeBase):
 
 
 class RideModel(Base):
-    """The canonical source. A row never changes after its transaction commits."""
+    """The source of truth. A row never changes after its transaction commits."""
 
     __tablename__ = "rides"
     __table_args__ = (CheckConstraint(DISTANCE_IN_RANGE, name="rides_distance_in_range"),)
 
-    # The INSERT itself draws the number, while it holds its lock on `rides`: that order is what
-    # the streamer's barrier rests on. ALWAYS keeps anyone from bringing a number of their own.
+    # The INSERT itself draws the number, while it holds its lock on `rides`: the streamer's barrier
+    # relies on that order. ALWAYS keeps anyone from supplying a number of their own.
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     created_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), server_default=func.now(), nullable=False
@@ -51,7 +51,7 @@ class RideModel(Base):
 
 
 class StagedLogRecordModel(Base):
-    """The outbox: what the log has yet to hear of. Its id is the ride's."""
+    """The outbox: records that are still to be sent to the log. Its id is the ride's."""
 
     __tablename__ = "staged_log_records"
 
@@ -75,7 +75,7 @@ class StreamerStateModel(Base):
 
 
 class TermModel(Base):
-    """One leader's time: what it sent under `term` is true for `after < id`, up to the next term.
+    """One leader's term: its entries count for `after < id`, up to where the next term begins.
 
     `rocket_rides/terms.py` says what that is for.
     """
@@ -118,7 +118,7 @@ class CheckpointModel(Base):
     name: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
     last_redis_id: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'0-0'"))
     last_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
-    # Entries that tell of no ride of this database's: another database's, or never committed.
+    # Entries about no ride of this database: another database's, or never committed.
     unbelieved_entries: Mapped[int] = mapped_column(
         BigInteger, nullable=False, server_default=text("0")
     )
@@ -144,9 +144,9 @@ class ConsumerStateModel(Base):
 
 
 class ReconciliationModel(Base):
-    """What all rides up to `last_ride_id` come to, in metres, added up from the rides themselves.
+    """The total of all rides up to `last_ride_id`, in metres, summed from the rides themselves.
 
-    `compared` is what the job found the consumers and its warehouse to say at the time.
+    `compared` is what the consumers and the warehouse said at the time.
     """
 
     __tablename__ = "reconciliations"
@@ -174,7 +174,7 @@ class ReconciliationModel(Base):
 
 
 class ResetModel(Base):
-    """A reconciliation's request to a consumer, which alone acts on it: `consumers/reset.py`."""
+    """A reconciliation's request to a consumer, which alone acts on it: `totals/reset.py`."""
 
     __tablename__ = "resets"
     __table_args__ = (
@@ -207,7 +207,7 @@ class ResetModel(Base):
 
 
 class DeadLetterModel(Base):
-    """A log entry that a consumer could not believe, as it stood: names and values in turn."""
+    """A log entry that is not a record, verbatim: names and values in turn."""
 
     __tablename__ = "dead_letters"
     __table_args__ = (UniqueConstraint("consumer_name", "redis_id"),)
@@ -223,7 +223,7 @@ class DeadLetterModel(Base):
 
 
 class IdempotencyKeyModel(Base):
-    """A client's promise that equal keys mean one ride. Committed with the ride it names."""
+    """A client's promise that equal keys mean one ride. Committed with that ride."""
 
     __tablename__ = "idempotency_keys"
     __table_args__ = (

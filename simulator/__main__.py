@@ -1,10 +1,10 @@
-"""`python -m simulator`: rides of random distance, at random moments, posted as any client would.
+"""`python -m simulator`: posts rides of random distance at random moments, as any client would.
 
-Each ride has an Idempotency-Key of its own and is posted with it until the API has answered, so
-that a lost answer never makes two rides of one. Without `--rides` only a signal ends it.
+Each ride has its own Idempotency-Key and is posted with it until the API answers, so that a lost
+answer never makes two rides of one. Without `--rides` only a signal ends it.
 
-A crash, or a signal, leaves at most `--concurrency` rides of which this client does not know
-whether they were taken. The API knows: each is there once, whole, or not at all.
+After a crash or a signal the client does not know of up to `--concurrency` rides whether they were
+taken. The API knows: each is there once, whole, or not at all.
 """
 
 import argparse
@@ -32,17 +32,17 @@ logger = logging.getLogger("simulator")
 SHORTEST, LONGEST = 5_000, 1_000_000  # millimetres
 TIMEOUT = 10.0
 REPORT_EVERY = 10.0
-# How far behind its schedule it may fall: more would turn an outage of the API into a flood.
+# Seconds that it may fall behind schedule: more would turn an outage of the API into a flood.
 CATCH_UP = 1.0
 
 Rides = Iterator[tuple[float, Decimal]]
 
 
 def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
-    """Yield each ride's moment, on the monotonic clock, and its distance in metres.
+    """Yield when each ride is due, on the monotonic clock, and its distance in metres.
 
     A Poisson process of `rate` rides a second, however many clients take rides from it; with a
-    rate of 0 every ride is due at once. `rides` of them, or without end.
+    rate of 0 every ride is due at once. Yields `rides` of them, or never ends.
     """
     due = time.monotonic()
     for _ in itertools.repeat(None) if rides is None else range(rides):
@@ -72,7 +72,7 @@ async def simulate(
             logger.info("%s", outcomes)
 
     limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    # trust_env=False: the API is on this machine or where API_URL says, not behind a shell's proxy.
+    # trust_env=False: the API is on this machine or where API_URL says, never behind a proxy.
     async with httpx.AsyncClient(
         base_url=url, timeout=TIMEOUT, limits=limits, trust_env=False
     ) as api:
@@ -94,28 +94,28 @@ def at_least_one(text: str) -> int:
 def per_second(text: str) -> float:
     rate = float(text)
     if not 0 <= rate < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of rides a second")
+        raise argparse.ArgumentTypeError(f"{text} is not a rate in rides a second")
     return rate
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     add = parser.add_argument
-    add("--rides", type=at_least_one, metavar="N", help="end after N rides (default: never)")
-    add("--rate", type=per_second, default=2.0, help="rides a second; 0: all it can (default: 2)")
-    add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at a time")
-    add("--seed", type=int, help="the same distances and gaps in every run")
+    add("--rides", type=at_least_one, metavar="N", help="stop after N rides (default: never)")
+    add("--rate", type=per_second, default=2.0, help="rides a second; 0: no limit (default: 2)")
+    add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at once")
+    add("--seed", type=int, help="seed for the same distances and pauses in every run")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Return 1 when `--rides` were all answered and some were refused, else 0."""
+    """Return 1 if all `--rides` were answered and some were refused, else 0."""
     given = arguments()
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
     process.log_to_stdout(config.log_level)
     fleet.end_with_honcho(process.terminate)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
 
     outcomes = Outcomes()
     rides = schedule(random.Random(given.seed), given.rate, given.rides)
@@ -124,7 +124,7 @@ def main() -> int:
     with (
         tqdm(total=given.rides, unit="ride", disable=disable) as bar,
         logging_redirect_tqdm(),
-        suppress(asyncio.CancelledError),  # a signal's way of ending it
+        suppress(asyncio.CancelledError),  # how a signal ends it
     ):
         asyncio.run(simulate(config.rides_url, rides, given.concurrency, outcomes, bar))
     logger.info("%s", outcomes)

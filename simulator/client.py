@@ -1,4 +1,4 @@
-"""One client of the API: a ride is posted until it is answered, and makes one ride at most."""
+"""A client of the API: posts a ride until it is answered, and never makes two rides of one."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Outcomes:
-    """What has become of the rides so far."""
+    """How many rides ended in which way so far."""
 
     posted: int = 0
     retried: int = 0
@@ -27,8 +27,8 @@ class Outcomes:
 
 
 async def wait_for_api(api: httpx.AsyncClient) -> None:
-    """Return when the API can take rides. Says once that it waits, and why."""
-    said = False
+    """Return when the API can take rides. Logs once that it is waiting, and why."""
+    logged = False
     for delay in waiting.delays():
         try:
             answer = await api.get("/readyz")
@@ -38,17 +38,17 @@ async def wait_for_api(api: httpx.AsyncClient) -> None:
             if answer.is_success:
                 return
             reason = f"it answers {answer.status_code}"
-        if not said:
+        if not logged:
             logger.info("waiting for the API at %s (%s)", api.base_url, reason)
-            said = True
+            logged = True
         await asyncio.sleep(delay)
 
 
 async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes) -> None:
-    """Post one ride until the API has answered; the same key makes every repeat the same ride.
+    """Post one ride until the API answers; the same key makes every repeat the same ride.
 
-    A 5xx, a lost connection and a timeout are no answer. Any other failure is a bug of the API's
-    or of this client's, which repeating would not mend: reported and counted as refused.
+    A 5xx, a lost connection or a timeout is not an answer. Any other failure is a bug, in the API
+    or in this client, that a retry would not fix: it is logged and counted as refused.
     """
     key = str(uuid.uuid4())  # never seeded: a second run with the same seed must post new rides
     for delay in waiting.delays():
@@ -64,10 +64,10 @@ async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes)
                 return
             if not answer.is_server_error:
                 outcomes.refused += 1
-                said = " ".join(answer.text[:200].split())
-                logger.error("a ride of %s m got %s: %s", metres, answer.status_code, said)
+                text = " ".join(answer.text[:200].split())
+                logger.error("a ride of %s m got %s: %s", metres, answer.status_code, text)
                 return
             reason = f"status {answer.status_code}"
         outcomes.retried += 1
-        logger.debug("%s: posting %s again in %.2f s", reason, key, delay)
+        logger.debug("%s: retrying %s in %.2f s", reason, key, delay)
         await asyncio.sleep(delay)

@@ -1,4 +1,4 @@
-"""What a leader looks at, and says when something is not as it should be."""
+"""What a leader checks: the servers' durability, the sequence, and stranded records."""
 
 import psycopg
 
@@ -12,7 +12,7 @@ DURABILITY = """
     WHERE (name = 'fsync' AND setting = 'off')
        OR (name = 'synchronous_commit' AND setting IN ('off', 'local'))
 """
-# `taken` is what must lie below the next number drawn.
+# The next number drawn must lie above `taken`.
 SEQUENCE = f"""
     SELECT seqcache, seqincrement, seqcycle, ({LAST_DRAWN}) AS last_drawn,
            greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken
@@ -24,12 +24,12 @@ PUT_FORWARD = (
 )
 STRANDED = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
 
-# Sessions drop the numbers that they had drawn ahead.
+# It also makes sessions discard the numbers that they have cached.
 AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 
 
 def durability_warnings(connection: psycopg.Connection, log: Log) -> list[str]:
-    """What of the two servers' settings could lose committed work; empty when all is well."""
+    """Warnings about settings of either server that could lose committed work; usually none."""
     return log.durability_warnings() + [
         f"Postgres has {name} {setting}: a crash may lose rides that were answered with 201"
         for name, setting in connection.execute(DURABILITY)
@@ -39,28 +39,28 @@ def durability_warnings(connection: psycopg.Connection, log: Log) -> list[str]:
 def require_rising_sequence(connection: psycopg.Connection) -> None:
     """Raise Unavailable unless rides draw numbers one by one, each above all before it.
 
-    The barrier rests on that. Numbers that a session has cached are drawn before its transaction
-    has its lock; a sequence that runs backwards, or was set back, draws below what was sent.
-    Raises StateLost, too.
+    The barrier relies on that. A session draws the numbers that it caches before its transaction
+    has the lock; a sequence that runs backwards, or was set back, draws numbers below what was
+    sent. Also raises StateLost.
     """
     row = connection.execute(SEQUENCE).fetchone()
     if row is None:
         raise StateLost
     cache, increment, cycles, last_drawn, taken = row
-    held = "nothing is sent, so that no more rides are stranded, until this puts it right"
+    paused = "nothing is sent, so that no more rides are stranded, until you run"
     if cache != 1 or increment != 1 or cycles:
-        found = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
+        options = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
-            f"the sequence log_position was changed: it has {found}; {held}: {AS_MIGRATED}"
+            f"the sequence log_position was changed: it has {options}; {paused}: {AS_MIGRATED}"
         )
     if last_drawn < taken:
         raise Unavailable(
-            f"the sequence log_position was set back behind ride {taken}; {held}: {PUT_FORWARD}"
+            f"the sequence log_position was set back below ride {taken}; {paused}: {PUT_FORWARD}"
         )
 
 
 def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[str]:
-    """A sentence about stranded records: those up to `last_sent`, which it is too late to send.
+    """A warning about stranded records: those up to `last_sent`, which can't be sent any more.
 
     There are none while the barrier holds: such a record was staged behind the log's back.
     """
@@ -69,6 +69,6 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
         return []
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")
     return [
-        f"staged behind the log's back, and never sent: records {named};"
-        " python -m streamer.mend has them counted"
+        f"staged behind the log's back and never sent: records {named};"
+        " python -m streamer.mend gets them counted"
     ]

@@ -1,23 +1,24 @@
-"""`python -m streamer.mend`: has those rides counted that were staged behind the log's back.
+"""`python -m streamer.mend`: gets the rides counted that were staged behind the log's back.
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
-were changed: `streamer.checks`) or rows were staged by hand. The leader reports what it finds.
+were changed: `streamer.checks`) or rows were staged by hand. The leader warns of them.
 
-First it disowns all that the log tells up to `last_sent`, so that whoever reads there later, also a
-consumer that is yet to begin, finds a gap and heals it from the rides; and a warehouse that is past
-these rides is rebuilt by the next night. Then it takes the records out of the outbox, adds up all
-rides up to there, and asks every consumer for a reset to that sum, as a reconciliation does: the
-consumer itself applies it, exactly, wherever it stands by then (`consumers.reset`). So every total
-ends exact. Only readers outside of this project have to be told: the log never tells of them.
+First it disowns every log entry up to `last_sent`, so that whoever reads there later, even a
+consumer that has yet to start, sees a gap and heals it from the rides; and the next nightly run
+rebuilds a warehouse that is past these rides. Then it takes the records out of the outbox, adds up
+all rides up to there, and asks every consumer for a reset to that sum, as a reconciliation does:
+the consumer itself applies it, exactly, wherever it stands by then (`consumers.totals.reset`). So
+every total ends up exact. Only readers outside this project have to be told of these rides: the
+log will never contain them.
 
 A crash leaves behind, by the step at which it comes:
 
 * before the log is disowned: nothing.
-* after that: a log that will be healed from the rides, and records that are still to be mended.
+* after that: a gap that readers heal from the rides, and records that are still to be mended.
 * after the second transaction: nothing.
 
-The fleet may go on meanwhile.
+The fleet may keep running meanwhile.
 """
 
 import logging
@@ -50,16 +51,16 @@ ASK_FOR_RESETS = """
 
 
 def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
-    """Mend what there is; returns the rides, and the consumers that were asked to reset.
+    """Mend all stranded records; returns their rides, and the consumers asked to reset.
 
-    Raises Unavailable while the sequence would only make more of them, and psycopg.Error.
+    Raises Unavailable while the sequence would only strand more, and psycopg.Error.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     checks.require_rising_sequence(connection)
     last_sent = terms.last_sent(connection)
     if not checks.stranded_warnings(connection, last_sent):
         return [], []
-    terms.disown(connection, last_sent)  # first: who begins after this needs no reset
+    terms.disown(connection, last_sent)  # first: a consumer that starts after this needs no reset
     with connection.transaction():
         rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
         asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
@@ -67,7 +68,7 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
 
 
 def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None:
-    """Until whoever may be about to commit such a ride has done so; says who that is."""
+    """Wait until every transaction that may still commit such a ride has ended; logs which."""
     barrier = Barrier(connection)
     barrier.settled()
     while barrier.waiting and not stop.wait(POLL):
@@ -75,7 +76,7 @@ def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None
 
 
 def main() -> None:
-    """Mend once, and say what was done."""
+    """Mend once, and report what was done."""
     process.take_no_arguments("streamer.mend", __doc__)
     config = settings.load()
     process.log_to_stdout(config.log_level)
@@ -94,7 +95,7 @@ def main() -> None:
         return
     named = ", ".join(map(str, rides[:10]))
     more = f" and {len(rides) - 10} more" if len(rides) > 10 else ""
-    logger.info("mended; the log can't tell of these rides any more: %s%s", named, more)
+    logger.info("mended; the log will never contain these rides: %s%s", named, more)
     logger.info("asked to reset their totals: %s", ", ".join(consumers) or "no consumer")
 
 

@@ -1,1 +1,1 @@
-"""The nightly process: when a run is due, and how it ended."""
+"""The nightly process: starts a run when it is due, and reports how it ended."""

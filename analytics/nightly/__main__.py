@@ -1,22 +1,21 @@
-"""`python -m analytics.nightly`: has the rides reconciled every night.
+"""`python -m analytics.nightly`: reconciles the rides every night.
 
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
-process of its own, so that no JVM stays resident; that a night slept through, or missed while this
-process was down, is made up for, once; and that a run which could not do its work, because a
-server was away or another run was on, is tried again until the next night. What a run prints is
-logged as it comes, and so is how it ended. This process only ends when it is told to: without Java
-it says so every night. Where make has set up the fleet without Spark, this process has it
-installed, minutes after the start.
+process of its own, so that no JVM stays resident; that a night missed while the machine slept or
+this process was down is made up for, once; and that a run that could not do its work, because a
+server was down or another run was in progress, is retried until the next night. A run's output and
+outcome are logged. This process ends only when told to: without Java it logs a warning every night.
+Where make has set up the fleet without Spark, this process installs it, minutes after the start.
 
 A crash leaves behind, by the step at which it comes:
 
-* before a run, or while one is going to be tried again: a night without a row in
-  `reconciliations`. The next start finds it missing, and makes up for it.
-* during a run: the same. The run ends with this process (on Linux by the kernel's hand; elsewhere
-  it finishes alone), and leaves what `analytics.reconcile` says.
-* after a run: nothing. What it found was committed by the run itself.
+* before a run, or before a retry: a night without a row in `reconciliations`. The next start
+  notices that, and makes up for it.
+* during a run: the same. On Linux the kernel ends the run with this process; elsewhere it finishes
+  alone. It leaves behind what `analytics.reconcile` says.
+* after a run: nothing. The run itself has committed its result.
 
-SIGTERM ends a run under way, and with it this process, in little more than two seconds.
+SIGTERM ends a run in progress, and this process, in little more than two seconds.
 """
 
 import logging
@@ -38,7 +37,7 @@ RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 
 
 class Reconciler:
-    """The schedule, and what it starts. Tests bring other commands and times."""
+    """The schedule, and the command that it starts. Tests pass other commands and times."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class Reconciler:
         self._command = command
         self._first_pause = first_pause
         self._at = time.fromisoformat(config.reconcile_at)
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every start
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it logs every start
         self._scheduler = BackgroundScheduler(
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
         )
@@ -64,20 +63,20 @@ class Reconciler:
         return datetime.now(self._scheduler.timezone)
 
     def run(self) -> None:
-        """Make up for a missed night, then start what is due, until told to stop."""
+        """Make up for a missed night, then start each run when it is due, until told to stop."""
         due = nights.newest_due(self.now(), self._at)
         self._scheduler.start()
         logger.info(
             "reconciling every day at %s (%s)", self._config.reconcile_at, self._scheduler.timezone
         )
-        # What can be installed will be: no warning that it is missing.
+        # Don't warn of missing packages that will be installed.
         able = self._fetch_later() or attempts.is_able()
 
         def session(_progress: waiting.Progress) -> None:
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)
-            if missed and able:  # or the warning would come twice
+            if missed and able:  # otherwise the run would only repeat the warning
                 self._make_up_for(due)
             elif not missed:
                 logger.debug("no night was missed")
@@ -87,7 +86,7 @@ class Reconciler:
         try:
             process.keep_running(session, self._stop, psycopg.Error)
         finally:
-            self._scheduler.shutdown()  # waits for the jobs, which have seen `stop` too
+            self._scheduler.shutdown()  # waits for the jobs, which also obey `stop`
 
     def _make_up_for(self, due: datetime) -> None:
         local = due.astimezone(self._scheduler.timezone)
@@ -95,7 +94,7 @@ class Reconciler:
         self.job.modify(next_run_time=self.now())
 
     def _fetch_later(self) -> bool:
-        """Have what is missing installed in the background, if it can be; whether it will be."""
+        """Schedule the installation of missing packages, if possible; returns whether it was."""
         if not fetching.wanted():
             return False
         now = self.now()
@@ -105,12 +104,12 @@ class Reconciler:
         return True
 
     def fetch(self) -> None:
-        """Install what a run needs, unless another one, or a person, has done so by now."""
+        """Install what a run needs, unless a run or a person has done so by now."""
         if fetching.wanted():
             fetching.fetch(self._stop, nights.next_due(self.now(), self._at))
 
     def reconcile(self) -> None:
-        """Start a run, and another one while runs can't do their work, until the next night."""
+        """Start a run, and retry while it can't do its work, until the next night."""
         until = nights.next_due(self.now(), self._at)
         attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
 

@@ -1,4 +1,4 @@
-"""One night's reconciliation: started, and again while a run can't do its work."""
+"""One night's reconciliation: a run, retried while it can't do its work."""
 
 import logging
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ from rocket_rides.waiting import delays
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
-# A sleep does not see a suspended laptop's hours, nor a clock that is set.
+# A long sleep would not notice that the machine was suspended, or that the clock was set.
 LOOK_AT_THE_CLOCK = 30.0
 
 
 def run_with_retries(
     command: Sequence[str], until: datetime, stop: Stop, first_pause: float
 ) -> None:
-    """Run `command`, with back-off again while it ends with COULD_NOT_RUN, but not past `until`.
+    """Run `command`; retry with back-off while it ends with COULD_NOT_RUN, but not past `until`.
 
-    What it needs is installed first, where that can be done.
+    Installs what it needs first, where possible.
     """
     for pause in delays(first_pause, LONGEST_PAUSE):
         if fetching.wanted():
@@ -47,7 +47,7 @@ def run_with_retries(
 
 
 def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
-    """Run `command`, no longer than `until`, and say how it ended; None when that was `stop`."""
+    """Run `command`, at most until `until`; log and return its status, or None after `stop`."""
     status = Child(command).wait(stop, until)
     if stop:
         return None
@@ -56,7 +56,7 @@ def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
     elif status == DRIFTED:
         logger.warning("reconciled: not everything agrees, see above")
     elif status == COULD_NOT_RUN:
-        logger.warning("the reconciliation could not run")  # why, it has just said
+        logger.warning("the reconciliation could not run")  # it has just logged why
     else:
         how = f"was killed by {Signals(-status).name}" if status < 0 else f"ended with {status}"
         logger.error("the reconciliation %s", how)
@@ -64,11 +64,11 @@ def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
 
 
 def is_able() -> bool:
-    """Whether a run could start Spark; if not, says so."""
+    """Whether a run could start Spark; if not, logs why."""
     try:
         require_packages()
         require_java()
     except Unavailable as reason:
-        logger.warning("the rides are not reconciled: %s", reason)
+        logger.warning("can't reconcile the rides: %s", reason)
         return False
     return True

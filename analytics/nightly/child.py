@@ -1,4 +1,4 @@
-"""A program in a process of its own: its lines are logged as they come, and it ends with us."""
+"""A program in a child process: its output is logged line by line, and it ends when we do."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ from analytics.nightly.relay import relay
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.process import Stop
 
-POLL = 0.1  # seconds between looks at the program, while it runs
-# How long its own children, such as Spark's JVM, may take to end: after it, and when we are told
-# to stop (honcho kills after 5 s).
+POLL = 0.1  # seconds between checks of the running program
+# Seconds that it and its own children, such as Spark's JVM, may take to end: usually, and when we
+# are told to stop (honcho kills after 5 s).
 LINGER = 10.0
 GRACE = 2.0
 
@@ -32,7 +32,7 @@ class Child:
             encoding="utf-8",
             errors="replace",
             env={**os.environ, "PYTHONUNBUFFERED": "1"},  # each line at once
-            process_group=0,  # a signal to ours is for us to pass on
+            process_group=0,  # so that a signal to our group does not reach it
             preexec_fn=preexec_die_with_parent(),
         )
         assert self._process.stdout is not None  # noqa: S101 (it is a pipe)
@@ -40,10 +40,10 @@ class Child:
         self._lines.start()
 
     def wait(self, stop: Stop, until: datetime) -> int:
-        """Wait for the end of the program, or bring it about, by `until` or when told to stop.
+        """Wait for the program to end; end it at `until`, or when told to stop.
 
-        Returns the exit status, or minus the signal's number. To be called by the thread that
-        made the child.
+        Returns the exit status, or minus the signal's number. Must be called by the thread that
+        created the child.
         """
         child = self._process
         while child.poll() is None and not stop.wait(POLL) and datetime.now(UTC) < until:
@@ -54,13 +54,13 @@ class Child:
         while (lives := self._group_lives()) and time.monotonic() < deadline:
             time.sleep(POLL)
         if lives:
-            with suppress(ProcessLookupError):  # the last of it has just ended
+            with suppress(ProcessLookupError):  # the last process has just ended
                 os.killpg(child.pid, signal.SIGKILL)
-        self._lines.join(GRACE)  # it has all been written
+        self._lines.join(GRACE)  # the output is complete
         return child.wait()
 
     def _group_lives(self) -> bool:
-        self._process.poll()  # a dead process is of the group until it has been waited for
+        self._process.poll()  # a dead process stays in the group until it has been waited for
         try:
             os.killpg(self._process.pid, 0)
         except ProcessLookupError:

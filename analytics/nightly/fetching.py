@@ -1,9 +1,9 @@
-"""Spark and Java are installed while the fleet is up, because `make fleet` starts without them.
+"""Installs Spark and Java while the fleet is running, because `make fleet` starts without them.
 
-It does so to start sooner: only a run needs them. This installs them in the background some minutes
-after the start, at the latest before the run, by running `python -m install`. That happens only in
-the .venv that make has made; elsewhere, as in a container, what is missing stays missing. A kill
-leaves a half-made installation, which the next `python -m install` repairs.
+It does so to start sooner: only a run needs them. They are installed in the background some minutes
+after the start, at the latest before the run, with `python -m install`. That happens only in the
+.venv that make created; elsewhere, such as in a container, what is missing stays missing. A kill
+leaves an unfinished installation, which the next `python -m install` repairs.
 """
 
 import logging
@@ -26,17 +26,17 @@ from rocket_rides.settings import PROJECT
 
 logger = logging.getLogger(__name__)
 
-# The first rides come first; an hour before the night there is time to try again.
+# Not during the first rides; and an hour before the run, which leaves time to retry.
 AFTER_THE_START = timedelta(minutes=5)
 BEFORE_THE_RUN = timedelta(hours=1)
 
-# Whoever rides goes first.
+# Rides come first.
 POLITELY = ("nice", "-n", "19") if shutil.which("nice") else ()
 FETCH = (*POLITELY, sys.executable, "-m", "install", "--quiet", "nightly", "java")
 
 
 def wanted(venv: Path = PROJECT / ".venv") -> bool:
-    """Whether something is missing that can be installed here without asking."""
+    """Whether something is missing that can be installed here without asking anyone."""
     made_by_make = (venv / ".fleet").exists() and venv.resolve() == Path(sys.prefix).resolve()
     if not made_by_make:
         return False
@@ -48,7 +48,7 @@ def wanted(venv: Path = PROJECT / ".venv") -> bool:
 
 
 def is_half_there(unfinished: Path) -> bool:
-    """Whether an installation of Spark was killed, or is under way."""
+    """Whether an installation of Spark was killed, or is in progress."""
     if not unfinished.exists():
         return False
     return not {name.replace("_", "-") for name in PACKAGES}.isdisjoint(
@@ -57,7 +57,7 @@ def is_half_there(unfinished: Path) -> bool:
 
 
 def has_java() -> bool:
-    """Whether there is one that will do."""
+    """Whether there is a suitable Java."""
     try:
         require_java()
     except Unavailable:
@@ -66,11 +66,11 @@ def has_java() -> bool:
 
 
 def fetch(stop: Stop, until: datetime, command: Sequence[str] = FETCH) -> None:
-    """Install it, no longer than `until`; says so, and when it can't be done."""
+    """Install them, at most until `until`; logs the start, and a failure."""
     logger.info("installing what only a reconciliation needs (Spark: 400 MB), in the background")
     status = Child(command).wait(stop, until)
     if stop or status == 0:
         return
     logger.warning(
-        "what a reconciliation needs could not be installed; it is tried again before one"
+        "what a reconciliation needs could not be installed; trying again before the next one"
     )

@@ -1,7 +1,7 @@
-"""When the nightly run is due: every day at one time of the local clock, also where that jumps.
+"""When the nightly run is due: every day at one local time, even when the clocks change.
 
-APScheduler's own daily trigger (3.11.3) is not used: in most of Europe, with 00:30, it leaves out
-the night after the clock was put forward, and with 02:30 it fires twice when it is put back.
+APScheduler's own daily trigger (3.11.3) is not used: in most of Europe, with 00:30, it skips the
+night after the clocks go forward, and with 02:30 it fires twice when they go back.
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -10,7 +10,7 @@ from itertools import count
 import psycopg
 from apscheduler.triggers.base import BaseTrigger
 
-# Rides are asked for their oldest by the primary key; there is no index by time.
+# The first ride by id stands for the oldest: there is no index on the time.
 MISSED = """
     SELECT coalesce((SELECT created_at FROM rides ORDER BY id LIMIT 1) < %(due)s, false)
         AND NOT EXISTS (
@@ -20,9 +20,9 @@ MISSED = """
 
 
 def newest_due(now: datetime, at: time) -> datetime:
-    """The last moment, up to `now`, at which the clock of now's zone first showed `at`, in UTC.
+    """The latest moment up to `now`, in UTC, at which now's zone first reached the time `at`.
 
-    A time that the clock leaves out when it is put forward counts as so much after the jump.
+    A time that the clocks skip when they go forward counts as that much after the change.
     """
     today = now.date()
     dues = (_due(today - timedelta(days), at, now) for days in count())
@@ -37,18 +37,18 @@ def next_due(now: datetime, at: time) -> datetime:
 
 
 def _due(day: date, at: time, now: datetime) -> datetime:
-    # In UTC: Python compares two times of one zone by what the clock shows.
+    # In UTC, because Python compares two times of one zone by their clock times.
     return datetime.combine(day, at, now.tzinfo).astimezone(UTC)
 
 
 def missed(connection: psycopg.Connection, due: datetime) -> bool:
-    """Whether there were rides to reconcile at `due`, and nobody has done so since."""
+    """Whether there were rides to reconcile at `due` and no run has done so since."""
     row = connection.execute(MISSED, {"due": due}).fetchone()
     return row == (True,)
 
 
 class Daily(BaseTrigger):  # type: ignore[misc]
-    """Has APScheduler start a job at each due time; several that were slept through are one."""
+    """Makes APScheduler start a job at each due time; several missed ones start it once."""
 
     def __init__(self, at: time) -> None:
         self._at = at

@@ -1,8 +1,8 @@
-"""Reads a run's log lines, so that each is logged here at its own level and under one process.
+"""Relays a run's output, so that each line is logged by the reconciler at its own level.
 
-A run is a process of its own and writes to a pipe. Its lines begin with their level, as
-`rocket_rides.process.log_to_stdout` writes it; without reading that, a run's WARNING would be an
-INFO of the reconciler's. All else, such as a library's words, is an INFO.
+A run is a process of its own and writes to a pipe. Its log lines begin with their level, as
+`rocket_rides.process.log_to_stdout` writes it; if that were not read, a run's WARNING would become
+an INFO of the reconciler. Any other line, such as a library's, is an INFO.
 """
 
 import logging
@@ -15,7 +15,7 @@ LEVEL_AND_MESSAGE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(.*)")
 
 
 def relay(output: IO[str]) -> None:
-    """Log the lines as they come, until the end of `output`."""
+    """Log each line as it arrives, until the end of `output`."""
     with output:
         for line in output:
             if not (text := line.strip()):

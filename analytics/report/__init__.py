@@ -1,1 +1,1 @@
-"""What a run found, as a person, a program and a browser are shown it."""
+"""A run's result, as text for a terminal, JSON for a program and a page for a browser."""

@@ -1,7 +1,7 @@
-"""The page's charts: SVG that takes its colours and its typeface from the page around it.
+"""The page's charts: SVG that takes its colours and its font from the page around it.
 
-They are 440 units wide, with type of 12 units, and so stay readable both at the width of a
-telephone and at half that of a page. Floats are for drawing only: nothing is added up in them.
+They are 440 units wide, with text of 12 units, and so stay readable on a telephone and at half the
+width of a page. Floats are only for drawing: nothing is added up in them.
 """
 
 import re
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 WIDTH = 440
 LEFT, RIGHT = 0.155, 0.955  # the same in every chart, so that they line up
-FEWEST = 14  # days or runs that an axis has room for, so that one is not a bar across the page
-SEPARATE = 62  # up to so many days, the bars have gaps
-BY_MONTH = 140  # from so many days on, the axis names months
-# Matplotlib knows no CSS variables: it draws in these colours, and they are replaced.
+FEWEST = 14  # days or runs that an axis has room for, so that a single bar does not fill it
+SEPARATE = 62  # days up to which the bars have gaps
+BY_MONTH = 140  # days beyond which the axis names months
+# Matplotlib has no CSS variables: it draws in these colours, which are then replaced.
 SOFT, RULE, ACCENT, WRONG = "#010203", "#020304", "#030405", "#040506"
 VARIABLES = {SOFT: "soft", RULE: "rule", ACCENT: "accent", WRONG: "wrong"}
 STYLE: dict[Any, Any] = {
@@ -43,7 +43,7 @@ METADATA = ("Date", "Creator", "Format", "Type")  # would differ from run to run
 
 
 def per_day(values: Mapping[date, int | Decimal], label: Callable[[float], str]) -> Markup:
-    """Bars from zero; side by side they become an area when there are many days."""
+    """Bars from zero; with many days they have no gaps and form an area."""
     days = sorted(values)
     shown = max((days[-1] - days[0]).days + 1, FEWEST)
     half = 0.38 if shown <= SEPARATE else 0.5
@@ -61,7 +61,7 @@ def per_day(values: Mapping[date, int | Decimal], label: Callable[[float], str])
     def draw(axes: "Axes") -> None:
         from matplotlib.ticker import MaxNLocator
 
-        # An area's outline keeps a peak visible that is thinner than a pixel.
+        # An area's outline keeps peaks visible that are thinner than a pixel.
         axes.stairs(heights, edges, fill=True, color=ACCENT, linewidth=0 if half < 0.5 else 0.5)
         last = days[-1].toordinal()
         axes.set_xlim(last - shown + 0.4, last + 0.6)
@@ -77,11 +77,11 @@ def per_day(values: Mapping[date, int | Decimal], label: Callable[[float], str])
 
 
 def dates(last: date, shown: int) -> list[date]:
-    """Up to five days for the axis: the last one and some before, or firsts of months."""
+    """Up to five dates for the axis: the last day and some before it, or firsts of months."""
     if shown <= BY_MONTH:
         step = next(step for step in (3, 7, 14, 28) if shown <= 5 * step)
         return [last - timedelta(back) for back in range(0, min(shown, last.toordinal()), step)]
-    shown = min(shown, last.toordinal())  # the calendar's own first day
+    shown = min(shown, last.toordinal())  # the calendar has no earlier days
     past = (last - timedelta(back) for back in range(shown))
     firsts = [day for day in past if day.day == 1]
     steps = (1, 2, 3, 6, *range(12, len(firsts) + 12, 12))
@@ -90,13 +90,13 @@ def dates(last: date, shown: int) -> list[date]:
 
 
 def drift(name: str, moments: Sequence[datetime], drifts: Sequence[Decimal | None]) -> Markup:
-    """A dot on the line for a run that found a consumer right, a red stem for one that did not.
+    """A dot on the line for each run in which the total was right, a red stem where it was wrong.
 
-    The runs stand side by side, whatever the time between them. None: not compared in that run.
+    The runs are spaced evenly, whatever the time between them. None: not compared in that run.
     """
-    found = [(run, float(metres)) for run, metres in enumerate(drifts) if metres is not None]
-    right = [run for run, metres in found if not metres]
-    wrong = [(run, metres) for run, metres in found if metres]
+    compared = [(run, float(metres)) for run, metres in enumerate(drifts) if metres is not None]
+    right = [run for run, metres in compared if not metres]
+    wrong = [(run, metres) for run, metres in compared if metres]
     runs, heights = [run for run, _ in wrong], [height(metres) for _, metres in wrong]
     low, high, last = min([0, *heights]), max([0, *heights]), len(drifts) - 1
 
@@ -106,7 +106,7 @@ def drift(name: str, moments: Sequence[datetime], drifts: Sequence[Decimal | Non
         axes.plot(right, [0] * len(right), "o", color=ACCENT, markersize=size)
         axes.vlines(runs, 0, heights, color=WRONG, linewidth=1.5)
         axes.plot(runs, heights, "D", color=WRONG, markersize=size)
-        # Zero and the furthest drift to either side have a label, unless one would hide another.
+        # Label zero and the largest drift on either side, unless the labels would overlap.
         span = (high - low) or 1
         metres_at = dict(zip(heights, (metres for _, metres in wrong), strict=True))
         ticks = [0, *(at for at in (low, high) if abs(at) > span * 0.4)]
@@ -126,7 +126,7 @@ def drift(name: str, moments: Sequence[datetime], drifts: Sequence[Decimal | Non
 
 
 def height(metres: float) -> float:
-    """Logarithmic on both sides of zero: a millimetre shows beside a thousand kilometres."""
+    """Logarithmic on both sides of zero: a millimetre is visible beside a thousand kilometres."""
     return copysign(log10(1 + abs(metres) * 1000), metres)
 
 
@@ -155,8 +155,8 @@ def length(metres: float) -> str:
 
 
 def _svg(name: str, units_high: int, draw: "Callable[[Axes], None]") -> Markup:
-    """Draw, and make an element of a page of it that has nothing of its own but shapes and text."""
-    import matplotlib as mpl  # takes half a second, which nobody waits for who wants no page
+    """Draw, and return an element for a page that consists of shapes and text alone."""
+    import matplotlib as mpl  # takes half a second, which a run without a page is spared
     from matplotlib.figure import Figure
 
     # The same chart gets the same ids each time, and no other chart of the page gets them.
@@ -173,4 +173,4 @@ def _svg(name: str, units_high: int, draw: "Callable[[Axes], None]") -> Markup:
     svg = re.sub(r'<style.*?</style>| id="[^"]*_\d+"|font-family: [^;]*; ', "", svg, flags=re.S)
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
-    return Markup(svg)  # noqa: S704  # of numbers and dates alone
+    return Markup(svg)  # noqa: S704  # contains only numbers and dates

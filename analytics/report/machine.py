@@ -1,4 +1,4 @@
-"""What another program reads of a run: one JSON object, distances as numbers with all their digits.
+"""The report for programs: one JSON object, distances as numbers with all of their digits.
 
     started_at      when the run began, RFC 3339
     agrees          true when every total and the warehouse are right
@@ -9,7 +9,7 @@
     days            [{day, rides, distance}], by UTC date, oldest first
     consumers       [{name, last_ride_id, total_distance, exact_distance, drift, stray, wrong,
                     reset}]: drift is total less exact; stray is true for a checkpoint past every
-                    ride sent; reset is true when a reset was asked for
+                    ride sent; reset is true when a reset was requested
     mismatches      [{after, upto, warehouse, postgres, difference}]: rides with after < id <= upto;
                     the last three are {rides, distance}, the difference is warehouse less Postgres
     verified        how many ranges of the warehouse were checked against Postgres

@@ -1,7 +1,7 @@
-"""The page that a run leaves behind: one file that needs no other, no script and no network.
+"""The report as a page: one self-contained file, without scripts, that needs no network.
 
-A consumer's name is anybody's string. It comes into the page through the template alone, which
-escapes it, never into a chart; and the page's own policy lets no script run.
+A consumer's name is an arbitrary string. It gets into the page only through the template, which
+escapes it, and never into a chart; and the page's own policy allows no scripts.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _pages = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-# A page has the true minus sign, as wide as the plus.
+# The page uses the true minus sign, as wide as the plus.
 _pages.filters["metres"] = words.metres
 _pages.filters["signed"] = lambda drift: words.signed(drift).replace("-", "\N{MINUS SIGN}")
 _pages.filters["printable"] = words.printable
@@ -33,14 +33,14 @@ _pages.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}
 
 
 class Chart(NamedTuple):
-    """A picture, and what it says in words."""
+    """A picture, and its message in words."""
 
     svg: Markup
     words: str
 
 
 def as_html(result: Result, past: Sequence[PastRun]) -> str:
-    """The page. `past` may hold this run's own row or not; the order does not matter."""
+    """The page. `past` may or may not include this run's own row; its order does not matter."""
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
@@ -61,13 +61,13 @@ def _per_day(result: Result, distances: bool) -> Chart | None:
         return None
     if distances:
         most = max(days, key=lambda day: days[day].distance)
-        said = f"{words.metres(days[most].distance)} m"
+        peak = f"{words.metres(days[most].distance)} m"
         svg = charts.per_day({day: tally.distance for day, tally in days.items()}, charts.length)
     else:
         most = max(days, key=lambda day: days[day].rides)
-        said = words.count(days[most].rides, "ride")
+        peak = words.count(days[most].rides, "ride")
         svg = charts.per_day({day: tally.rides for day, tally in days.items()}, charts.short)
-    return Chart(svg, f"At most {said}, on {most}")
+    return Chart(svg, f"At most {peak}, on {most}")
 
 
 def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart:
@@ -82,5 +82,5 @@ def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart
     moments: list[datetime] = [run.created_at.astimezone(UTC) for run in runs]
     wrong = sum(bool(drift) for drift in drifts)
     compared = sum(drift is not None for drift in drifts)
-    said = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
-    return Chart(charts.drift(consumer.name, moments, drifts), said)
+    summary = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
+    return Chart(charts.drift(consumer.name, moments, drifts), summary)

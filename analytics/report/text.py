@@ -1,4 +1,4 @@
-"""What a person sees in the terminal after a run: plain text, exact numbers, the verdict last."""
+"""The report on the terminal after a run: plain text, exact numbers, the verdict last."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -19,7 +19,7 @@ Row = Sequence[str]
 
 
 def as_text(result: Result, today: date) -> str:
-    """The run in lines of about 100 columns. `today` is the UTC date; only words depend on it."""
+    """The run in lines of up to 100 columns. `today` (UTC) only affects the wording."""
     parts = [
         result.notes,
         list(consumers(result)),
@@ -31,7 +31,7 @@ def as_text(result: Result, today: date) -> str:
 
 
 def consumers(result: Result) -> Iterator[str]:
-    """A line for each consumer, and what follows for it."""
+    """A line for each consumer, with its outcome."""
     if not result.consumers:
         yield "No consumers: none has started yet."
         return
@@ -51,7 +51,7 @@ def consumers(result: Result) -> Iterator[str]:
 
 
 def mismatches(result: Result) -> Iterator[str]:
-    """The ranges of rides of which the warehouse tells something else than Postgres."""
+    """The ranges of rides on which the warehouse and Postgres disagree."""
     if not result.mismatches:
         return
     yield "The warehouse and Postgres disagree:"
@@ -73,7 +73,7 @@ def mismatches(result: Result) -> Iterator[str]:
 
 
 def summary(result: Result, today: date) -> Iterator[str]:
-    """The newest day, the whole history, and what the run had to do for it."""
+    """The newest day, the whole history, and what the run read and checked."""
     if result.newest_day is None:
         yield "No rides yet."
     else:
@@ -85,13 +85,13 @@ def summary(result: Result, today: date) -> Iterator[str]:
         ]
         yield from aligned(rows, "<>>")
     yield (
-        f"{count(result.verified, 'range')} of the warehouse verified against Postgres,"
+        f"Checked {count(result.verified, 'range')} of the warehouse against Postgres;"
         f" {result.seconds:.1f} seconds in all."
     )
 
 
 def day_name(day: date, today: date) -> str:
-    """A UTC date, and how far it is from today."""
+    """A UTC date; says so if it is today or yesterday."""
     ago = {0: ", today so far", 1: ", yesterday"}.get((today - day).days, "")
     return f"{day}{ago} (UTC)"
 
@@ -99,12 +99,12 @@ def day_name(day: date, today: date) -> str:
 def rides_and_metres(of: Tally) -> Row:
     """Two cells: the rides, the distance."""
     rides = count(of.rides, "ride")
-    # The figures of "1 ride" and "2 rides" belong under each other.
+    # Aligns the figures of "1 ride" and "2 rides".
     return rides if rides.endswith("s") else f"{rides} ", f"{metres(of.distance)} m"
 
 
 def aligned(rows: Sequence[Row], sides: str) -> Iterator[str]:
-    """The rows as lines with their columns under each other; `sides` has < or > for each column."""
+    """The rows as lines with aligned columns; `sides` has < or > for each column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, sides, widths, strict=True)

@@ -1,7 +1,7 @@
-"""What the terminal and the page say alike: numbers as people read them, and the sentences.
+"""The wording that the terminal and the page share: numbers for people, and sentences.
 
-Mind the context: Python's `-d` and `abs(d)` round a Decimal to 28 digits, and totals have 38.
-Formatting does not round, nor do `copy_abs` and `copy_negate`.
+Beware of the decimal context: Python's `-d` and `abs(d)` round a Decimal to 28 digits, and totals
+have 38. Formatting does not round, nor do `copy_abs` and `copy_negate`.
 """
 
 from decimal import Decimal
@@ -12,7 +12,7 @@ REBUILD = "python -m analytics.reconcile --full"
 
 
 def metres(distance: Decimal) -> str:
-    """A distance with all its digits: 1,234.500."""
+    """A distance with all of its digits: 1,234.500."""
     return f"{distance:,.3f}"
 
 
@@ -27,29 +27,29 @@ def count(number: int, noun: str) -> str:
 
 
 def printable(name: str) -> str:
-    """A consumer's name, which is anybody's string, without what moves a terminal's cursor."""
+    """A consumer's name, an arbitrary string, with control characters escaped for a terminal."""
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
 def outcome(result: Result, consumer: Compared) -> str:
-    """What a consumer's comparison came to, and what follows."""
+    """The outcome of a consumer's comparison, and what happens next."""
     if not consumer.wrong:
         return "agrees"
     what = "stands past every ride sent" if consumer.stray else "wrong"
     if consumer.name in result.resets:
-        return f"{what}: reset asked for"
+        return f"{what}: reset requested"
     if consumer.stray:
         return what  # there is no exact total up to a ride that was never sent
     return "wrong: not repaired" if result.repairing else "wrong: not repaired (--check)"
 
 
 def consequence(result: Result) -> str:
-    """What follows from a warehouse that differs from Postgres; a colon wants REBUILD after it."""
+    """What a mismatch with Postgres leads to; after a colon, REBUILD is to follow."""
     if result.rebuilt:
-        return "Postgres is the truth: the warehouse has been rebuilt from it."
-    return "Postgres is the truth; no resets were issued. Rebuild the warehouse from it:"
+        return "Postgres is right: the warehouse was rebuilt from it."
+    return "Postgres is right; no resets were requested. Rebuild the warehouse from it:"
 
 
 def verdict(result: Result) -> str:
@@ -59,22 +59,22 @@ def verdict(result: Result) -> str:
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"
     are, were = ("is", "was") if len(wrong) == 1 else ("are", "were")
     if result.rebuilt:
-        said = "the warehouse and Postgres disagreed: it has been rebuilt."
+        sentence = "the warehouse disagreed with Postgres and was rebuilt."
         if wrong:
-            said = f"{said[:-1]}, and {whose} {were} wrong and will be reset."
+            sentence = f"{sentence[:-1]}, and {whose} {were} wrong and will be reset."
     elif result.mismatches and wrong:
-        said = (
+        sentence = (
             f"the warehouse and Postgres disagree, and {whose} {are} wrong: nothing was repaired."
         )
     elif result.mismatches:
-        said = "the warehouse and Postgres disagree: nothing was repaired."
+        sentence = "the warehouse and Postgres disagree: nothing was repaired."
     elif not wrong:
-        said = "all totals agree." if total else "there is no consumer to compare."
+        sentence = "all totals agree." if total else "there is no consumer to compare."
     elif reset == len(wrong):
-        said = f"{whose} {were} wrong and will be reset."
+        sentence = f"{whose} {were} wrong and will be reset."
     elif not result.repairing:
-        said = f"{whose} {are} wrong; nothing was repaired (--check)."
+        sentence = f"{whose} {are} wrong; nothing was repaired (--check)."
     else:
         will = f"{reset} of them will be reset" if reset else "none will be reset"
-        said = f"{whose} {are} wrong; {will}."
-    return said[0].upper() + said[1:]
+        sentence = f"{whose} {are} wrong; {will}."
+    return sentence[0].upper() + sentence[1:]

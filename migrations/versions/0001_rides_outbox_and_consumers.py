@@ -6,8 +6,8 @@ revision = "0001"
 down_revision = None
 
 UP = [
-    # One sequence for rides and staged records. CACHE 1: numbers that a session had cached would
-    # outlive the transaction that drew them, and break the streamer's barrier.
+    # One sequence for rides and staged records. CACHE 1: numbers that a session caches outlive the
+    # transaction that drew them, and would break the streamer's barrier.
     """
     CREATE TABLE rides (
         id bigint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME log_position CACHE 1) PRIMARY KEY,
@@ -18,7 +18,7 @@ UP = [
     )
     """,
     # No foreign key to rides: the one statement that stages is the one that inserts the ride.
-    # Every row is deleted soon, so vacuum comes by number of rows and not by share of the table.
+    # Every row is soon deleted, so a number of rows triggers vacuum, not a share of the table.
     """
     CREATE TABLE staged_log_records (
         id bigint PRIMARY KEY,

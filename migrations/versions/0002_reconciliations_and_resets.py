@@ -1,4 +1,4 @@
-"""What the nightly job found the rides to come to, and the resets that it asks consumers for."""
+"""The totals that the nightly job computed, and the resets that it asks consumers for."""
 
 from alembic import op
 
@@ -43,7 +43,7 @@ UP = [
     )
     """,
     "CREATE INDEX resets_newest ON resets (consumer_name, id)",
-    # Asked for with every batch: nearly always empty, whatever the history.
+    # Queried with every batch: nearly always empty, however long the history.
     "CREATE INDEX resets_pending ON resets (consumer_name) WHERE status = 'pending'",
 ]
 

@@ -20,7 +20,7 @@ UP = [
             CONSTRAINT checkpoints_unbelieved_entries CHECK (unbelieved_entries >= 0),
         DROP CONSTRAINT checkpoints_last_redis_id
     """,
-    # Redis knows no such id: who stood there starts again at the stream's start, and skips.
+    # Redis has no such ids: a consumer that stood at one reads again from the start, and skips.
     """
     UPDATE checkpoints SET last_redis_id = '0-0'
     WHERE split_part(last_redis_id, '-', 1)::numeric > 18446744073709551615
@@ -34,7 +34,7 @@ UP = [
         ELSE false END
     )
     """,
-    # A standby of the version before must not take the lead without a term: its statements fail.
+    # A standby of the previous version must not lead without a term: its statements now fail.
     "ALTER TABLE streamer_state RENAME COLUMN last_sent TO last_sent_id",
 ]
 

@@ -59,7 +59,7 @@ def test_a_result_that_cannot_be_written_is_still_the_result(
     assert run(parse(["--json", "/dev/full"]), load()) == 1
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "The only consumer was wrong and will be reset."
-    assert told.err == "/dev/full could not be written: [Errno 28] No space left on device\n"
+    assert told.err == "can't write /dev/full: [Errno 28] No space left on device\n"
 
 
 def kill(job: Service) -> None:

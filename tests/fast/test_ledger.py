@@ -37,7 +37,7 @@ def test_runs_that_follow_one_another_are_one_history() -> None:
 def test_a_block_that_does_not_begin_where_the_last_one_ends(after: int) -> None:
     """The totals are right, and so is the end."""
     first, second, third = runs()
-    with pytest.raises(Broken, match=f"ends at ride 20, and goes on after ride {after}"):
+    with pytest.raises(Broken, match=f"ends at ride 20 and continues after ride {after}"):
         Ledger([first, second, with_block(third, after=after)])
 
 
@@ -58,5 +58,5 @@ def test_blocks_that_do_not_come_to_the_runs_total(changes: dict[str, Any]) -> N
 
 def test_a_run_that_is_missing_is_noticed() -> None:
     first, _, third = runs()
-    with pytest.raises(Broken, match="ends at ride 10, and goes on after ride 20"):
+    with pytest.raises(Broken, match="ends at ride 10 and continues after ride 20"):
         Ledger([first, third])

@@ -68,7 +68,7 @@ def test_the_summary_tells_the_newest_day_and_all_of_history() -> None:
     said = as_text(RIGHT, TODAY)
     assert re.search(r"2026-11-21, today so far \(UTC\) +1,000 rides +500,000\.000 m\n", said)
     assert re.search(r"history, up to ride 4011 +3,000 rides +1,234,567\.891 m\n", said)
-    assert "3 ranges of the warehouse verified against Postgres, 12.3 seconds in all." in said
+    assert "Checked 3 ranges of the warehouse against Postgres; 12.3 seconds in all." in said
     assert "2026-11-21, yesterday (UTC)" in as_text(RIGHT, TODAY + timedelta(1))
     assert "2026-11-21 (UTC)" in as_text(RIGHT, TODAY + timedelta(2))
 

@@ -61,10 +61,13 @@ DIFFERS = [Mismatch(0, 9, Tally(1, Decimal(1)), Tally(2, Decimal(2)))]
             run(consumer(0, "1"), mismatches=DIFFERS),
             "disagree, and the only consumer is wrong: nothing was repaired.",
         ),
-        (run(consumer(0), mismatches=DIFFERS, reconciliation=9), "disagreed: it has been rebuilt."),
+        (
+            run(consumer(0), mismatches=DIFFERS, reconciliation=9),
+            "disagreed with Postgres and was rebuilt.",
+        ),
         (
             run(consumer(0, "1"), mismatches=DIFFERS, reconciliation=9),
-            "it has been rebuilt, and the only consumer was wrong and will be reset.",
+            "was rebuilt, and the only consumer was wrong and will be reset.",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def test_who_is_slow_is_refused_or_hung_up_on(victim: Api) -> None:
         "type": "about:blank",
         "title": "Request Timeout",
         "status": 408,
-        "detail": "the body did not come in time",
+        "detail": "the body did not arrive in time",
     }
     assert told["nothing"] == told["half a head"] == told["a head, bit by bit"] == []
 

@@ -16,7 +16,7 @@ CHANGES = {
     "ALTER SEQUENCE log_position INCREMENT BY 7": "INCREMENT BY 7",
     "ALTER SEQUENCE log_position INCREMENT BY -1": "INCREMENT BY -1",
     "ALTER SEQUENCE log_position CYCLE": "CYCLE",
-    "ALTER SEQUENCE log_position RESTART WITH 2": "set back behind ride 5",
+    "ALTER SEQUENCE log_position RESTART WITH 2": "set back below ride 5",
 }
 
 
@@ -72,7 +72,7 @@ def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> Non
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
     mender = world.service("streamer.mend").says(
-        "mended; the log can't tell of these rides any more: 2"
+        "mended; the log will never contain these rides: 2"
     )
     assert mender.process.wait(30) == 0
     assert "behind, past, reading" in mender.output.read_text()

@@ -56,7 +56,7 @@ OUTCOMES = [
         DRIFTED,
         "consumer1",
         "+0.001",
-        "wrong: reset asked for",
+        "wrong: reset requested",
         "1 of 2 consumers was wrong and will be reset.",
     ),
     (
@@ -78,7 +78,7 @@ OUTCOMES = [
 
 def tells_the_way_out(text: str) -> None:
     """Fails unless a person who reads of MISMATCHED learns what to do."""
-    assert "Postgres is the truth; no resets were issued." in text
+    assert "Postgres is right; no resets were requested." in text
     assert "python -m analytics.reconcile --full" in text
     assert "The warehouse and Postgres disagree: nothing was repaired." in text
 
