@@ -7,6 +7,8 @@ from rocket_rides.errors import Unavailable
 
 # In one query: may this session write, which privileges does its role lack, and is the sequence's
 # next number free?
+# * DELETE on idempotency_keys is not asked for: without it old keys are not pruned, but every ride
+#   can be taken. `api.pruning` warns of it.
 # * A privilege on some of the columns counts. This query itself needs SELECT on rides.
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.

@@ -1,5 +1,6 @@
 """What the database refuses for an operator's fault: told to clients, to /readyz and to the log."""
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,27 +10,26 @@ import pytest
 from api.outages import PAUSE
 from embedded.servers import Postgres
 from migrations import upgrade
+from rocket_rides.settings import PROJECT
 from tests.support.api import NOT_TAKEN, Api, is_problem
 from tests.support.world import World, eventually
 
 SAYING_SO = "; the ride was not taken"
-RIGHTS = [
-    "SELECT ON ALL TABLES IN SCHEMA public",
-    "INSERT (distance) ON rides",
-    "INSERT ON staged_log_records",
-    "INSERT (key, distance), UPDATE (ride_id), DELETE ON idempotency_keys",
-]
+PAGE = (PROJECT / "docs/api.md").read_text()
+[ROLE_AND_RIGHTS] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
 KEY = {"Idempotency-Key": "k"}
+OLD_KEY = "INSERT INTO idempotency_keys VALUES ('old', 5, 1, now() - interval '31 days')"
+KEYS = "SELECT count(*) FROM idempotency_keys"
 
 
 def grant_what_is_needed(world: World, role: str) -> None:
-    for right in RIGHTS:
-        world.connection.execute(f"GRANT {right} TO {role}")
+    for right in re.findall(r"^GRANT .*?(?= TO api;)", ROLE_AND_RIGHTS, re.M | re.S):
+        world.connection.execute(f"{right} TO {role}")
 
 
 @pytest.fixture
 def role(world: World) -> Iterator[str]:
-    """A role with the rights that the API needs, and no more."""
+    """A role with the rights that the API needs, as docs/api.md lists them, and no more."""
     role = f"{world.stream}_api"
     world.connection.execute(f"CREATE ROLE {role} LOGIN")
     grant_what_is_needed(world, role)
@@ -38,11 +38,15 @@ def role(world: World) -> Iterator[str]:
     world.connection.execute(f"DROP ROLE {role}")
 
 
+def as_role(world: World, role: str) -> dict[str, str]:
+    url = world.postgres_url.replace("postgres@", f"{role}@")
+    return {"DATABASE_URL": url, "API_WORKERS": "1"}
+
+
 @pytest.fixture
 def limited(world: World, role: str) -> Iterator[Api]:
     """An API of one worker, with that role."""
-    url = world.postgres_url.replace("postgres@", f"{role}@")
-    api = Api(world, DATABASE_URL=url, API_WORKERS="1")
+    api = Api(world, **as_role(world, role))
     yield api
     api.client.close()
     assert "Traceback" not in api.service.output.read_text()
@@ -71,6 +75,24 @@ def test_with_no_more_rights_than_it_needs_it_works(limited: Api) -> None:
     assert {limited.post("5", **headers).status_code for headers in ({}, KEY, KEY)} == {201}
     assert limited.client.get("/rides/1").status_code == 200
     assert limited.client.get("/consumers").status_code == 200
+
+
+def test_it_prunes_old_keys_with_no_more_rights_than_it_needs(world: World, role: str) -> None:
+    world.connection.execute(OLD_KEY)
+    limited = Api(world, **as_role(world, role))
+    eventually(lambda: world.connection.execute(KEYS).fetchone() == (0,))
+    limited.client.close()
+
+
+def test_without_the_right_to_prune_old_keys_it_still_takes_rides(world: World, role: str) -> None:
+    world.connection.execute(OLD_KEY)
+    world.connection.execute(f"REVOKE DELETE ON idempotency_keys FROM {role}")
+    limited = Api(world, **as_role(world, role), LOG_LEVEL="DEBUG")
+    limited.service.says("can't prune idempotency keys: permission denied")
+    assert limited.ready()
+    assert limited.post("5", **KEY).status_code == 201
+    assert world.connection.execute(KEYS).fetchone() == (2,)
+    limited.client.close()
 
 
 @pytest.mark.parametrize(
