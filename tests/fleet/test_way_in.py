@@ -19,7 +19,6 @@ from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import PATIENCE, eventually
 
 PYTHON = Path(sys.executable)
-pytestmark = pytest.mark.xdist_group("the way in")
 
 
 @pytest.fixture(scope="module")
