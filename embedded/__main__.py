@@ -88,7 +88,6 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     """
     supervised = [Supervised(server) for server in servers]
     migrated, back_off, progress = False, BackOff(), waiting.Progress()
-    welcome = Welcome(config)
     try:
         while not stop.wait(POLL):
             for server in supervised:
@@ -96,8 +95,8 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
             if not migrated and back_off.over and all(server.running for server in servers):
                 migrated = migrate(config.postgres_url, progress)
                 back_off.attempted()
-            if migrated:
-                welcome.once()
+                if migrated:
+                    Welcome(config).begin(stop)
     finally:
         stop_last(servers)
 
@@ -110,7 +109,9 @@ def migrate(url: str, progress: waiting.Progress) -> bool:
         progress.failed(f"not migrated yet: {errors.in_one_line(error)}")
         return False
     except sqlalchemy.exc.SQLAlchemyError as error:
-        progress.failed(f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}")
+        progress.failed(
+            f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}"
+        )
         return False
     progress.made()
     progress.announce("the schema is up to date")

@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,9 @@ import redis
 from redis.connection import parse_url
 
 from embedded.prompt import options_of_redis_cli
+from embedded.welcome import Welcome
+from rocket_rides.fleet import NAME
+from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import PATIENCE, eventually
@@ -59,6 +64,21 @@ def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
     assert f"In a second terminal, with DATA_DIR={fleet.data}:" in said
     stands = next(n for n, line in enumerate(said) if "consumer1 stands at" in line)
     assert stands < next(n for n, line in enumerate(said) if "The fleet is up" in line)
+
+
+def test_a_fleet_that_hangs_is_neither_waited_for_in_the_supervising_thread_nor_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(NAME, "servers.1")
+    monkeypatch.setattr("embedded.welcome.GIVE_UP_AFTER", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as api:
+        config = Settings.model_construct(api_port=api.getsockname()[1])
+        before = set(threading.enumerate())
+        Welcome(config).begin(Stop())
+        [waiting] = set(threading.enumerate()) - before
+        api.accept()
+        waiting.join(PATIENCE)
+    assert not waiting.is_alive()
 
 
 def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> None:
