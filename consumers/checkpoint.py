@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from consumers.round import Round
 from rocket_rides.errors import Overtaken
 
 MAKE = "INSERT INTO checkpoints (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING name"
@@ -53,13 +54,13 @@ class Checkpoint:
         """Keep anyone else from moving or repairing it until this transaction ends."""
         self._connection.execute(LOCK, [self._name])
 
-    def move(self, before: Position, to: Position, unbelieved: int) -> None:
-        """Move it, and count the entries that were not believed. Raises Overtaken."""
+    def move(self, before: Position, to: Position, done: Round) -> None:
+        """Move it, and add up what the round met on the way. Raises Overtaken."""
         values = {
             "name": self._name,
             "redis_id": to.redis_id,
             "ride_id": to.ride_id,
-            "unbelieved": unbelieved,
+            "unbelieved": done.unbelieved.total,
             "from_redis_id": before.redis_id,
             "from_ride_id": before.ride_id,
         }

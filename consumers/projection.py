@@ -26,15 +26,27 @@ class Projection(ABC):
         self.connection = connection
         self.name = name
 
+    def __str__(self) -> str:
+        return type(self).__name__
+
     def begin(self) -> None:  # noqa: B027 (many need none)
         """Create the state for a new checkpoint, in the transaction that creates the checkpoint."""
 
-    def load(self, at: Position) -> None:  # noqa: B027
-        """Load the state, for a checkpoint that stands `at`. Raises Unavailable when it is gone."""
+    @abstractmethod
+    def load(self, at: Position) -> None:
+        """Load the state, for a checkpoint that stands `at`.
+
+        Raises Unavailable when there is none: it was deleted, or the checkpoint belongs to another
+        kind of consumer. Then nothing is counted, and the checkpoint does not move.
+        """
 
     @abstractmethod
     def count(self, news: Sequence[Record | Healed]) -> None:
-        """Take in new rides: one for each record, any number for a gap that was healed."""
+        """Take in new rides: one for each record, any number for a gap that was healed.
+
+        Called whenever the checkpoint moves, also without news. Raises Overtaken when the state is
+        gone: the checkpoint must not move without it.
+        """
 
     def repair(self) -> object:
         """Do what was asked for, with the checkpoint locked; returns what to report about it."""

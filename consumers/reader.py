@@ -56,6 +56,7 @@ class Reader(Generic[P]):
         with connection.transaction():
             if self._checkpoint.make():
                 self.projection.begin()
+            self._checkpoint.lock()
             self.at = self._load()
 
     def run_once(self, *, wait: float = 0) -> Round:
@@ -83,8 +84,7 @@ class Reader(Generic[P]):
             return self._repair()
         if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
             # Wiped, or restored to an earlier state: what was counted before will be skipped.
-            self._commit(Digest(self.at.ride_id, START))
-            return Round(rewound=True)
+            return self._commit(Digest(self.at.ride_id, START), rewound=True)
         batch = digest(entries, self.at.ride_id, self.at.redis_id, bounds)
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
@@ -92,20 +92,20 @@ class Reader(Generic[P]):
             return Round(held=bool(entries))
         return self._commit(batch)
 
-    def _commit(self, batch: Digest) -> Round:
+    def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
         """Count the batch, heal its gaps and move the checkpoint: all in one transaction."""
         to = Position(batch.last_redis_id, batch.last_ride_id)
         with self._connection.transaction():
             news = [self._heal(new) if isinstance(new, Gap) else new for new in batch.news]
             reached(Step.BEFORE_STATE)
+            done = Round(news, batch.skipped, batch.dead, batch.unbelieved, rewound)
             self._set_aside(batch.dead)
-            self._checkpoint.move(self.at, to, batch.unbelieved.total)
-            if news:
-                self.projection.count(news)
+            self._checkpoint.move(self.at, to, done)
+            self.projection.count(news)
             reached(Step.BEFORE_COMMIT)
         self.at = to
         reached(Step.AFTER_COMMIT)
-        return Round(news, batch.skipped, batch.dead, batch.unbelieved)
+        return done
 
     def _repair(self) -> Round:
         """Let the projection do what is asked of it, in a transaction of its own."""

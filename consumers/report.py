@@ -31,26 +31,16 @@ class Named:
 
 
 class Report:
-    """The log lines of the reader `name`, over all of its sessions; one per batch if `batches`."""
+    """The log lines of the reader `name`, over all of its sessions."""
 
-    def __init__(self, name: str, *, batches: bool) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._batches = batches
         self._foreign = Named()
         self._uncommitted = Named()
 
     def __call__(self, done: Round, reader: Reader[Any]) -> None:
         """Report what a round did."""
-        for new in done.news:
-            if isinstance(new, Healed):
-                logger.warning(
-                    "%s healed a gap in the log: %s, %s m, from ride %d to %d",
-                    self._name,
-                    rides(new.rides),
-                    new.distance,
-                    new.gap.after + 1,
-                    new.gap.upto,
-                )
+        self.news(done, reader)
         for letter in done.dead:
             logger.warning(
                 "%s set aside entry %s: %s", self._name, letter.entry.redis_id, letter.reason
@@ -59,12 +49,29 @@ class Report:
             logger.warning(
                 "%s: the log was wiped or restored; reading it again from its start", self._name
             )
-        if done.news and self._batches:
-            counted = rides(len(done.news))
-            logger.info("%s up to %d, %s", counted, reader.at.ride_id, reader.projection)
         if done.skipped:
             logger.info("skipped %s sent again", rides(done.skipped))
         self.unbelieved(done.unbelieved)
+
+    def news(self, done: Round, reader: Reader[Any]) -> None:
+        """Report the gaps, and the batch in one line."""
+        for new in done.news:
+            if isinstance(new, Healed):
+                self.healed(new)
+        if done.news:
+            counted = rides(len(done.news))
+            logger.info("%s up to %d, %s", counted, reader.at.ride_id, reader.projection)
+
+    def healed(self, gap: Healed) -> None:
+        """Report a gap."""
+        logger.warning(
+            "%s healed a gap in the log: %s, %s m, from ride %d to %d",
+            self._name,
+            rides(gap.rides),
+            gap.distance,
+            gap.gap.after + 1,
+            gap.gap.upto,
+        )
 
     def unbelieved(self, unbelieved: Unbelieved) -> None:
         """Report each term once; later entries under it are only counted."""

@@ -19,7 +19,7 @@ for what no entry would tell it: a missing tail, a log that was wiped or restore
 
 from consumers import running
 from consumers.report import Report
-from consumers.totals.report import each_ride, resets
+from consumers.totals.report import RideByRide, resets
 from consumers.totals.total import Total
 
 
@@ -27,9 +27,8 @@ def main() -> None:
     """Run the consumer NAME until SIGTERM or SIGINT."""
     name = running.parse_name("consumers", __doc__)
     config, stop = running.start()
-    report = Report(name, batches=not config.print_rides)
-    rides = [each_ride] if config.print_rides else []
-    running.run(name, Total, [report, resets, *rides], config, stop)
+    report = RideByRide(name) if config.print_rides else Report(name)
+    running.run(name, Total, [report, resets], config, stop)
 
 
 if __name__ == "__main__":

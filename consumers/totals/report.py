@@ -4,6 +4,7 @@ import logging
 from decimal import localcontext
 
 from consumers.reader import Reader
+from consumers.report import Report
 from consumers.round import Healed, Round
 from consumers.totals.reset import Reset
 from consumers.totals.total import Total
@@ -12,14 +13,19 @@ from rocket_rides.distance import EXACT
 logger = logging.getLogger("consumer")
 
 
-def each_ride(done: Round, reader: Reader[Total]) -> None:
-    """A line for each ride, with the total that it led to."""
-    with localcontext(EXACT):
-        total = reader.projection.distance - sum(new.distance for new in done.news)
-        for new in done.news:
-            total += new.distance
-            if not isinstance(new, Healed):
-                logger.info("ride %8d %12s m   total %s m", new.id, new.distance, total)
+class RideByRide(Report):
+    """A line for each ride, with the total that it led to, instead of one for each batch."""
+
+    def news(self, done: Round, reader: Reader[Total]) -> None:
+        """Report the gaps and the rides, in the order of the log."""
+        with localcontext(EXACT):
+            total = reader.projection.distance - sum(new.distance for new in done.news)
+            for new in done.news:
+                total += new.distance
+                if isinstance(new, Healed):
+                    self.healed(new)
+                else:
+                    logger.info("ride %8d %12s m   total %s m", new.id, new.distance, total)
 
 
 def resets(done: Round, reader: Reader[Total]) -> None:

@@ -12,7 +12,7 @@ from rocket_rides.terms import NO_TERM
 def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    report = Report("me", batches=True)
+    report = Report("me")
     for number in range(1000):
         unbelieved = Unbelieved(uncommitted=Counter({b"%d" % number: 1}))
         report.unbelieved(unbelieved)

@@ -119,6 +119,24 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     assert exact(world, consumer)
 
 
+def test_a_checkpoint_never_moves_without_its_total(world: World) -> None:
+    """Not even past rides that are sent again, or past nonsense: the total may come back."""
+    consumer = world.consumer()
+    world.take(5)
+    drain(world.streamer())
+    catch_up(consumer)
+    before = consumer.at
+    world.connection.execute("DELETE FROM consumer_states")
+    [entry] = world.log().read("0-0", 10)
+    pairs = dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
+    world.log().redis.xadd(world.stream, pairs)  # type: ignore[arg-type]
+    add(world, b"nonsense")
+    with pytest.raises(Overtaken, match="the total of consumer0 is gone"):
+        consumer.run_once()
+    [row] = world.connection.execute("SELECT last_redis_id, last_ride_id FROM checkpoints")
+    assert row == before
+
+
 def test_an_entry_without_our_fields_is_set_aside(world: World) -> None:
     world.log().redis.xadd(world.stream, {b"\xff": b"\x00"})
     done = world.consumer().run_once()
