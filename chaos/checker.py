@@ -43,7 +43,7 @@ def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
 def true_total(evidence: Evidence) -> Decimal:
     """The exact sum of all rides, in metres."""
     with localcontext(EXACT):
-        return sum(evidence.books.rides.values(), Decimal(0))
+        return sum(evidence.final.rides.values(), Decimal(0))
 
 
 def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
@@ -62,8 +62,8 @@ def every_request_was_answered(evidence: Evidence) -> Findings:
 
 def every_ride_was_asked_for(evidence: Evidence) -> Findings:
     asked = {ask.distance: ask for ask in evidence.asks}
-    keys = evidence.books.keys
-    for ride, distance in evidence.books.rides.items():
+    keys = evidence.final.keys
+    for ride, distance in evidence.final.rides.items():
         ask = asked.get(distance)
         if ask is None:
             yield f"ride {ride} of {distance} m was never asked for"
@@ -74,9 +74,9 @@ def every_ride_was_asked_for(evidence: Evidence) -> Findings:
 
 
 def every_total_is_exact(evidence: Evidence) -> Findings:
-    total, last = true_total(evidence), max(evidence.books.rides, default=0)
+    total, last = true_total(evidence), max(evidence.final.rides, default=0)
     for name in evidence.names:
-        standing = evidence.books.consumers.get(name)
+        standing = evidence.final.consumers.get(name)
         if standing is None:
             yield f"there is no {name}"
             continue
@@ -88,12 +88,12 @@ def every_total_is_exact(evidence: Evidence) -> Findings:
 
 
 def nothing_is_left_staged(evidence: Evidence) -> Findings:
-    books = evidence.books
-    if books.staged:
-        yield f"{len(books.staged)} records are left staged: {books.staged[:MOST]}"
-    if books.last_sent != (last := max(books.rides, default=0)):
-        yield f"the last record sent is {books.last_sent}, but the last ride is {last}"
-    yield from books.dead_letters
+    final = evidence.final
+    if final.staged:
+        yield f"{len(final.staged)} records are left staged: {final.staged[:MOST]}"
+    if final.last_sent != (last := max(final.rides, default=0)):
+        yield f"the last record sent is {final.last_sent}, but the last ride is {last}"
+    yield from final.dead_letters
 
 
 def nothing_else_broke(evidence: Evidence) -> Findings:
@@ -120,6 +120,6 @@ CLAIMS = (
 
 def _by_distance(evidence: Evidence) -> dict[Decimal, list[int]]:
     by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
-    for ride, distance in evidence.books.rides.items():
+    for ride, distance in evidence.final.rides.items():
         by_distance[distance].append(ride)
     return by_distance

@@ -32,7 +32,7 @@ DEAD_LETTERS = (
 )
 
 
-class Standing(NamedTuple):
+class FinalStanding(NamedTuple):
     """Where a consumer stands; `total` is in metres."""
 
     last_ride: int
@@ -48,14 +48,14 @@ class Told(NamedTuple):
 
 
 @dataclass
-class Books:
+class FinalState:
     """What the database says at the end. Distances are in metres."""
 
     rides: dict[int, Decimal]
     keys: dict[str, int | None]  # the ride that each key belongs to
     staged: list[int]
     last_sent: int
-    consumers: dict[str, Standing]
+    consumers: dict[str, FinalStanding]
     dead_letters: list[str]
     # By term: an entry is true if it is about a ride with `after < id <= upto`.
     terms: dict[bytes, tuple[int, int]]
@@ -66,7 +66,7 @@ class Evidence:
     """What the clients, the database, an onlooker and the processes say."""
 
     asks: list[Ask]
-    books: Books
+    final: FinalState
     told: list[Told]  # the log's entries in order, including re-sends
     exits: list[Exit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # each a sentence
@@ -79,18 +79,18 @@ class Evidence:
     left_unread: bool = False
 
 
-def read_books(connection: psycopg.Connection) -> Books:
+def read_final_state(connection: psycopg.Connection) -> FinalState:
     """Read the database, in one snapshot."""
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     with connection.transaction():
         query = connection.execute
         [(last_sent,)] = query(LAST_SENT)
-        return Books(
+        return FinalState(
             rides=dict(query(RIDES).fetchall()),
             keys=dict(query(KEYS).fetchall()),
             staged=[row[0] for row in query(STAGED)],
             last_sent=last_sent,
-            consumers={name: Standing(*rest) for name, *rest in query(STANDINGS)},
+            consumers={name: FinalStanding(*rest) for name, *rest in query(STANDINGS)},
             dead_letters=[row[0] for row in query(DEAD_LETTERS)],
             terms={term.encode(): (after, upto) for term, after, upto in query(TERMS)},
         )

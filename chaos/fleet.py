@@ -16,6 +16,7 @@ from chaos.backup import Backup
 from chaos.kept_server import KeptServer
 from chaos.proxy import Proxy
 from chaos.service import Service
+from embedded.account import server_account
 from embedded.servers import Postgres, Redis
 from embedded.stream_servers import VALKEY, StreamServer
 from rocket_rides import database
@@ -26,6 +27,7 @@ CONSUMERS = ("consumer0", "consumer1", "consumer2")
 STREAMERS = ("streamer0", "streamer1")
 STREAM = "rocket-rides-log"
 READY_LIMIT = 90.0
+LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
 # outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced.
@@ -39,13 +41,29 @@ SETTINGS = {
 }
 
 
+def folder_for_servers() -> Path:
+    """A new folder where TMPDIR says; in /tmp if that is too long for sockets, or out of reach.
+
+    The servers' user is not root, and may not get into a TMPDIR of root's.
+    """
+    folder = _new_folder(None)
+    if len(bytes(folder)) <= LONGEST_FOLDER and server_account().reaches(folder):
+        return folder
+    folder.rmdir()
+    return _new_folder("/tmp")  # noqa: S108 (mkdtemp makes it ours)
+
+
+def _new_folder(parent: str | None) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=parent))
+    folder.chmod(0o755)
+    return folder
+
+
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
     def __init__(self, stream_server: StreamServer = VALKEY) -> None:
-        # Short, because it holds the servers' sockets; public, because their user is not root.
-        self.folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-        self.folder.chmod(0o755)
+        self.folder = folder_for_servers()
         sockets = self.folder / "run"
         self._postgres = Postgres(data=self.folder / "data", sockets=sockets)
         self._redis = Redis(self.folder / "data", sockets, kind=stream_server)

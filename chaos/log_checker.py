@@ -22,14 +22,14 @@ class Story:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._rides = evidence.books.rides
+        self._rides = evidence.final.rides
         self._ids = sorted(self._rides)
         self._asked: dict[object, Ask] = {ask.distance: ask for ask in evidence.asks}
         self.true = [told.record for told in evidence.told if self._is_true(told.record)]
         self.others = [told for told in evidence.told if not self._is_true(told.record)]
 
     def _is_true(self, record: Record) -> bool:
-        after, upto = self._evidence.books.terms.get(record.term, NOWHERE)
+        after, upto = self._evidence.final.terms.get(record.term, NOWHERE)
         return after < record.id <= upto
 
     def _is_as_sent(self, record: Record) -> bool:
@@ -47,7 +47,7 @@ class Story:
         record = told.record
         if record in self._evidence.foreign:
             return "from strangers"
-        if record.term and record.term in self._evidence.books.terms and self._is_as_sent(record):
+        if record.term and record.term in self._evidence.final.terms and self._is_as_sent(record):
             return "uncommitted"
         ask = self._asked.get(record.distance)
         if any(restore.may_explain(told.at, ask) for restore in self._evidence.restores):
@@ -65,7 +65,7 @@ def the_log_is_in_order(evidence: Evidence) -> Findings:
     Whatever a term's leader sent up to its last commit, it sent before the next term began.
     """
     records = Story(evidence).true
-    if evidence.books.rides and not records:
+    if evidence.final.rides and not records:
         yield "the onlooker saw no true entry in the log"
     seen: set[int] = set()
     greatest = 0
@@ -79,7 +79,7 @@ def the_log_is_in_order(evidence: Evidence) -> Findings:
 def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:
     story = Story(evidence)
     for record in dict.fromkeys(story.true):
-        if evidence.books.rides.get(record.id) != record.distance:
+        if evidence.final.rides.get(record.id) != record.distance:
             yield f"the log has ride {record.id} of {record.distance} m, which does not exist"
         if record.prev != (prev := story.prev(record.id)):
             yield f"in the log, prev of ride {record.id} is {record.prev}, not {prev}"
@@ -97,7 +97,7 @@ def nobody_is_blamed_without_reason(evidence: Evidence) -> Findings:
     if not evidence.foreign and not evidence.restores:
         yield from evidence.blamed
     seen = len(Story(evidence).others)
-    for name, standing in evidence.books.consumers.items():
+    for name, standing in evidence.final.consumers.items():
         more, less = standing.unbelieved > seen, standing.unbelieved < seen
         if (more and not evidence.read_again) or (less and not evidence.left_unread):
             yield f"{name} did not believe {standing.unbelieved} entries, but {seen} are untrue"

@@ -26,7 +26,7 @@ class Excuses:
 
 def _is_kept(evidence: Evidence, ask: Ask) -> bool:
     """It has one answer, which holds. With two, a restore may have drawn the same id again."""
-    rides = evidence.books.rides
+    rides = evidence.final.rides
     return len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
 
 
@@ -39,7 +39,7 @@ def _kept_up_to(restore: Restore, kept: list[Ask]) -> float:
 
 def lost(evidence: Evidence) -> list[Ask]:
     """Rides answered with 201 that are not there as answered, and no restore explains why."""
-    rides, excuses = evidence.books.rides, Excuses(evidence)
+    rides, excuses = evidence.final.rides, Excuses(evidence)
     return [
         ask
         for ask in evidence.asks
@@ -55,7 +55,7 @@ def undone(evidence: Evidence) -> tuple[list[Ask], list[Ask]]:
 
     A ride that was asked for again after the restore exists again.
     """
-    there = set(evidence.books.rides.values())
+    there = set(evidence.final.rides.values())
     exposed = [
         ask
         for ask in evidence.asks

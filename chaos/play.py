@@ -10,7 +10,7 @@ import psycopg
 
 from chaos import checker, logs
 from chaos.clients import Client
-from chaos.evidence import Evidence, read_books
+from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, STREAM, Fleet
 from chaos.journal import Journal
@@ -132,10 +132,10 @@ class Play:
             self.errors += [f"{service.name} said: {line}" for line in logs.unexpected(service)]
         self.errors += logs.broken(server.server.log for server in self.fleet.servers)
         with closing(self.fleet.connect()) as connection:
-            books = read_books(connection)
+            final = read_final_state(connection)
         evidence = Evidence(
             self.journal.asks,
-            books,
+            final,
             self.reader.told,
             [end for service in services for end in service.exits],
             self.errors,

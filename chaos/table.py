@@ -19,8 +19,8 @@ def table(outcome: Outcome) -> str:
     untrue = story.reasons()
     gone, exposed = undone(evidence)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
-    rides = len(evidence.books.rides)
-    totals = [standing.total for standing in evidence.books.consumers.values()]
+    rides = len(evidence.final.rides)
+    totals = [standing.total for standing in evidence.final.consumers.values()]
     exact = totals.count(true_total(evidence))
     rows = {
         "rides": f"{rides:,} ({answered:,} answered); {half:,} more were half sent or rolled back",

@@ -87,32 +87,34 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     Once the fleet is up, tell the user what to do with it.
     """
     supervised = [Supervised(server) for server in servers]
-    migrated, back_off, complaint = False, BackOff(), waiting.Complaint()
-    welcome = Welcome(config)
+    migrated, back_off, progress = False, BackOff(), waiting.Progress()
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
             if not migrated and back_off.over and all(server.running for server in servers):
-                migrated = migrate(config.postgres_url, complaint)
+                migrated = migrate(config.postgres_url, progress)
                 back_off.attempted()
-            if migrated:
-                welcome.once()
+                if migrated:
+                    Welcome(config).begin(stop)
     finally:
         stop_last(servers)
 
 
-def migrate(url: str, complaint: waiting.Complaint) -> bool:
-    """Bring the schema up to date; False, after a complaint, if that is not possible now."""
+def migrate(url: str, progress: waiting.Progress) -> bool:
+    """Bring the schema up to date; False if that is not possible now, and `progress` says why."""
     try:
         upgrade(url)
     except (psycopg.Error, alembic.util.CommandError) as error:
-        complaint(f"not migrated yet: {errors.in_one_line(error)}")
+        progress.failed(f"not migrated yet: {errors.in_one_line(error)}")
         return False
     except sqlalchemy.exc.SQLAlchemyError as error:
-        complaint(f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}")
+        progress.failed(
+            f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}"
+        )
         return False
-    logger.info("the schema is up to date")
+    progress.made()
+    progress.announce("the schema is up to date")
     return True
 
 

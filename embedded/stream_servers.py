@@ -25,7 +25,10 @@ STREAM_SERVERS = {"valkey": VALKEY, "redis": REDIS}
 
 
 def append_only_file(folder: Path) -> Path:
-    """The file in `folder` to which the server appends, or appended when it last ran."""
+    """The file in `folder` to which the server appends, or appended when it last ran.
+
+    Where Valkey has ever run, that is Valkey's, even if Redis 6.2 has used the folder since.
+    """
     parts = folder / PARTS
     if not parts.is_dir():
         return folder / "appendonly.aof"

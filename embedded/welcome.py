@@ -6,6 +6,7 @@ The process `servers` does this, because every fleet has one, even when it runs 
 import logging
 import os
 import re
+import threading
 import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
@@ -15,12 +16,15 @@ import psycopg
 from rocket_rides import database, sessions
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
+from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.waiting import delays
 
 logger = logging.getLogger("embedded")
 
-LOOK_EVERY = 0.25  # seconds
-TIMEOUT = 1.0
+TIMEOUT = 1.0  # seconds
+# A part of the fleet may never start, as with `honcho start servers api`.
+GIVE_UP_AFTER = 120.0
 
 SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
 
@@ -42,20 +46,22 @@ class Welcome:
 
     def __init__(self, config: Settings) -> None:
         self._config = config
-        # Without honcho nobody is watching, or the fleet is used in some other way.
-        self._said = not os.environ.get(NAME)
         self._wanted = {sessions.STREAMER, *map(sessions.consumer, consumers_of_the_procfile())}
-        self._due = 0.0
 
-    def once(self) -> None:
-        """Check from time to time whether the fleet is up, and print the welcome once."""
-        if self._said or time.monotonic() < self._due:
-            return
-        if self._api_is_ready() and self._all_are_at_work():
-            # In one write: honcho passes on whole lines, and other processes' may come between.
-            logger.info("%s", self.block().replace("\n", "\n        "))
-            self._said = True
-        self._due = time.monotonic() + LOOK_EVERY
+    def begin(self, stop: Stop) -> None:
+        """Wait for the fleet in a thread of its own: a server that hangs must not delay others."""
+        # Without honcho nobody is watching, or the fleet is used in some other way.
+        if os.environ.get(NAME):
+            threading.Thread(target=self.wait, args=[stop], daemon=True).start()
+
+    def wait(self, stop: Stop) -> None:
+        """Print the welcome when the fleet is up. Gives up after a while, or on `stop`."""
+        deadline, pauses = time.monotonic() + GIVE_UP_AFTER, delays()
+        while not stop.wait(next(pauses)) and time.monotonic() < deadline:
+            if self._api_is_ready() and self._all_are_at_work():
+                # In one write: honcho passes on whole lines, and other processes' may come between.
+                logger.info("%s", self.block().replace("\n", "\n        "))
+                return
 
     def block(self) -> str:
         data = self._config.data_dir

@@ -14,10 +14,10 @@ import logging
 import math
 import random
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
+from time import monotonic
 from typing import Never
 
 import httpx
@@ -44,10 +44,10 @@ def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
     A Poisson process of `rate` rides a second, however many clients take rides from it; with a
     rate of 0 every ride is due at once. Yields `rides` of them, or never ends.
     """
-    due = time.monotonic()
+    due = monotonic()
     for _ in itertools.repeat(None) if rides is None else range(rides):
         if rate:
-            due = max(due, time.monotonic() - CATCH_UP) + dice.expovariate(rate)
+            due = max(due, monotonic() - CATCH_UP) + dice.expovariate(rate)
         yield due, Decimal(dice.randint(SHORTEST, LONGEST)).scaleb(-3)
 
 
@@ -62,7 +62,7 @@ async def simulate(
 
     async def post() -> None:
         for due, metres in rides:
-            await asyncio.sleep(due - time.monotonic())
+            await asyncio.sleep(due - monotonic())
             await post_ride(api, metres, outcomes)
             bar.update()
 

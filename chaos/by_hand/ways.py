@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import psycopg
 import redis
 
-from chaos.by_hand.running import Consumer, frozen
-from chaos.by_hand.standings import Books, seconds_until
+from chaos.by_hand.compared_totals import LOOK_EVERY, ComparedTotals, seconds_until
+from chaos.by_hand.running_consumers import RunningConsumer, frozen
+from rocket_rides import terms
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
 
 PATIENCE = 30.0  # seconds
@@ -25,8 +27,8 @@ class NotHealed(Exception):
 class Target:
     """The fleet to break: a consumer, to be frozen for `seconds`, its database and its log."""
 
-    victim: Consumer
-    books: Books
+    victim: RunningConsumer
+    totals: ComparedTotals
     connection: psycopg.Connection
     log: Log
     seconds: float
@@ -35,48 +37,49 @@ class Target:
 def freeze(target: Target) -> None:
     """Freeze a consumer for some seconds: it catches up."""
     name = target.victim.name
-    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s.")
-    say(f"Watch its lines stop while the other consumer goes on; then {name} catches up.")
+    show(f"{target.victim} is frozen for {target.seconds:g} s.")
+    show(f"Watch its lines stop while the other consumer goes on; then {name} catches up.")
     with frozen(target.victim):
-        newest = _after_some_rides(target)
+        newest = _after_some_rides(target, batches=1)
     _await_exact_totals(target, newest)
 
 
 def stop_redis(target: Target) -> None:
     """Shut Redis down: it is restarted within a second, with its log."""
     entries, life = target.log.length(), _life(target.log)
-    say(f"Redis, with {entries:,} entries in the log, is shut down.")
-    say("Watch the streamer and the consumers wait for it. The API takes rides all the while.")
+    show(f"Redis, with {entries:,} entries in the log, is shut down.")
+    show("Watch the streamer and the consumers wait for it. The API takes rides all the while.")
     target.log.redis.shutdown(nosave=True)  # what it acknowledged is in its append-only file
     took = seconds_until(lambda: _life(target.log) not in ("", life), PATIENCE)
     if took is None:
         raise NotHealed("Redis was not restarted; its supervisor should have done that")
-    say(f"Redis serves again after {took:.1f} s, with {target.log.length():,} entries.")
-    _await_exact_totals(target, target.books.newest_ride())
+    show(f"Redis serves again after {took:.1f} s, with {target.log.length():,} entries.")
+    _await_exact_totals(target, target.totals.newest_ride())
 
 
 def wipe_log(target: Target) -> None:
     """Delete the log while a consumer is behind: it heals the gap from the rides."""
     name = target.victim.name
-    say(f"{name} (process {target.victim.pid}) is frozen for {target.seconds:g} s. Before it")
-    say("resumes, the log is deleted, with everything that it has not read.")
-    say(f"Watch {name} report that it healed a gap.")
+    show(f"{target.victim} is frozen for {target.seconds:g} s. Before it")
+    show("resumes, the log is deleted, with everything that it has not read.")
+    show(f"Watch {name} report that it healed a gap.")
     with frozen(target.victim):
-        newest = _after_some_rides(target)
+        # The first batch may already be in the socket from which it reads.
+        newest = _after_some_rides(target, batches=2)
         entries = target.log.length()
         target.log.start_anew()
-    say(f"The log is gone, with {entries:,} entries.")
+    show(f"The log is gone, with {entries:,} entries.")
     _await_exact_totals(target, newest)
 
 
 def change_total(target: Target) -> None:
     """Add a millimetre to a total: only a reconciliation notices and repairs it."""
     name = target.victim.name
-    say(f"A millimetre is added to the total of {name}.")
+    show(f"A millimetre is added to the total of {name}.")
     target.connection.execute(ADD_A_MILLIMETRE, [name])
-    say(target.books.table())
-    say("No ride is missing, so nothing heals this. Now run `make reconcile` (it installs Spark")
-    say(f"first): it finds the drift and has {name} reset, which GET /consumers then shows.")
+    show(target.totals.table())
+    show("No ride is missing, so nothing heals this. Now run `make reconcile` (it installs Spark")
+    show(f"first): it finds the drift and has {name} reset, which GET /consumers then shows.")
 
 
 @dataclass(frozen=True)
@@ -100,26 +103,36 @@ WAYS = {
 }
 
 
-def say(line: str) -> None:
+def show(line: str) -> None:
     print(line, flush=True)  # noqa: T201
 
 
-def _after_some_rides(target: Target) -> int:
-    """Wait while the consumer is frozen; returns the newest ride afterwards."""
-    before = target.books.newest_ride()
-    time.sleep(target.seconds)
-    newest = target.books.newest_ride()
-    count = "no ride was" if newest == before else f"{newest - before} rides were"
-    say(f"Meanwhile {count} taken" + (": is the simulator running?" if newest == before else "."))
+def _after_some_rides(target: Target, batches: int) -> int:
+    """Wait while the consumer is frozen; returns the newest ride afterwards.
+
+    Raises Unavailable if fewer than `batches` batches were seen to be sent: nothing is broken then.
+    """
+    before, ends = target.totals.newest_ride(), time.monotonic() + target.seconds
+    sent = {terms.last_sent(target.connection)}
+    while (left := ends - time.monotonic()) > 0:
+        time.sleep(min(LOOK_EVERY, left))
+        sent.add(terms.last_sent(target.connection))
+    newest = target.totals.newest_ride()
+    show(f"Meanwhile {newest - before} ride{'s were' if newest != before + 1 else ' was'} taken.")
+    if len(sent) <= batches:
+        raise Unavailable(
+            f"nothing was broken, because {target.victim.name} missed too few rides:"
+            " is the simulator running?"
+        )
     return newest
 
 
 def _await_exact_totals(target: Target, upto: int) -> None:
-    took = target.books.wait_until_exact(upto, PATIENCE)
-    say(target.books.table())
+    took = target.totals.wait_until_exact(upto, PATIENCE)
+    show(target.totals.table())
     if took is None:
         raise NotHealed(f"not all totals are exact at ride {upto} after {PATIENCE:.0f} s")
-    say(f"Healed: {took:.1f} s later all have counted ride {upto}, with exact totals.")
+    show(f"Healed: {took:.1f} s later all have counted ride {upto}, with exact totals.")
 
 
 def _life(log: Log) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from chaos.checker import check
-from chaos.evidence import Evidence, Standing
+from chaos.evidence import Evidence, FinalStanding
 from chaos.journal import Answer
 from chaos.service import Exit
 from tests.support.evidence import (
@@ -23,11 +23,11 @@ from tests.support.evidence import (
 
 def lose_a_ride(evidence: Evidence) -> None:
     """It was answered after the restore."""
-    del evidence.books.rides[3]
+    del evidence.final.rides[3]
 
 
 def lose_a_ride_of_before_the_backup(evidence: Evidence) -> None:
-    del evidence.books.rides[1]
+    del evidence.final.rides[1]
 
 
 def lose_what_was_asked_for_after_the_crash(evidence: Evidence) -> None:
@@ -48,27 +48,27 @@ def lose_one_and_keep_a_later_one(evidence: Evidence) -> None:
 
 
 def take_a_lost_one_twice(evidence: Evidence) -> None:
-    evidence.books.rides |= {4: GONE, 5: GONE}
+    evidence.final.rides |= {4: GONE, 5: GONE}
 
 
 def change_a_ride(evidence: Evidence) -> None:
-    evidence.books.rides[3] = Decimal("2.017")
+    evidence.final.rides[3] = Decimal("2.017")
 
 
 def take_one_twice(evidence: Evidence) -> None:
-    evidence.books.rides[4] = Decimal("2.018")
+    evidence.final.rides[4] = Decimal("2.018")
 
 
 def take_half_a_request(evidence: Evidence) -> None:
-    evidence.books.rides[4] = Decimal("3.027")
+    evidence.final.rides[4] = Decimal("3.027")
 
 
 def take_what_nobody_asked_for(evidence: Evidence) -> None:
-    evidence.books.rides[4] = Decimal("0.5")
+    evidence.final.rides[4] = Decimal("0.5")
 
 
 def forget_the_key(evidence: Evidence) -> None:
-    del evidence.books.keys["b"]
+    del evidence.final.keys["b"]
 
 
 def never_answer(evidence: Evidence) -> None:
@@ -76,23 +76,23 @@ def never_answer(evidence: Evidence) -> None:
 
 
 def miscount(evidence: Evidence) -> None:
-    evidence.books.consumers["c0"] = Standing(3, Decimal("3.026"))
+    evidence.final.consumers["c0"] = FinalStanding(3, Decimal("3.026"))
 
 
 def fall_behind(evidence: Evidence) -> None:
-    evidence.books.consumers["c0"] = Standing(1, Decimal("3.027"))
+    evidence.final.consumers["c0"] = FinalStanding(1, Decimal("3.027"))
 
 
 def lose_a_consumer(evidence: Evidence) -> None:
-    evidence.books.consumers.clear()
+    evidence.final.consumers.clear()
 
 
 def leave_one_staged(evidence: Evidence) -> None:
-    evidence.books.staged.append(3)
+    evidence.final.staged.append(3)
 
 
 def set_one_aside(evidence: Evidence) -> None:
-    evidence.books.dead_letters.append("c0 set aside 5-0: not JSON")
+    evidence.final.dead_letters.append("c0 set aside 5-0: not JSON")
 
 
 def die_by_itself(evidence: Evidence) -> None:

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from chaos.checker import check
-from chaos.evidence import Evidence, Standing, Told
+from chaos.evidence import Evidence, FinalStanding, Told
 from rocket_rides.log import Record
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
 
@@ -35,7 +35,7 @@ def forge_an_entry(evidence: Evidence) -> None:
 
 
 def believe_a_stranger(evidence: Evidence) -> None:
-    evidence.books.terms[THEIRS.term] = (1, 3)
+    evidence.final.terms[THEIRS.term] = (1, 3)
 
 
 def write_in_nobodys_term(evidence: Evidence) -> None:
@@ -77,12 +77,12 @@ def blame_a_stranger_that_never_was(evidence: Evidence) -> None:
 
 
 def believe_one_more_not(evidence: Evidence) -> None:
-    evidence.books.consumers["c0"] = Standing(3, ONE + TWO, unbelieved=4)
+    evidence.final.consumers["c0"] = FinalStanding(3, ONE + TWO, unbelieved=4)
     evidence.left_unread = True
 
 
 def believe_one_less_not(evidence: Evidence) -> None:
-    evidence.books.consumers["c0"] = Standing(3, ONE + TWO, unbelieved=2)
+    evidence.final.consumers["c0"] = FinalStanding(3, ONE + TWO, unbelieved=2)
     evidence.read_again = True
 
 

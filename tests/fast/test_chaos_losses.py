@@ -1,7 +1,7 @@
 """What a restore takes back is no loss, and is counted."""
 
 from chaos.checker import check
-from chaos.evidence import Standing
+from chaos.evidence import FinalStanding
 from chaos.journal import Answer
 from chaos.losses import undone
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_another, sound
@@ -20,10 +20,10 @@ def test_what_a_restore_undoes_is_told_apart() -> None:
 def test_a_lost_ride_may_come_back_once() -> None:
     """Its client has asked again, and has another answer; or an early request has come late."""
     evidence = sound()
-    gone, books = evidence.asks[3], evidence.books
+    gone, final = evidence.asks[3], evidence.final
     gone.answers.append(Answer(4, GONE, LATER, LATER))
-    books.rides[4], books.keys["d"], books.last_sent = GONE, 4, 4
-    books.consumers["c0"] = Standing(4, ONE + TWO + GONE, unbelieved=3)
+    final.rides[4], final.keys["d"], final.last_sent = GONE, 4, 4
+    final.consumers["c0"] = FinalStanding(4, ONE + TWO + GONE, unbelieved=3)
     assert check(evidence) == []
     assert undone(evidence) == ([], [])
     gone.answers.pop()

@@ -4,14 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+from chaos.fleet import folder_for_servers
 from rocket_rides.settings import PROJECT
-from tests.support.folders import roomy
+from tests.support.folders import roomy, short_folder
 from tests.support.world import eventually
 
 REDIS = ("--stream-server", "redis")
@@ -34,6 +36,18 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         # As a shell starts what is to run in the background: without a Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
+
+
+@pytest.mark.parametrize("name", ["private", "long" * 20])
+def test_the_servers_reach_their_folder_whatever_tmpdir_is(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with short_folder() as place:
+        (tmpdir := place / name).mkdir(0o700)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmpdir))
+        folder = folder_for_servers()
+        folder.rmdir()
+    assert folder.is_relative_to(tmpdir) == (os.geteuid() != 0 and name == "private")
 
 
 @pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories"])

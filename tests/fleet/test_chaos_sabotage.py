@@ -12,7 +12,7 @@ import pytest
 
 from chaos.backup import Backup
 from chaos.checker import check
-from chaos.evidence import Evidence, Told, read_books
+from chaos.evidence import Evidence, Told, read_final_state
 from chaos.journal import Answer, Ask
 from chaos.observer import LogReader
 from chaos.restore import Restore
@@ -41,8 +41,8 @@ def findings(
 ) -> list[str]:
     """The checker's, by what the log `told`, or tells in the end."""
     log = [t if isinstance(t, Told) else Told(t, 0) for t in told or world.records()]
-    books = read_books(world.connect())
-    return check(Evidence(asks, books, log, names=("consumer0",), **others))
+    final = read_final_state(world.connect())
+    return check(Evidence(asks, final, log, names=("consumer0",), **others))
 
 
 def out_of_order(world: World) -> list[str]:

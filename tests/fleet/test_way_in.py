@@ -3,23 +3,28 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 import redis
 from redis.connection import parse_url
 
 from embedded.prompt import options_of_redis_cli
+from embedded.welcome import Welcome
+from rocket_rides.fleet import NAME
+from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import PATIENCE, eventually
 
 PYTHON = Path(sys.executable)
-pytestmark = pytest.mark.xdist_group("the way in")
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,7 @@ def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        process_group=0,  # as a shell does; in its starter's group Ctrl-Z may be ignored
     )
 
 
@@ -62,6 +68,21 @@ def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
     assert stands < next(n for n, line in enumerate(said) if "The fleet is up" in line)
 
 
+def test_a_fleet_that_hangs_is_neither_waited_for_in_the_supervising_thread_nor_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(NAME, "servers.1")
+    monkeypatch.setattr("embedded.welcome.GIVE_UP_AFTER", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as api:
+        config = Settings.model_construct(api_port=api.getsockname()[1])
+        before = set(threading.enumerate())
+        Welcome(config).begin(Stop())
+        [waiting] = set(threading.enumerate()) - before
+        api.accept()
+        waiting.join(PATIENCE)
+    assert not waiting.is_alive()
+
+
 def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> None:
     asked = ("-XAtc", "SELECT current_database(), name FROM checkpoints ORDER BY name LIMIT 1")
     assert told(fleet, "embedded.prompt", "psql", *asked) == (0, "rocket_rides|consumer0\n")
@@ -80,21 +101,93 @@ def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> Non
 def test_a_fleet_that_was_broken_by_hand_is_seen_to_heal(
     fleet: Fleet, way: str, became: str
 ) -> None:
-    before = fleet.output.stat().st_size
-    status, said = told(fleet, "chaos.by_hand", way, "--seconds", "2")
-    assert status == 0, said
+    before = len(fleet.output.read_text())
+    breaking = person(fleet, "chaos.by_hand", way, "--seconds", "2")
+    if way != "stop-redis":
+        post_while_frozen(fleet, consumer1(fleet))
+    said, _ = breaking.communicate(timeout=PATIENCE * 2)
+    assert breaking.returncode == 0, said
     assert re.search(became, said)
     assert "Healed: " in said
     assert said.count("which is the exact sum of the rides") == 2
     if way == "wipe-log":
-        assert "consumer1 healed a gap in the log" in fleet.output.read_text()[before:]
+        healed = "consumer1 healed a gap in the log"
+        eventually(lambda: healed in fleet.output.read_text()[before:], healed)
+
+
+@pytest.mark.parametrize(("way", "rides"), [("freeze", 0), ("wipe-log", 0), ("wipe-log", 1)])
+def test_nothing_is_said_to_heal_where_nothing_was_broken(
+    fleet: Fleet, way: str, rides: int
+) -> None:
+    simulator, victim = running(fleet, "simulator"), consumer1(fleet)
+    simulator.suspend()
+    try:
+        eventually(lambda: len(set(fleet.standings().values())) == 1, "idle consumers")
+        breaking = person(fleet, "chaos.by_hand", way, "--seconds", "1")
+        eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
+        for _ in range(rides):  # it may lie in the consumer's socket already
+            post(fleet)
+        said, _ = breaking.communicate(timeout=PATIENCE)
+    finally:
+        simulator.resume()
+    assert breaking.returncode == 1, said
+    assert "nothing was broken, because consumer1 missed too few rides" in said
+    assert "Healed" not in said
+    assert "The log is gone" not in said
+
+
+def test_two_processes_of_one_name_are_one_consumer(fleet: Fleet) -> None:
+    first = consumer1(fleet)
+    with person(fleet, "consumers", "consumer1", HONCHO_PROCESS_NAME="consumer1.2") as second:
+        try:
+            assert second.stdout
+            assert any("stands at" in line for line in second.stdout)
+            breaking = person(fleet, "chaos.by_hand", "freeze", "--seconds", "1")
+            post_while_frozen(fleet, first)
+            said, _ = breaking.communicate(timeout=PATIENCE * 2)
+        finally:
+            second.kill()
+    assert breaking.returncode == 0, said
+    assert all(str(process.pid) in said.splitlines()[0] for process in (first, second))
+    assert "Healed: " in said
+
+
+def running(fleet: Fleet, *module: str) -> psutil.Process:
+    [process] = [p for p in fleet.processes() if p.cmdline()[1:] == ["-m", *module]]
+    return process
 
 
 def consumer1(fleet: Fleet) -> psutil.Process:
-    [process] = [
-        p for p in fleet.processes() if p.cmdline()[1:] == ["-m", "consumers", "consumer1"]
-    ]
-    return process
+    return running(fleet, "consumers", "consumer1")
+
+
+def post(fleet: Fleet) -> None:
+    httpx.post(f"{fleet.url}/rides", data={"distance": "1"}).raise_for_status()
+
+
+def post_while_frozen(fleet: Fleet, victim: psutil.Process) -> None:
+    eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
+    while victim.status() == psutil.STATUS_STOPPED:
+        post(fleet)
+
+
+def test_ctrl_z_does_not_leave_a_consumer_frozen(fleet: Fleet) -> None:
+    victim = consumer1(fleet)
+    breaking = person(fleet, "chaos.by_hand", "freeze", "--seconds", "1")
+    eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
+    breaking.send_signal(signal.SIGTSTP)
+    try:
+        eventually(lambda: victim.status() != psutil.STATUS_STOPPED, "a consumer that goes on")
+    finally:
+        breaking.send_signal(signal.SIGCONT)
+        breaking.communicate(timeout=PATIENCE * 2)
+
+
+@pytest.mark.parametrize("given", ["-1", "0", "nan", "inf", "soon"])
+def test_a_duration_that_makes_no_sense_is_refused(fleet: Fleet, given: str) -> None:
+    status, said = told(fleet, "chaos.by_hand", "freeze", "--seconds", given)
+    assert status == 2
+    assert "error: argument --seconds: " in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -3,7 +3,7 @@
 import signal
 from decimal import Decimal
 
-from chaos.evidence import Books, Evidence, Standing, Told
+from chaos.evidence import Evidence, FinalStanding, FinalState, Told
 from chaos.journal import Answer, Ask
 from chaos.restore import Restore
 from chaos.service import Exit
@@ -32,12 +32,12 @@ def sound() -> Evidence:
             Ask(Decimal("3.027"), "c"),
             answered(3, GONE, "d", MEANWHILE),
         ],
-        books=Books(
+        final=FinalState(
             rides={1: ONE, 3: TWO},
             keys={"a": 1, "b": 3},
             staged=[],
             last_sent=3,
-            consumers={"c0": Standing(3, ONE + TWO, unbelieved=3)},
+            consumers={"c0": FinalStanding(3, ONE + TWO, unbelieved=3)},
             dead_letters=[],
             terms={b"": (0, 0), b"first": (0, 1), b"void": (1, 1), b"second": (1, 3)},
         ),
@@ -59,4 +59,4 @@ def sound() -> Evidence:
 
 def keep_another(evidence: Evidence, at: float) -> None:
     evidence.asks.append(answered(2, Decimal("5.045"), "e", at))
-    evidence.books.rides[2] = Decimal("5.045")
+    evidence.final.rides[2] = Decimal("5.045")

@@ -1,17 +1,19 @@
-"""Where the consumers stand according to the database, and whether their totals are exact."""
+"""The consumers' totals in the database, compared with the exact sums of the rides."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
 
+from rocket_rides.database import one_row
+
 LOOK_EVERY = 0.2  # seconds
 
 # One statement, so one snapshot.
-STANDINGS = """
+COMPARED_TOTALS = """
     SELECT name, last_ride_id AS ride, total_distance AS total,
            (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id) AS exact
     FROM checkpoints JOIN consumer_states USING (name)
@@ -21,7 +23,7 @@ STANDINGS = """
 NEWEST_RIDE = "SELECT coalesce(max(id), 0) FROM rides"
 
 
-class Standing(NamedTuple):
+class ComparedTotal(NamedTuple):
     """A consumer's last ride, its total, and the sum of the rides up to that one, in metres."""
 
     name: str
@@ -30,47 +32,45 @@ class Standing(NamedTuple):
     exact: Decimal
 
 
-class Books:
-    """What the database says about some consumers. Raises psycopg.Error."""
+class ComparedTotals:
+    """The totals of some consumers. Raises psycopg.Error."""
 
-    def __init__(self, connection: psycopg.Connection, consumers: Collection[str]) -> None:
+    def __init__(self, connection: psycopg.Connection, consumers: Iterable[str]) -> None:
         self._connection = connection
         self._consumers = list(consumers)
 
-    def standings(self) -> list[Standing]:
-        """The standings of those that already have a total."""
-        cursor = self._connection.cursor(row_factory=class_row(Standing))
-        return cursor.execute(STANDINGS, [self._consumers]).fetchall()
+    def now(self) -> list[ComparedTotal]:
+        """One for each consumer that already has a total."""
+        cursor = self._connection.cursor(row_factory=class_row(ComparedTotal))
+        return cursor.execute(COMPARED_TOTALS, [self._consumers]).fetchall()
 
     def newest_ride(self) -> int:
-        row = self._connection.execute(NEWEST_RIDE).fetchone()
-        assert row is not None  # noqa: S101 (an aggregate has one row)
-        return int(row[0])
+        [newest] = one_row(self._connection.execute(NEWEST_RIDE))
+        return int(newest)
 
     def wait_until_exact(self, upto: int, patience: float) -> float | None:
         """Seconds until all had counted ride `upto`, with exact totals; None if they did not."""
 
         def are_exact() -> bool:
-            standings = self.standings()
-            return len(standings) == len(self._consumers) and all(
-                standing.ride >= upto and standing.total == standing.exact for standing in standings
+            totals = self.now()
+            return len(totals) == len(self._consumers) and all(
+                each.ride >= upto and each.total == each.exact for each in totals
             )
 
         return seconds_until(are_exact, patience)
 
     def table(self) -> str:
-        """The standings, for a person."""
+        """The totals, for a person."""
         return "\n".join(
-            f"  {s.name} at ride {s.ride}: total {s.total:,} m, {_compared(s)}"
-            for s in self.standings()
+            f"  {each.name} at ride {each.ride}: total {each.total:,} m, {_compared(each)}"
+            for each in self.now()
         )
 
 
-def _compared(standing: Standing) -> str:
-    if standing.total == standing.exact:
+def _compared(row: ComparedTotal) -> str:
+    if row.total == row.exact:
         return "which is the exact sum of the rides"
-    drift = standing.total - standing.exact
-    return f"which is {drift:+} m off: the rides add up to {standing.exact:,} m"
+    return f"which is {row.total - row.exact:+} m off: the rides add up to {row.exact:,} m"
 
 
 def seconds_until(claim: Callable[[], bool], patience: float) -> float | None:

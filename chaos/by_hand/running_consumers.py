@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,28 +17,35 @@ from rocket_rides.settings import Settings
 CONSUMER = ["-m", "consumers"]
 
 # Waits for the end of its standard input, which comes even if we are killed: only we hold it.
-CONTINUE_LATER = 'read -r _; kill -CONT "$0"'
+CONTINUE_LATER = 'read -r _; kill -CONT "$@"'
 
 
 @dataclass(frozen=True)
-class Consumer:
-    """A process of the fleet, and the name of its total."""
+class RunningConsumer:
+    """A consumer, and its processes: more than one after `honcho start -c consumer0=2`."""
 
     name: str
-    pid: int
+    processes: list[psutil.Process]
+
+    def __str__(self) -> str:
+        return f"{self.name} (process {', '.join(self.pids)})"
+
+    @property
+    def pids(self) -> list[str]:
+        return [str(process.pid) for process in self.processes]
 
 
-def consumers(config: Settings) -> list[Consumer]:
+def running_consumers(config: Settings) -> list[RunningConsumer]:
     """The consumers that honcho started with our settings, sorted by name.
 
     Raises Unavailable if there is none.
     """
-    running = []
+    running = defaultdict(list)
     for process in psutil.process_iter():
         try:
             command = process.cmdline()
             if command[1:3] == CONSUMER and _is_ours(process, config):
-                running.append(Consumer(command[3], process.pid))
+                running[command[3]].append(process)
         except (psutil.Error, IndexError):
             continue  # it has ended, or belongs to another user
     if not running:
@@ -45,7 +53,7 @@ def consumers(config: Settings) -> list[Consumer]:
             f"no fleet runs on {config.data_dir.absolute()}: `make fleet` starts one,"
             " in another terminal; a fleet with other settings needs the same ones here"
         )
-    return sorted(running, key=lambda consumer: consumer.name)
+    return [RunningConsumer(name, running[name]) for name in sorted(running)]
 
 
 def _is_ours(process: psutil.Process, config: Settings) -> bool:
@@ -66,12 +74,13 @@ def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ..
 
 
 @contextmanager
-def frozen(consumer: Consumer) -> Iterator[None]:
+def frozen(consumer: RunningConsumer) -> Iterator[None]:
     """SIGSTOP; a shell sends SIGCONT at the end of the block, or when this process is killed."""
     with subprocess.Popen(
-        ["/bin/sh", "-c", CONTINUE_LATER, str(consumer.pid)],
+        ["/bin/sh", "-c", CONTINUE_LATER, "sh", *consumer.pids],
         stdin=subprocess.PIPE,
         start_new_session=True,  # out of reach of Ctrl-C
     ):
-        psutil.Process(consumer.pid).suspend()
+        for process in consumer.processes:
+            process.suspend()  # refuses if the pid was given to another process since
         yield
