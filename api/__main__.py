@@ -38,7 +38,10 @@ def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
             probe.bind((host, port))
     except OSError as error:
         fleet.refuse_to_join(data)
-        raise SystemExit(f"can't listen on {host} port {port}: {error.strerror}") from None
+        raise SystemExit(
+            f"can't listen on {host} port {port}: {error.strerror};"
+            " API_HOST and API_PORT choose another address"
+        ) from None
 
 
 def main() -> None:

@@ -12,9 +12,10 @@ import psutil
 
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
-from rocket_rides.settings import Settings
+from rocket_rides.settings import PROJECT, Settings
 
 CONSUMER = ["-m", "consumers"]
+DEFAULT_DATA = Settings.model_fields["data_dir"].default.relative_to(PROJECT)
 
 # Waits for the end of its standard input, which comes even if we are killed: only we hold it.
 CONTINUE_LATER = 'read -r _; kill -CONT "$@"'
@@ -66,9 +67,11 @@ def _is_ours(process: psutil.Process, config: Settings) -> bool:
 
 
 def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ...]:
-    """The settings that distinguish one fleet from another."""
-    default = Settings.model_fields["data_dir"].default
-    data = folder / (environment.get("DATA_DIR") or default)
+    """The settings that distinguish one fleet from another.
+
+    `folder` is where the fleet runs, so it is the fleet's own project that holds its data.
+    """
+    data = folder / (environment.get("DATA_DIR") or DEFAULT_DATA)
     servers = (environment.get(name) or "" for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"))
     return data.resolve(), *servers
 

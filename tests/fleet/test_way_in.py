@@ -16,8 +16,10 @@ import pytest
 import redis
 from redis.connection import parse_url
 
+from chaos.by_hand.running_consumers import running_consumers
 from embedded.prompt import options_of_redis_cli
 from embedded.welcome import Welcome
+from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, Settings
@@ -241,6 +243,30 @@ def test_a_fleet_with_other_settings_is_not_this_one(fleet: Fleet) -> None:
     status, said = told(fleet, "chaos.by_hand", "freeze", STREAM_NAME="another")
     assert status == 1
     assert said.startswith("no fleet runs on")
+
+
+def test_a_fleet_in_another_folder_is_not_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_seen_from(folder: Path) -> bool:
+        monkeypatch.chdir(folder)
+        try:
+            return "elsewhere" in {one.name for one in running_consumers(Settings())}
+        except Unavailable:
+            return False
+
+    for name in ("DATA_DIR", "DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "consumers.py").write_text("input()")
+    with subprocess.Popen(
+        [PYTHON, "-m", "consumers", "elsewhere"],
+        cwd=tmp_path,
+        env=os.environ | {NAME: "consumer0.1"},
+        stdin=subprocess.PIPE,
+    ) as consumer:
+        assert is_seen_from(tmp_path)
+        assert not is_seen_from(PROJECT)
+        consumer.kill()
 
 
 def command_line(process: subprocess.Popen[str], program: str) -> str:

@@ -38,6 +38,7 @@ def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: Worl
         assert second.process.wait(30) == 1
         [line] = second.output.read_text().splitlines()
         assert line.startswith("can't listen on ")
+        assert "API_PORT" in line
 
 
 def test_its_workers_end_with_it(api: Api) -> None:
