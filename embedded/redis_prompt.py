@@ -49,6 +49,8 @@ def _lines(reply: object) -> Iterator[str]:
                 first, *rest = _lines(item)
                 yield f"{number}) {first}"
                 yield from (f"   {line}" for line in rest)
+        case dict():  # a list of two as many items to redis-cli, whose protocol has no dictionary
+            yield from _lines([part for pair in reply.items() for part in pair])
         case bytes():
             yield reply.decode(errors="backslashreplace")
         case None:

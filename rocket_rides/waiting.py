@@ -74,7 +74,7 @@ class Complaint:
     def __call__(self, reason: str) -> None:
         now = time.monotonic()
         if now >= self._quiet_until and (reason != self._said or now >= self._due):
-            logger.warning("%s; trying again until it works", reason)
+            logger.warning("%s; trying again until it works", reason.rstrip("."))
             self._said, self._due = reason, now + REPEAT_AFTER
 
 

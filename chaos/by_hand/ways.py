@@ -79,7 +79,7 @@ def change_total(target: Target) -> None:
     target.connection.execute(ADD_A_MILLIMETRE, [name])
     show(target.totals.table())
     show("No ride is missing, so nothing heals this. Now run `make reconcile` (it installs Spark")
-    show(f"first): it finds the drift and has {name} reset, which GET /consumers then shows.")
+    show(f"if need be): it finds the drift and has {name} reset, which GET /consumers then shows.")
 
 
 @dataclass(frozen=True)

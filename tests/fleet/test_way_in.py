@@ -329,10 +329,13 @@ def test_where_there_is_no_redis_cli_a_small_prompt_does_its_work(fleet: Fleet) 
     code = "import redis, sys; from embedded.redis_prompt import converse;"
     code += "converse(redis.Redis.from_url(sys.argv[1]), [])"
     lines = "EXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\nXRANGE none - +\n"
+    lines += "XINFO STREAM rocket-rides-log\n"
     told = subprocess.run(
         [PYTHON, "-c", code, url], input=lines, cwd=PROJECT, capture_output=True, text=True
     )
     said = told.stdout.splitlines()
     assert said[:3] == ["(integer) 1", "a b", "(nil)"]
     assert said[3].startswith("(error) unknown command")
-    assert said[4:] == ["(empty array)"]
+    assert said[4] == "(empty array)"
+    assert said[5] == "1) length"
+    assert said[6].startswith("2) (integer) ")
