@@ -1,6 +1,6 @@
 -- What a person may delete of the tables that only grow, while the fleet is running:
 --
---     psql -1 -f docs/retention.sql "$DATABASE_URL"
+--     make psql ARGS="-1 -f docs/retention.sql"
 --
 -- Each table grows by a few rows a night or an incident, so once a year is often enough, and never
 -- is no harm. 400 days keep a whole year for the report's charts. `rides` is the truth that all

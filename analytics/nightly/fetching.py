@@ -66,10 +66,13 @@ def has_java() -> bool:
 
 
 def fetch(stop: Stop, until: datetime, command: Sequence[str] = FETCH) -> None:
-    """Install them, at most until `until`; logs the start, and a failure."""
+    """Install them, at most until `until`; logs the start and the end."""
     logger.info("installing what only a reconciliation needs (Spark: 400 MB), in the background")
     status = Child(command).wait(stop, until)
-    if stop or status == 0:
+    if stop:
+        return
+    if status == 0:
+        logger.info("installed what a reconciliation needs")
         return
     logger.warning(
         "what a reconciliation needs could not be installed; trying again before the next one"

@@ -1,6 +1,6 @@
 """The API's description of itself: complete, and true of every answer of the live API.
 
-Schemathesis makes requests from it, valid ones and invalid ones, and holds every answer against it.
+Schemathesis makes requests from it, valid and invalid ones, and checks every answer against it.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ from tests.support.world import World, transaction
 # The same examples in every run. The load of a test, not the search for faults: raise it for that.
 EXAMPLES = 200
 
+NAMELESS = "a part of the form has no name"
 REFUSALS = ["400", "404", "405", "411", "413", "415", "422"]
 
 Case: TypeAlias = schemathesis.Case[Any]
@@ -67,21 +68,26 @@ def live(module_world: World) -> Iterator[Api]:
     assert "Traceback" not in api.service.output.read_text()
 
 
-def hold_against_description(case: Case, answer: Any) -> None:
+def check_against_description(case: Case, answer: Any) -> None:
     """All of Schemathesis' checks but one, where it can't know better.
 
     A valid request may be refused because an earlier example used its key for another distance:
-    that equal keys mean equal rides, a schema can't say.
+    that equal keys mean equal rides, a schema can't say. And a multipart form that has a backslash
+    in a field's name arrives malformed, since Schemathesis' client does not escape it.
     """
-    reused = answer.status_code == 422 and answer.json()["type"] == KEY_REUSED
+    problem = answer.json() if answer.status_code in (400, 422) else {}
+    reused = problem.get("type") == KEY_REUSED
+    names = case.body if isinstance(case.body, dict) else {}
+    malformed = problem.get("detail") == NAMELESS and any("\\" in name for name in names)
+    refused = reused or malformed
     case.validate_response(
-        answer, excluded_checks=[checks.positive_data_acceptance] if reused else []
+        answer, excluded_checks=[checks.positive_data_acceptance] if refused else []
     )
 
 
 @schema.parametrize()
 def test_every_answer_is_as_described(case: Case, live: Api) -> None:
-    hold_against_description(case, case.call(base_url=str(live.client.base_url)))
+    check_against_description(case, case.call(base_url=str(live.client.base_url)))
 
 
 def test_a_ride_that_was_taken_is_shown_where_its_answer_says(live: Api) -> None:
@@ -93,7 +99,7 @@ def test_a_ride_that_was_taken_is_shown_where_its_answer_says(live: Api) -> None
             return {"base_url": base_url}
 
         def validate_response(self, response: Any, case: Case, **_: Any) -> None:
-            hold_against_description(case, response)
+            check_against_description(case, response)
 
     run_state_machine_as_test(
         Client,
