@@ -128,7 +128,7 @@ def test_the_fleet_ends_with_its_honcho_and_keeps_every_ride(
 @on_linux
 def test_a_process_whose_honcho_was_killed_before_it_could_look_ends_too(fleet: Fleet) -> None:
     fleet.honcho = fleet.spawn(fleet.output)
-    eventually(lambda: any("simulator" in process.cmdline() for process in fleet.processes()))
+    eventually(lambda: any("simulator" in command for _, command in fleet.commands()))
     fleet.honcho.kill()
     fleet.honcho.wait(PATIENCE)
     eventually(lambda: fleet.processes() == [], "the end of the fleet", STOP_TIMEOUT)
@@ -148,7 +148,7 @@ def test_a_second_fleet_says_which_one_is_in_its_way_and_how_to_stop_it(
     fleet: Fleet, tmp_path: Path, taken: str
 ) -> None:
     fleet.start("servers", "api")
-    [servers] = [p for p in fleet.processes() if p.cmdline()[-2:] == ["-m", "embedded"]]
+    [servers] = [p for p, command in fleet.commands() if command[-2:] == ["-m", "embedded"]]
     port = {} if "port" in taken else {"API_PORT": str(free_port())}
     second = fleet.spawn(tmp_path / "second.log", *WITHOUT_SIMULATOR, **port)
     assert second.wait(PATIENCE) == 1

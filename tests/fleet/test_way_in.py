@@ -155,7 +155,7 @@ def test_two_processes_of_one_name_are_one_consumer(fleet: Fleet) -> None:
 
 
 def running(fleet: Fleet, *module: str) -> psutil.Process:
-    [process] = [p for p in fleet.processes() if p.cmdline()[1:] == ["-m", *module]]
+    [process] = [p for p, command in fleet.commands() if command[1:] == ["-m", *module]]
     return process
 
 

@@ -90,6 +90,14 @@ class Fleet:
         """Every living process of this fleet, its servers included."""
         return [process for process in psutil.process_iter() if self._owns(process)]
 
+    def commands(self) -> list[tuple[psutil.Process, list[str]]]:
+        """Each of these with its command line, but those that end meanwhile, as sessions do."""
+        commands = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                commands.append((process, process.cmdline()))
+        return commands
+
     def _owns(self, process: psutil.Process) -> bool:
         try:
             return (
