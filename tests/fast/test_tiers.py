@@ -5,7 +5,8 @@ import re
 from rocket_rides.settings import PROJECT
 from tests.support.tiers import TIERS
 
-FILES = sorted((PROJECT / "tests").rglob("*.py"))
+TESTS = PROJECT / "tests"
+FILES = sorted(TESTS.rglob("*.py"))
 IN_A_TIER = re.compile(rf"^\s*(?:from|import) tests\.(?:{'|'.join(TIERS)})\b", re.MULTILINE)
 
 
@@ -14,8 +15,8 @@ def test_no_test_is_imported_by_another_or_by_what_they_share() -> None:
 
 
 def test_every_test_is_in_a_tier() -> None:
-    tests = [path for path in FILES if path.name.startswith("test_")]
-    assert {path.parent for path in tests} == {PROJECT / "tests" / tier for tier in TIERS}
+    tests = [path.relative_to(TESTS) for path in FILES if path.name.startswith("test_")]
+    assert {test.parts[0] for test in tests} == {*TIERS}
 
 
 def test_what_is_distributed_by_name_is_there() -> None:

@@ -1,9 +1,9 @@
 """Which worker of pytest-xdist runs which tests: a whole file, the files that take longest first.
 
-A file's tests share what it has set up, and the files that use Spark share a session, which is a
-JVM; all but the largest of them, so that two workers can have a part. (Marks for `--dist loadgroup`
-would say that too, but pytest-xdist 3.8 passes them on by renaming tests, and pytest 9.2 does not
-let it: they have no effect.)
+A file's tests share what it has set up. The files beside a running fleet share that fleet, and the
+files that use Spark share a session, which is a JVM; all but the largest of them, so that two
+workers can have a part. (Marks for `--dist loadgroup` would say that too, but pytest-xdist 3.8
+passes them on by renaming tests, and pytest 9.2 does not let it: they have no effect.)
 """
 
 from collections import Counter
@@ -18,6 +18,10 @@ SPARK = (
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_reconcile.py",
     "tests/analytics/test_reconcile_runs.py",
+)
+BESIDE_A_FLEET = (
+    "tests/fleet/second_terminal/test_breaking_by_hand.py",
+    "tests/fleet/second_terminal/test_prompts.py",
 )
 # The others would in the end wait for these.
 LONGEST = (
@@ -36,7 +40,9 @@ LONGEST = (
 def scope_of(nodeid: str) -> str:
     """What a test shares a worker with."""
     file = nodeid.partition("::")[0]
-    return "spark" if file in SPARK else file
+    if file in SPARK:
+        return "spark"
+    return "beside a fleet" if file in BESIDE_A_FLEET else file
 
 
 def rank(scope: str) -> int:

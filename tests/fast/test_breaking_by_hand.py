@@ -1,0 +1,102 @@
+"""`make break` where there is nothing to break."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.by_hand.__main__ import main
+from chaos.by_hand.running_consumers import running_consumers
+from rocket_rides.errors import Unavailable
+from rocket_rides.fleet import NAME
+from rocket_rides.settings import PROJECT, Settings
+
+WAYS = ("freeze", "stop-redis", "wipe-log", "change-total")
+GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
+
+Told = Callable[..., tuple[object, str]]
+
+
+@pytest.fixture
+def told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Told]:
+    """The exit status, and what is said, where no fleet runs."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)}
+    for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+
+    def run(*arguments: str, **settings: str) -> tuple[object, str]:
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["by_hand", *arguments])
+        status: object = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+        if isinstance(status, str):  # Python prints it, and ends with status 1
+            print(status, file=sys.stderr)
+            status = 1
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("given", ["-1", "0", "nan", "inf", "soon"])
+def test_a_duration_that_makes_no_sense_is_refused(told: Told, given: str) -> None:
+    status, said = told("freeze", "--seconds", given)
+    assert status == 2
+    assert "error: argument --seconds: " in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("way", ["stop-redis", "wipe-log", "change-total"])
+def test_servers_of_ones_own_are_broken_only_on_demand(told: Told, way: str) -> None:
+    status, said = told(way, **GIVEN)
+    assert status == 1
+    assert f"make break ARGS='{way} --any-server'" in said
+    assert "no fleet runs on" in told(way, "--any-server", **GIVEN)[1]
+
+
+def test_without_a_fleet_or_a_way_it_says_what_there_is(told: Told, tmp_path: Path) -> None:
+    status, said = told("freeze")
+    assert (status, said.count("\n")) == (1, 1)
+    assert said.startswith(f"no fleet runs on {tmp_path}: `make fleet` starts one")
+    status, said = told()
+    assert status == 0
+    assert all(f"make break ARGS={way} " in said for way in WAYS)
+    status, said = told("nonsense")
+    assert status == 2
+    assert all(way in said for way in WAYS)
+
+
+def test_a_fleet_in_another_folder_is_not_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_seen_from(folder: Path) -> bool:
+        monkeypatch.chdir(folder)
+        try:
+            return "elsewhere" in {one.name for one in running_consumers(Settings())}
+        except Unavailable:
+            return False
+
+    for name in ("DATA_DIR", "DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "consumers.py").write_text("input()")
+    with subprocess.Popen(
+        [sys.executable, "-m", "consumers", "elsewhere"],
+        cwd=tmp_path,
+        env=os.environ | {NAME: "consumer0.1"},
+        stdin=subprocess.PIPE,
+    ) as consumer:
+        assert is_seen_from(tmp_path)
+        assert not is_seen_from(PROJECT)
+        consumer.kill()

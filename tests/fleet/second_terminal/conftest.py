@@ -1,0 +1,17 @@
+"""One fleet for all tests of this folder: they run beside it, and leave it as it was."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.honcho import Fleet, a_fleet
+from tests.support.world import eventually
+
+
+@pytest.fixture(scope="package")
+def fleet() -> Iterator[Fleet]:
+    """With all of the Procfile."""
+    with a_fleet() as fleet:
+        fleet.start()
+        eventually(lambda: "The fleet is up" in fleet.output.read_text(), "the welcome")
+        yield fleet

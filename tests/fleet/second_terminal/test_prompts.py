@@ -1,0 +1,74 @@
+"""What a newcomer reads when the fleet is up, and the prompts on its servers."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import redis
+
+from rocket_rides.settings import PROJECT, Settings
+from tests.support.honcho import Fleet
+from tests.support.terminal import PYTHON, person, told
+from tests.support.world import PATIENCE, eventually
+
+
+def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
+    said = [line.partition("| ")[2].strip() for line in fleet.output.read_text().splitlines()]
+    [curl] = [line for line in said if line.startswith("curl -d")]
+    posted = subprocess.run([*curl.split(), "-s"], capture_output=True, text=True)
+    assert re.search(r'"distance":\s*539.837', posted.stdout)
+    assert f"curl {fleet.url}/consumers      the totals" in said
+    assert f"In a second terminal, with DATA_DIR={fleet.data}:" in said
+    stands = next(n for n, line in enumerate(said) if "consumer1 stands at" in line)
+    assert stands < next(n for n, line in enumerate(said) if "The fleet is up" in line)
+
+
+def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> None:
+    asked = ("-XAtc", "SELECT current_database(), name FROM checkpoints ORDER BY name LIMIT 1")
+    assert told(fleet, "embedded.prompt", "psql", *asked) == (0, "rocket_rides|consumer0\n")
+    asked = ("EXISTS", "rocket-rides-log")
+    assert told(fleet, "embedded.prompt", "redis-cli", *asked) == (0, "1\n")
+
+
+def command_line(process: subprocess.Popen[str], program: str) -> str:
+    """What everybody sees of the program, once the process has become it."""
+    line = Path(f"/proc/{process.pid}/cmdline")
+    eventually(lambda: program in line.read_text())
+    return line.read_text()
+
+
+def test_passwords_are_handed_over_where_nobody_else_sees_them(fleet: Fleet) -> None:
+    config = Settings.model_construct(data_dir=fleet.data)
+    with redis.Redis.from_url(config.log_url) as control:
+        rights = {"enabled": True, "passwords": ["+s3cret"], "categories": ["+@all"]}
+        control.acl_setuser("somebody", keys=["*"], **rights)
+    url = config.log_url.replace("//", "//somebody:s3cret@", 1)
+    with person(fleet, "embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
+        shown = command_line(prompt, "redis-cli\0-s")
+        said, _ = prompt.communicate("ACL WHOAMI\n", timeout=PATIENCE)
+    assert "s3cret" not in shown
+    assert said == "somebody\n"
+
+    url = config.postgres_url.replace("//postgres@", "//postgres:s3cret@")
+    with person(fleet, "embedded.prompt", "psql", "-XAt", DATABASE_URL=url) as prompt:
+        shown = command_line(prompt, "psql\0--dbname=")
+        said, _ = prompt.communicate("\\getenv given PGPASSWORD\n\\echo :given\n", timeout=PATIENCE)
+    assert "s3cret" not in shown
+    assert said == "s3cret\n"
+
+
+def test_where_there_is_no_redis_cli_a_small_prompt_does_its_work(fleet: Fleet) -> None:
+    url = Settings.model_construct(data_dir=fleet.data).log_url
+    code = "import redis, sys; from embedded.redis_prompt import converse;"
+    code += "converse(redis.Redis.from_url(sys.argv[1]), [])"
+    lines = "EXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\nXRANGE none - +\n"
+    lines += "XINFO STREAM rocket-rides-log\n"
+    told = subprocess.run(
+        [PYTHON, "-c", code, url], input=lines, cwd=PROJECT, capture_output=True, text=True
+    )
+    said = told.stdout.splitlines()
+    assert said[:3] == ["(integer) 1", "a b", "(nil)"]
+    assert said[3].startswith("(error) unknown command")
+    assert said[4] == "(empty array)"
+    assert said[5] == "1) length"
+    assert said[6].startswith("2) (integer) ")

@@ -1,0 +1,33 @@
+"""A second terminal: what a person runs there, beside a fleet."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rocket_rides.settings import PROJECT
+from tests.support.honcho import Fleet
+from tests.support.world import PATIENCE
+
+PYTHON = Path(sys.executable)
+
+
+def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str]:
+    """A person's program, with the fleet's settings."""
+    return subprocess.Popen(
+        [PYTHON, "-m", *command],
+        cwd=PROJECT,
+        env=os.environ | {"DATABASE_URL": "", "REDIS_URL": ""} | fleet.settings | settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,  # as a shell does; in its starter's group Ctrl-Z may be ignored
+    )
+
+
+def told(fleet: Fleet, *command: str, **settings: str) -> tuple[int, str]:
+    """The exit status, and what was said."""
+    process = person(fleet, *command, **settings)
+    said, _ = process.communicate(timeout=PATIENCE * 2)
+    return process.returncode, said
