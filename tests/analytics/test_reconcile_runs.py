@@ -22,6 +22,16 @@ WAITING = (
 )
 
 
+@pytest.fixture
+def drifted(books: Books, monkeypatch: pytest.MonkeyPatch) -> Books:
+    """A consumer that is a millimetre off; a run in this process finds it by the environment."""
+    monkeypatch.setenv("DATABASE_URL", books.world.postgres_url)
+    monkeypatch.setenv("WAREHOUSE_DIR", str(books.warehouse.folder))
+    ids = books.add(1, 2, 3)
+    books.claim("consumer0", ids[0], drift=MILLIMETRE)
+    return books
+
+
 def test_drift_is_status_1_and_in_every_form_of_the_result(books: Books, tmp_path: Path) -> None:
     ids = books.add("1.5", "2.25")
     books.claim("consumer0", ids[0], drift=MILLIMETRE)
@@ -37,25 +47,18 @@ def test_drift_is_status_1_and_in_every_form_of_the_result(books: Books, tmp_pat
 
 
 def test_a_run_repairs_and_the_next_is_status_0(
-    books: Books, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drifted: Books, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", books.world.postgres_url)
-    monkeypatch.setenv("WAREHOUSE_DIR", str(books.warehouse.folder))
-    ids = books.add(1, 2, 3)
-    books.claim("consumer0", ids[0], drift=MILLIMETRE)
     assert run(parse([]), load()) == 1
-    assert books.caught_up() == books.world.truth
+    assert drifted.caught_up() == drifted.world.truth
     assert run(parse(["--check"]), load()) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "All totals agree."
 
 
+@pytest.mark.usefixtures("drifted")
 def test_a_result_that_cannot_be_written_is_still_the_result(
-    books: Books, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", books.world.postgres_url)
-    monkeypatch.setenv("WAREHOUSE_DIR", str(books.warehouse.folder))
-    ids = books.add(1, 2, 3)
-    books.claim("consumer0", ids[0], drift=MILLIMETRE)
     assert run(parse(["--json", "/dev/full"]), load()) == 1
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "The only consumer was wrong and will be reset."
