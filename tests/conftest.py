@@ -3,6 +3,7 @@
 The packages that only these need are imported where they are used: the fast tests run without.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,15 +32,25 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres(folder: Path) -> Iterator["Postgres"]:
-    from embedded.servers import Postgres
-    from migrations import upgrade
+def prepared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A migrated cluster's data folder, to be copied."""
+    from tests.support.prepared import prepared_cluster
 
+    run = tmp_path_factory.getbasetemp()
+    with prepared_cluster(run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) as data:
+        yield data
+
+
+@pytest.fixture(scope="session")
+def postgres(folder: Path, prepared: Path) -> Iterator["Postgres"]:
+    from embedded.servers import Postgres
+    from tests.support.prepared import put_into
+
+    put_into(folder / "data", prepared)
     server = Postgres(
         data=folder / "data", sockets=folder / "run", settings={"max_prepared_transactions": "10"}
     )
     server.start()
-    upgrade(server.url)
     yield server
     server.stop()
 
@@ -97,11 +108,11 @@ def world(postgres: "Postgres", redis: "Redis", tmp_path: Path) -> Iterator["Wor
 
 
 @pytest.fixture
-def own_world(redis: "Redis", tmp_path: Path) -> Iterator["World"]:
+def own_world(redis: "Redis", prepared: Path, tmp_path: Path) -> Iterator["World"]:
     """A cluster for this test alone."""
     from tests.support.clusters import world_of_its_own
 
-    with world_of_its_own(redis, tmp_path) as world:
+    with world_of_its_own(redis, tmp_path, prepared) as world:
         yield world
 
 

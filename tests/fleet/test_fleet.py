@@ -24,7 +24,15 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 @pytest.fixture
-def fleet() -> Iterator[Fleet]:
+def fleet(prepared: Path) -> Iterator[Fleet]:
+    """With a database, but without a ride."""
+    with a_fleet(prepared) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def new_fleet() -> Iterator[Fleet]:
+    """As it is after a clone."""
     with a_fleet() as fleet:
         yield fleet
 
@@ -45,7 +53,8 @@ def post_rides(fleet: Fleet, count: int) -> tuple[int, Decimal]:
     return max(answer.json()["ride"]["id"] for answer in answers), sum(distances, Decimal(0))
 
 
-def test_the_fleet_counts_every_ride_through_a_clean_stop_and_a_crash(fleet: Fleet) -> None:
+def test_the_fleet_counts_every_ride_through_a_clean_stop_and_a_crash(new_fleet: Fleet) -> None:
+    fleet = new_fleet
     fleet.start(*WITHOUT_SIMULATOR)
     last, total = post_rides(fleet, RIDES)
     fleet.agrees(last, total)
@@ -126,7 +135,8 @@ def test_the_fleet_ends_with_its_honcho_and_keeps_every_ride(
 
 
 @on_linux
-def test_a_process_whose_honcho_was_killed_before_it_could_look_ends_too(fleet: Fleet) -> None:
+def test_a_process_whose_honcho_was_killed_before_it_could_look_ends_too(new_fleet: Fleet) -> None:
+    fleet = new_fleet
     fleet.honcho = fleet.spawn(fleet.output)
     eventually(lambda: any("simulator" in command for _, command in fleet.commands()))
     fleet.honcho.kill()

@@ -116,6 +116,15 @@ def copy(stopped: Servers, data: Path) -> None:
     subprocess.run(["/bin/cp", "-a", stopped.settings.data_dir, data], check=True)
 
 
+@pytest.fixture
+def ready(servers: Servers, stopped: Servers) -> Servers:
+    """Servers that have data already, and have not logged anything yet."""
+    copy(stopped, servers.settings.data_dir)
+    for log in servers.settings.data_dir.glob("*.log"):
+        log.unlink()
+    return servers
+
+
 def no_version(data: Path) -> None:
     (data / "postgres/PG_VERSION").unlink()
 
@@ -201,42 +210,42 @@ def is_another(pid: Callable[[], int], killed: int) -> bool:
     return pid() not in (0, killed)
 
 
-def test_a_killed_server_is_started_again_with_its_data(servers: Servers) -> None:
-    servers.start()
-    servers.says("up to date")
-    with redis.Redis.from_url(servers.settings.log_url) as client:
+def test_a_killed_server_is_started_again_with_its_data(ready: Servers) -> None:
+    ready.start()
+    ready.says("up to date")
+    with redis.Redis.from_url(ready.settings.log_url) as client:
         client.set("kept", 1)
-    for pid in (servers.redis_pid, servers.postgres_pid):
+    for pid in (ready.redis_pid, ready.postgres_pid):
         os.kill(killed := pid(), signal.SIGKILL)
         eventually(partial(is_another, pid, killed))
-    with redis.Redis.from_url(servers.settings.log_url, decode_responses=True) as client:
+    with redis.Redis.from_url(ready.settings.log_url, decode_responses=True) as client:
         assert client.get("kept") == "1"
-    assert "Redis ended with status -9" in servers.output.read_text()
-    assert "Postgres ended with status -9" in servers.output.read_text()
+    assert "Redis ended with status -9" in ready.output.read_text()
+    assert "Postgres ended with status -9" in ready.output.read_text()
 
 
-def test_a_server_that_has_served_is_revived_for_ever(servers: Servers) -> None:
-    servers.start()
-    servers.says("up to date")
-    control = servers.settings.data_dir / "postgres/global/pg_control"
-    control.rename(away := servers.settings.data_dir / "pg_control")
-    os.kill(servers.postgres_pid(), signal.SIGKILL)
-    servers.says('pg_control": No such file or directory; trying again until it works')
-    attempts = servers.settings.data_dir / "postgres.log"
+def test_a_server_that_has_served_is_revived_for_ever(ready: Servers) -> None:
+    ready.start()
+    ready.says("up to date")
+    control = ready.settings.data_dir / "postgres/global/pg_control"
+    control.rename(away := ready.settings.data_dir / "pg_control")
+    os.kill(ready.postgres_pid(), signal.SIGKILL)
+    ready.says('pg_control": No such file or directory; trying again until it works')
+    attempts = ready.settings.data_dir / "postgres.log"
     eventually(lambda: attempts.read_text().count("could not find the database system") > 5)
     away.rename(control)
-    assert eventually(servers.postgres_pid)
-    assert servers.output.read_text().count("No such file") <= 2
+    assert eventually(ready.postgres_pid)
+    assert ready.output.read_text().count("No such file") <= 2
 
 
-def test_a_second_fleet_in_the_same_folder_is_refused_with_one_line(servers: Servers) -> None:
-    first = servers.start()
-    servers.says("up to date")
-    assert servers.start().wait(PATIENCE) == 1
-    said = servers.output.read_text()
+def test_a_second_fleet_in_the_same_folder_is_refused_with_one_line(ready: Servers) -> None:
+    first = ready.start()
+    ready.says("up to date")
+    assert ready.start().wait(PATIENCE) == 1
+    said = ready.output.read_text()
     assert said.startswith(f"another fleet (process {first.pid}) uses ")
     assert said.count("\n") == 1
-    assert servers.redis_pid()
+    assert ready.redis_pid()
 
 
 def test_an_unusable_folder_is_refused_with_one_line(servers: Servers) -> None:
@@ -246,10 +255,10 @@ def test_an_unusable_folder_is_refused_with_one_line(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_after_its_clients_and_tidies_up(servers: Servers, number: signal.Signals) -> None:
-    process = servers.start()
-    servers.says("up to date")
-    with closing(servers.connect()) as client:
+def test_it_stops_after_its_clients_and_tidies_up(ready: Servers, number: signal.Signals) -> None:
+    process = ready.start()
+    ready.says("up to date")
+    with closing(ready.connect()) as client:
         client.pgconn.send_query(b"SELECT pg_sleep(0.5)")
         process.send_signal(number)
         # A fast shutdown would have cancelled it.
@@ -257,37 +266,37 @@ def test_it_stops_after_its_clients_and_tidies_up(servers: Servers, number: sign
         assert result is not None
         assert result.status == psycopg.pq.ExecStatus.TUPLES_OK
     assert process.wait(PATIENCE) == 0
-    assert not servers.settings.socket_dir.exists()
+    assert not ready.settings.socket_dir.exists()
     assert (
         "database system is shut down"
-        in servers.settings.data_dir.joinpath("postgres.log").read_text()
+        in ready.settings.data_dir.joinpath("postgres.log").read_text()
     )
 
 
-def test_it_ends_in_good_order_when_nobody_reads_its_output(servers: Servers) -> None:
+def test_it_ends_in_good_order_when_nobody_reads_its_output(ready: Servers) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    process = servers.start(stdout=writer)
+    process = ready.start(stdout=writer)
     os.close(writer)
     assert process.wait(PATIENCE) == 0
-    log = servers.settings.data_dir / "redis.log"  # the first to start, and to be spoken of
+    log = ready.settings.data_dir / "redis.log"  # the first to start, and to be spoken of
     assert "Valkey is now ready to exit, bye bye" in log.read_text()
-    assert servers.output.read_text() == ""
+    assert ready.output.read_text() == ""
 
 
 @on_linux
-def test_its_own_crash_ends_both_servers_and_loses_nothing(servers: Servers) -> None:
-    process = servers.start()
-    servers.says("up to date")
-    with servers.connect() as connection:
+def test_its_own_crash_ends_both_servers_and_loses_nothing(ready: Servers) -> None:
+    process = ready.start()
+    ready.says("up to date")
+    with ready.connect() as connection:
         connection.execute("CREATE TABLE kept ()")
-    pids = servers.redis_pid(), servers.postgres_pid()
+    pids = ready.redis_pid(), ready.postgres_pid()
     process.kill()
     process.wait(PATIENCE)
     eventually(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in pids))
-    servers.start()
-    servers.says("up to date")
-    with servers.connect() as connection:
+    ready.start()
+    ready.says("up to date")
+    with ready.connect() as connection:
         connection.execute("TABLE kept")
 
 

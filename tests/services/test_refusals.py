@@ -9,9 +9,9 @@ import pytest
 
 from api.outages import PAUSE
 from embedded.servers import Postgres
-from migrations import upgrade
 from rocket_rides.settings import PROJECT
 from tests.support.api import NOT_TAKEN, Api, is_problem
+from tests.support.prepared import put_into
 from tests.support.world import World, eventually
 
 SAYING_SO = "; the ride was not taken"
@@ -173,12 +173,10 @@ def test_a_read_only_database_is_told(world: World) -> None:
     api.client.close()
 
 
-def test_a_hot_standby_is_told(world: World, folder: Path, tmp_path: Path) -> None:
+def test_a_hot_standby_is_told(world: World, folder: Path, prepared: Path, tmp_path: Path) -> None:
     standby = Postgres(data=folder / "standby", sockets=folder / "standby-run")
-    standby.start()
+    put_into(standby.data, prepared)
     try:
-        upgrade(standby.url)
-        standby.stop()
         (standby.folder / "standby.signal").touch()
         standby.start()
         api = Api(world, DATABASE_URL=standby.url)

@@ -14,6 +14,7 @@ from chaos.backup import Backup
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
 from tests.support.folders import short_folder
+from tests.support.prepared import put_into
 from tests.support.world import World, eventually
 
 _numbers = itertools.count()
@@ -56,11 +57,14 @@ def world_on(postgres: Postgres, redis: Redis, stream: str, folder: Path) -> Ite
 
 
 @contextmanager
-def world_of_its_own(redis: Redis, folder: Path) -> Iterator[World]:
+def world_of_its_own(redis: Redis, folder: Path, prepared: Path | None = None) -> Iterator[World]:
     """A migrated database that is the only one of its cluster, and an empty log."""
     with cluster() as server:
+        if prepared:
+            put_into(server.data, prepared)
         server.start()
-        upgrade(server.url)
+        if not prepared:
+            upgrade(server.url)
         with world_on(server, redis, server.sockets.parent.name, folder) as world:
             yield world
             world.log().redis.delete(world.stream)

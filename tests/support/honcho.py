@@ -17,6 +17,7 @@ import psutil
 
 from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
 from tests.support.folders import short_folder
+from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, eventually, free_port
 
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
@@ -125,10 +126,12 @@ class Fleet:
 
 
 @contextmanager
-def a_fleet() -> Iterator[Fleet]:
-    """One that has yet to be started. Nothing of it is left in the end."""
+def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
+    """One that has yet to be started, on nothing or a prepared cluster. Nothing of it is left."""
     with short_folder() as place:
         fleet = Fleet(place)
+        if prepared:
+            put_into(fleet.data, prepared)
         yield fleet
         fleet.kill()
         shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)

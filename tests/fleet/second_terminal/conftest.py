@@ -1,6 +1,7 @@
 """One fleet for all tests of this folder: they run beside it, and leave it as it was."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +10,9 @@ from tests.support.world import eventually
 
 
 @pytest.fixture(scope="package")
-def fleet() -> Iterator[Fleet]:
+def fleet(prepared: Path) -> Iterator[Fleet]:
     """With all of the Procfile."""
-    with a_fleet() as fleet:
+    with a_fleet(prepared) as fleet:
         fleet.start()
         eventually(lambda: "The fleet is up" in fleet.output.read_text(), "the welcome")
         yield fleet
