@@ -46,7 +46,7 @@ break:
 
 test:
 	@$(INSTALL) dev java
-	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short $(ARGS)
 
 test-fast:
 	@$(INSTALL) fast

@@ -1,21 +1,61 @@
 """A pytest plugin for `make test`: how far it is, as a bar on a terminal, else as plain lines.
 
-It stands for pytest's dots, which stand still while a slow test runs. A test that fails is named at
-once; why, pytest says at the end.
+It stands for pytest's dots, which stand still while a slow test runs. Of a test that fails it says
+at once which and why, in a few lines; pytest prints the tracebacks at the end.
 """
 
 import os
 import threading
 import time
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from tqdm import tqdm
 
-EVERY = 1.5  # seconds between lines; two with a busy machine
+EVERY = 1.5  # seconds between dots; two with a busy machine
+DOTS = 20  # after a line, so that the log of a run stays short
+REASON = 6  # lines
 ON_TERMINAL = 0.2
 LONGEST_NAME = 60
 FORMAT = "{percentage:3.0f} % {bar:20} {n_fmt} of {total_fmt} tests, {elapsed}{postfix}"
+
+
+class Lines:
+    """What a log shows: a line that says how far it is, then a dot for every 1.5 s, and so on."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self._dots = DOTS
+        self._in_a_line = False
+        self._lock = threading.Lock()
+
+    def go_on(self, line: str, *, anew: bool) -> None:
+        """Write a dot, after the line if that is due, or wanted `anew`."""
+        with self._lock:
+            if anew or self._dots >= DOTS:
+                self._break()
+                self._output.write(f"{line} ")
+                self._in_a_line, self._dots = True, 0
+            self._output.write(".")
+            self._output.flush()
+            self._dots += 1
+
+    def say(self, text: str) -> None:
+        """Write whole lines; what comes next is a line, too."""
+        with self._lock:
+            self._break()
+            self._output.write(f"{text}\n")
+            self._output.flush()
+
+    def end(self) -> None:
+        with self._lock:
+            self._break()
+            self._output.flush()
+
+    def _break(self) -> None:
+        if self._in_a_line:
+            self._output.write("\n")
+        self._in_a_line, self._dots = False, DOTS
 
 
 class Bar:
@@ -27,6 +67,7 @@ class Bar:
         self._bar: tqdm[Any] = tqdm(
             total=0, file=self._output, bar_format=FORMAT, delay=1, disable=None, leave=False
         )
+        self._lines = Lines(self._output)
         self._began = time.monotonic()
         self._running: dict[str, float] = {}  # since when
         self._total = self._done = self._failed = 0
@@ -34,9 +75,11 @@ class Bar:
         self._thread = threading.Thread(target=self._show, daemon=True)
 
     def _show(self) -> None:
+        said = 0  # of the tests that there are
         while not self._over.wait(EVERY if self._bar.disable else ON_TERMINAL):
             if self._bar.disable:
-                self._say(self._line())
+                self._lines.go_on(self._line(), anew=self._total != said)
+                said = self._total
             else:
                 self._bar.set_postfix_str(self._doing())
 
@@ -57,9 +100,12 @@ class Bar:
         name, since = running[0]
         return f"{name.rpartition('::')[2][:LONGEST_NAME]} ({time.monotonic() - since:.0f} s)"
 
-    def _say(self, line: str) -> None:
-        self._bar.write(line, file=self._output)
-        self._output.flush()
+    def _say(self, text: str) -> None:
+        if self._bar.disable:
+            self._lines.say(text)
+        else:
+            self._bar.write(text, file=self._output)
+            self._output.flush()
 
     def pytest_sessionstart(self) -> None:
         self._thread.start()
@@ -85,7 +131,7 @@ class Bar:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed += 1
-            self._say(f"FAILED {report.nodeid} ({report.when})")
+            self._say(f"FAILED {report.nodeid} ({report.when})\n{reason(report)}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Any:
@@ -98,6 +144,16 @@ class Bar:
         self._over.set()
         self._thread.join()
         self._bar.close()
+        self._lines.end()
+
+
+def reason(report: pytest.TestReport) -> str:
+    """Where it failed, and the first lines of what pytest says of it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = f"{crash.path}:{crash.lineno}: {crash.message}" if crash else report.longreprtext
+    lines = text.splitlines()
+    more = ["..."] if len(lines) > REASON else []
+    return "\n".join(f"    {line}" for line in lines[:REASON] + more)
 
 
 def pytest_configure(config: pytest.Config) -> None:
