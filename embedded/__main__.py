@@ -26,9 +26,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import alembic.util
 import psycopg
-import sqlalchemy.exc
 
 from embedded.account import make_public
 from embedded.failures import NeverStarts
@@ -36,8 +34,7 @@ from embedded.lifecycle import Server
 from embedded.servers import Postgres, Redis
 from embedded.supervision import POLL, BackOff, Supervised, stop_last
 from embedded.welcome import Welcome
-from migrations import upgrade
-from rocket_rides import errors, fleet, process, settings, waiting
+from rocket_rides import database, errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("embedded")
 
@@ -104,17 +101,25 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
 def migrate(url: str, progress: waiting.Progress) -> bool:
     """Bring the schema up to date; False if that is not possible now, and `progress` says why."""
     try:
-        upgrade(url)
-    except (psycopg.Error, alembic.util.CommandError) as error:
+        if not is_up_to_date(url):
+            from embedded import migration
+
+            migration.migrate(url)
+    except (errors.Unavailable, psycopg.Error) as error:
         progress.failed(f"not migrated yet: {errors.in_one_line(error)}")
-        return False
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        progress.failed(
-            f"not migrated yet: {errors.in_one_line(getattr(error, 'orig', None) or error)}"
-        )
         return False
     progress.made()
     progress.announce("the schema is up to date")
+    return True
+
+
+def is_up_to_date(url: str) -> bool:
+    """Whether the schema is what this code needs. Raises Unavailable without a server."""
+    with database.connect(url, "servers") as connection:
+        try:
+            database.require_current_schema(connection)
+        except errors.Unavailable:
+            return False
     return True
 
 
