@@ -4,6 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Some environments set it. Each of the hundreds of processes that a test run starts would then
+# compile every module that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet psql redis-cli break test test-fast chaos reconcile lint format bench lock \
 	clean
