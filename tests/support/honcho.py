@@ -38,6 +38,11 @@ class Fleet:
         self.data = place / "data"
         self.output = place / "output.log"
         self.url = f"http://127.0.0.1:{free_port()}"
+        # One for all requests: each new one would read the machine's certificates. But no
+        # connection outlives its request, since the API may be stopped at any time.
+        self.client = httpx.Client(
+            base_url=self.url, limits=httpx.Limits(max_keepalive_connections=0)
+        )
         self.terminal: int | None = None
 
     def start(self, *processes: str) -> None:
@@ -71,12 +76,12 @@ class Fleet:
     def ready(self) -> bool:
         assert self.honcho.poll() is None, self.output.read_text()
         try:
-            return httpx.get(f"{self.url}/readyz").is_success
+            return self.client.get("/readyz").is_success
         except httpx.TransportError:
             return False
 
     def standings(self) -> Standings:
-        answer = json.loads(httpx.get(f"{self.url}/consumers").content, parse_float=Decimal)
+        answer = json.loads(self.client.get("/consumers").content, parse_float=Decimal)
         return {
             consumer["name"]: (consumer["last_ride_id"], Decimal(consumer["total_distance"]))
             for consumer in answer["consumers"]
@@ -133,5 +138,6 @@ def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
         if prepared:
             put_into(fleet.data, prepared)
         yield fleet
+        fleet.client.close()
         fleet.kill()
         shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)

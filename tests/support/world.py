@@ -26,6 +26,7 @@ from rocket_rides.settings import PROJECT
 from streamer.drain import Streamer
 
 PATIENCE = 30  # seconds; only a broken test waits that long
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.05  # seconds between looks
 
 T = TypeVar("T")
 
@@ -44,12 +45,18 @@ TAKE_RIDES = """
 def eventually(
     claim: Callable[[], T], what: str = "the condition", patience: float = PATIENCE
 ) -> T:
-    """Poll until `claim()` is true, and return it; fail after `patience` seconds."""
+    """Poll until `claim()` is true, and return it; fail after `patience` seconds.
+
+    A look that takes long is not repeated at once: what it waits for needs the processor, too.
+    """
     deadline = time.monotonic() + patience
-    while not (result := claim()):
-        assert time.monotonic() < deadline, f"{what} did not come about"
-        time.sleep(0.005)
-    return result
+    while True:
+        began = time.monotonic()
+        if result := claim():
+            return result
+        looked = time.monotonic()
+        assert looked < deadline, f"{what} did not come about"
+        time.sleep(min(max(2 * (looked - began), SHORTEST_PAUSE), LONGEST_PAUSE))
 
 
 def free_port() -> int:

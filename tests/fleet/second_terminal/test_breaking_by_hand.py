@@ -3,7 +3,6 @@
 import re
 import signal
 
-import httpx
 import psutil
 import pytest
 
@@ -84,7 +83,7 @@ def consumer1(fleet: Fleet) -> psutil.Process:
 
 
 def post(fleet: Fleet) -> None:
-    httpx.post(f"{fleet.url}/rides", data={"distance": "1"}).raise_for_status()
+    fleet.client.post("/rides", data={"distance": "1"}).raise_for_status()
 
 
 def post_while_frozen(fleet: Fleet, victim: psutil.Process) -> None:
