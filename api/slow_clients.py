@@ -8,6 +8,8 @@ connections and slow heads earlier, and an answer takes at most ANSWER_TIME.
 
 Shutting the reading end is enough: the body ends there, the application answers 408, and granian
 hangs up. Only Linux tells when something was last sent; elsewhere bodies have no time limit.
+
+`announce_the_end` is for clients that are answered before their body was read.
 """
 
 import os
@@ -19,13 +21,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from flask import Flask, Request
+from flask import Flask, Request, Response, request
 from werkzeug.exceptions import RequestTimeout
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 IN_ENVIRON = "rocket_rides.slow_clients"
+WAS_READ = "rocket_rides.body_was_read"
 ANSWER_TIME = 2.0  # seconds, including all the waiting that `api.pool` allows
 ROUND = 0.5
 
@@ -90,7 +93,20 @@ class SlowClients:
 def read_body(request: Request) -> bytes:
     """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
     slow_clients: SlowClients = request.environ[IN_ENVIRON]
+    request.environ[WAS_READ] = True
     return slow_clients.read(request)
+
+
+def announce_the_end(response: Response) -> Response:
+    """Say that the connection ends when there is a body and it was not read: for `after_request`.
+
+    granian hangs up on a body that nobody has read, but does not always say so, and a client would
+    send its next request on a connection that is being closed.
+    """
+    has_body = request.content_length or "Transfer-Encoding" in request.headers
+    if has_body and WAS_READ not in request.environ:
+        response.headers["Connection"] = "close"
+    return response
 
 
 def _sockets() -> Iterator[socket.socket]:

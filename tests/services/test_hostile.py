@@ -22,6 +22,7 @@ from tests.support.hostile import (
     Slow,
     ask,
     claiming,
+    get,
     go_on,
     statuses,
     with_body,
@@ -88,6 +89,31 @@ def test_who_leaves_early_leaves_no_ride_and_no_trace(victim: Api) -> None:
             if sent % 2:  # a reset instead of an orderly end
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert victim.answers()
+
+
+UNREAD = {
+    "a form that is too long": KEEP_ALIVE + b"Content-Length: 17000\r\n",
+    "another charset": KEEP_ALIVE.rstrip() + b"; charset=utf-7\r\nContent-Length: 10\r\n",
+    "chunks": KEEP_ALIVE + b"Transfer-Encoding: chunked\r\n",
+    "no such path": KEEP_ALIVE.replace(b"/rides", b"/ride") + b"Content-Length: 10\r\n",
+    "another method": KEEP_ALIVE.replace(b"POST", b"PUT") + b"Content-Length: 10\r\n",
+    "a GET": KEEP_ALIVE.replace(b"POST /rides", b"GET /healthz") + b"Content-Length: 10\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+def test_who_is_answered_before_its_body_is_told_that_the_connection_ends(
+    victim: Api, kind: str
+) -> None:
+    """Else a client would send its next request on a connection that is about to be closed."""
+    received = ask(victim.port, UNREAD[kind] + b"\r\n")
+    assert len(statuses(received)) == 1
+    assert b"\r\nconnection: close\r\n" in received.lower()
+
+
+def test_a_refusal_after_the_whole_body_keeps_the_connection(victim: Api) -> None:
+    refused = with_body(KEEP_ALIVE, b"distance=-5")
+    assert statuses(ask(victim.port, refused * 2 + get(b"/healthz"))) == [422, 422, 200]
 
 
 def ride(metres: int) -> bytes:
