@@ -20,14 +20,16 @@ from tests.support.folders import short_folder
 def prepared_cluster(run: Path) -> Iterator[Path]:
     """The data folder, below the folder of this run of the tests."""
     data = run / "cluster"
-    with (run / "cluster.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (run / "cluster.lock").open("w") as making, (run / "cluster.users").open("w") as users:
+        fcntl.flock(making, fcntl.LOCK_EX)
         if not data.exists():
             _make(data)
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(making, fcntl.LOCK_UN)
         yield data
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(making, fcntl.LOCK_EX)
+        with suppress(BlockingIOError):  # others still use it
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(data)
 
 
