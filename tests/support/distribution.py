@@ -1,4 +1,4 @@
-"""Which worker of pytest-xdist runs which tests: a whole file, the files that take longest first.
+"""Which worker of pytest-xdist runs which tests: a whole file, those that take longest first.
 
 A file's tests share what it has set up. The files beside a running fleet share that fleet, and the
 files that use Spark share a session, which is a JVM; all but the largest of them, so that two
@@ -23,21 +23,22 @@ BESIDE_A_FLEET = (
     "tests/fleet/second_terminal/test_breaking_by_hand.py",
     "tests/fleet/second_terminal/test_prompts.py",
 )
-# The others would in the end wait for these.
+# First those that use Spark: they keep both cores busy for minutes. Beside them those that mostly
+# wait, for processes to start and to heal. Then whatever the others would in the end wait for.
 LONGEST = (
     "tests/analytics/test_warehouse.py",
     "spark",
-    "tests/services/test_state_machine.py",
-    "tests/services/test_consumer.py",
     "beside a fleet",
     "tests/fleet/test_chaos.py",
-    "tests/services/test_disasters.py",
-    "tests/services/test_openapi.py",
-    "tests/fleet/test_fleet.py",
-    "tests/fleet/test_embedded.py",
     "tests/fleet/test_servers_process.py",
-    "tests/services/test_restores.py",
+    "tests/fleet/test_fleet.py",
+    "tests/services/test_disasters.py",
+    "tests/fleet/test_embedded.py",
     "tests/services/test_health.py",
+    "tests/services/test_state_machine.py",
+    "tests/services/test_consumer.py",
+    "tests/services/test_openapi.py",
+    "tests/services/test_restores.py",
     "tests/services/test_refusals.py",
     "tests/analytics/test_report_page.py",
     "tests/services/test_mend.py",
