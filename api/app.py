@@ -11,7 +11,7 @@ from api.outages import Outages
 from api.pool import open_pool
 from api.problems import answer_errors
 from api.pruning import Pruner
-from api.slow_clients import SlowClients, announce_the_end
+from api.slow_clients import SlowClients, announce_close
 from api.views import routes
 from rocket_rides import settings
 from rocket_rides.parent_death import die_with_parent
@@ -49,7 +49,7 @@ def create_app() -> Flask:
     app.register_blueprint(routes)
     answer_errors(app)
     app.after_request(Outages().note)
-    app.after_request(announce_the_end)
+    app.after_request(announce_close)
     app.extensions["pool"] = open_pool(config)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)

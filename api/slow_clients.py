@@ -9,7 +9,7 @@ connections and slow heads earlier, and an answer takes at most ANSWER_TIME.
 Shutting the reading end is enough: the body ends there, the application answers 408, and granian
 hangs up. Only Linux tells when something was last sent; elsewhere bodies have no time limit.
 
-`announce_the_end` is for clients that are answered before their body was read.
+`announce_close` is for clients that are answered before their body was read.
 """
 
 import os
@@ -97,7 +97,7 @@ def read_body(request: Request) -> bytes:
     return slow_clients.read(request)
 
 
-def announce_the_end(response: Response) -> Response:
+def announce_close(response: Response) -> Response:
     """Say that the connection ends when there is a body and it was not read: for `after_request`.
 
     granian hangs up on a body that nobody has read, but does not always say so, and a client would
