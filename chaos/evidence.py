@@ -1,18 +1,21 @@
 """Everything that is known after a run; the checker looks at nothing else."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 import psycopg
 
+from chaos.derived import FinalReceipts, FinalRollup
 from chaos.journal import Ask
+from chaos.receiver import Delivery
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
 from rocket_rides.terms import LAST_SENT
 
-RIDES = "SELECT id, distance FROM rides ORDER BY id"
+RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
 # Which entries are true, from the database alone and without the product's code.
@@ -52,6 +55,7 @@ class FinalState:
     """What the database says at the end. Distances are in metres."""
 
     rides: dict[int, Decimal]
+    times: dict[int, datetime]  # when each ride was taken
     keys: dict[str, int | None]  # the ride that each key belongs to
     staged: list[int]
     last_sent: int
@@ -77,6 +81,10 @@ class Evidence:
     # Whether the run's faults can make consumers read entries again, or leave entries unread.
     read_again: bool = False
     left_unread: bool = False
+    # None where there was none.
+    rollup: FinalRollup | None = None
+    receipts: FinalReceipts | None = None
+    deliveries: list[Delivery] = field(default_factory=list)
 
 
 def read_final_state(connection: psycopg.Connection) -> FinalState:
@@ -85,8 +93,10 @@ def read_final_state(connection: psycopg.Connection) -> FinalState:
     with connection.transaction():
         query = connection.execute
         [(last_sent,)] = query(LAST_SENT)
+        rides = query(RIDES).fetchall()
         return FinalState(
-            rides=dict(query(RIDES).fetchall()),
+            rides={ride: distance for ride, distance, _ in rides},
+            times={ride: taken for ride, _, taken in rides},
             keys=dict(query(KEYS).fetchall()),
             staged=[row[0] for row in query(STAGED)],
             last_sent=last_sent,

@@ -1,6 +1,6 @@
 """The faults that the nemesis can inject, by name; one file per family."""
 
-from chaos.faults import network, processes, restores, servers, strangers, writers
+from chaos.faults import network, processes, receivers, restores, servers, strangers, writers
 from chaos.faults.scene import Fault
 
 FAULTS: dict[str, Fault] = {
@@ -20,4 +20,5 @@ FAULTS: dict[str, Fault] = {
     "slow-writer": writers.hold,
     "lost-writer": writers.roll_back,
     "stranger": strangers.write,
+    "receiver-fails": receivers.fail,
 }

@@ -1,0 +1,161 @@
+"""Checks what the rollup and the receipts made of the rides, each ride of them recomputed here."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal, localcontext
+
+from chaos.derived import FinalReceipts
+from chaos.evidence import Evidence
+from chaos.journal import Ask
+from chaos.receiver import Delivery, is_unwelcome
+from rocket_rides.distance import EXACT
+
+Findings = Iterator[str]
+DELIVERED, DEAD = "delivered", "dead"
+
+
+class Deliveries:
+    """What the receiver was sent, compared with the rides that there are in the end."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._asked: dict[object, Ask] = {ask.distance: ask for ask in evidence.asks}
+        whole = [delivery for delivery in evidence.deliveries if not delivery.flaw]
+        self.true = [delivery for delivery in whole if self._is_true(delivery)]
+        self.others = [delivery for delivery in whole if not self._is_true(delivery)]
+
+    def _is_true(self, delivery: Delivery) -> bool:
+        ride, final = delivery.ride, self._evidence.final
+        return ride in final.rides and (final.rides[ride], final.times[ride]) == (
+            delivery.distance,
+            delivery.taken,
+        )
+
+    def is_of_a_lost_past(self, delivery: Delivery) -> bool:
+        """Whether a restore may have undone this ride after its receipt was sent."""
+        ask = self._asked.get(delivery.distance)
+        return any(r.may_explain(delivery.at, ask) for r in self._evidence.restores)
+
+    def accepted(self) -> defaultdict[int | None, int]:
+        """How often the receipt of each ride that there is was accepted."""
+        times: defaultdict[int | None, int] = defaultdict(int)
+        for delivery in self.true:
+            times[delivery.ride] += delivery.accepted
+        return times
+
+
+def every_minute_is_exact(evidence: Evidence) -> Findings:
+    if evidence.rollup is None:
+        return
+    truth = true_minutes(evidence)
+    for minute in sorted(truth.keys() | evidence.rollup.minutes.keys()):
+        rides, distance, last = truth.get(minute, NOTHING)
+        row = evidence.rollup.minutes.get(minute)
+        if row is None:
+            yield f"the minute {minute:%H:%M} is missing; it has {rides} rides, of {distance} m"
+            continue
+        if (row.rides, row.distance) != (rides, distance):
+            is_, was = f"{row.rides} rides of {row.distance} m", f"{rides} rides of {distance} m"
+            yield f"the minute {minute:%H:%M} says {is_}, not {was}"
+        if row.upto < last:
+            yield f"the minute {minute:%H:%M} is labelled {row.upto}, but has ride {last}"
+
+
+def the_rollup_is_complete(evidence: Evidence) -> Findings:
+    rollup, last = evidence.rollup, max(evidence.final.rides, default=0)
+    if rollup is None:
+        return
+    if rollup.complete_to != last:
+        yield f"the rollup is complete to ride {rollup.complete_to}, not {last}"
+    for minute, row in sorted(rollup.minutes.items()):
+        if row.upto > evidence.final.last_sent:
+            yield f"the minute {minute:%H:%M} is labelled {row.upto}, which was never sent"
+    if rollup.dirty:
+        yield f"{rollup.dirty} minutes are left dirty"
+    yield from rollup.set_aside
+
+
+def every_ride_has_its_outcome(evidence: Evidence) -> Findings:
+    """Delivered, or dead where the receiver never takes it; and there is no outcome without ride."""
+    receipts, rides = evidence.receipts, evidence.final.rides
+    if receipts is None:
+        return
+    for ride in sorted(rides.keys() | receipts.outcomes.keys()):
+        outcome = receipts.outcomes.get(ride)
+        if ride not in rides:
+            yield f"there is a receipt of ride {ride}, which does not exist"
+        elif outcome is None:
+            yield f"ride {ride} has no outcome"
+        elif outcome == DEAD and not is_unwelcome(rides[ride]):
+            yield f"the receipt of ride {ride} is dead, and was not meant to be"
+        elif outcome == DELIVERED and is_unwelcome(rides[ride]):
+            yield f"the receipt of ride {ride} is called delivered, but is always refused"
+    yield from _is_left(evidence, receipts)
+
+
+def _is_left(evidence: Evidence, receipts: FinalReceipts) -> Findings:
+    if receipts.complete_to != (last := max(evidence.final.rides, default=0)):
+        yield f"receipts are complete to ride {receipts.complete_to}, not {last}"
+    if receipts.pending:
+        some = ", ".join(receipts.pending[:5])
+        yield f"{len(receipts.pending)} entries are left pending: {some}"
+
+
+def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
+    if evidence.receipts is None:
+        return
+    accepted = Deliveries(evidence).accepted()
+    for ride, outcome in sorted(evidence.receipts.outcomes.items()):
+        if ride in evidence.final.rides and outcome == DELIVERED and not accepted[ride]:
+            yield f"ride {ride} is called delivered, but nobody has accepted its receipt"
+
+
+def the_receiver_was_sent_nothing_else(evidence: Evidence) -> Findings:
+    for delivery in evidence.deliveries:
+        if delivery.flaw:
+            yield f"the receiver was sent what is no receipt ({delivery.flaw})"
+    deliveries = Deliveries(evidence)
+    for delivery in deliveries.others:
+        if not deliveries.is_of_a_lost_past(delivery):
+            said = f"ride {delivery.ride} of {delivery.distance} m at {delivery.taken}"
+            yield f"the receiver was sent a receipt of {said}, which does not exist"
+
+
+def a_webhook_id_names_one_receipt(evidence: Evidence) -> Findings:
+    """Whoever looks at it tells a repetition from another receipt, also across a restore."""
+    receipts: dict[str, tuple[object, ...]] = {}
+    names: dict[tuple[object, ...], str] = {}
+    for delivery in evidence.deliveries:
+        if delivery.flaw:
+            continue
+        receipt = (delivery.ride, delivery.distance, delivery.taken)
+        if receipts.setdefault(delivery.webhook_id, receipt) != receipt:
+            yield f"two receipts have the webhook-id {delivery.webhook_id}"
+        if names.setdefault(receipt, delivery.webhook_id) != delivery.webhook_id:
+            yield f"the receipt of ride {delivery.ride} came under two webhook-ids"
+
+
+NOTHING = (0, Decimal("0.000"), 0)
+
+
+def true_minutes(evidence: Evidence) -> dict[datetime, tuple[int, Decimal, int]]:
+    """Rides, metres and last ride of each minute, in UTC."""
+    minutes: dict[datetime, tuple[int, Decimal, int]] = {}
+    with localcontext(EXACT):
+        for ride, distance in sorted(evidence.final.rides.items()):
+            taken = evidence.final.times[ride].astimezone(UTC)
+            minute = taken.replace(second=0, microsecond=0)
+            rides, so_far, _ = minutes.get(minute, NOTHING)
+            minutes[minute] = rides + 1, so_far + distance, ride
+    return minutes
+
+
+CLAIMS = (
+    every_minute_is_exact,
+    the_rollup_is_complete,
+    every_ride_has_its_outcome,
+    every_delivered_ride_was_received,
+    the_receiver_was_sent_nothing_else,
+    a_webhook_id_names_one_receipt,
+)
