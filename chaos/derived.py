@@ -31,3 +31,34 @@ class FinalReceipts:
     outcomes: dict[int, str | None]
     complete_to: int
     pending: list[str] = field(default_factory=list)  # Redis ids
+
+
+MINUTES = "SELECT minute, rides, distance, upto FROM ride_minutes"
+ROLLUP = "SELECT complete_to FROM rollup_state"
+SET_ASIDE = """
+    SELECT 'the minute ' || to_char(minute AT TIME ZONE 'UTC', 'HH24:MI') || ' was set aside: '
+        || reason FROM set_aside_minutes
+"""
+OUTCOMES = "SELECT ride_id, outcome FROM receipts"
+RECEIPTS = "SELECT complete_to FROM receipts_state"
+
+
+def read_rollup(connection: psycopg.Connection, client: redis.Redis) -> FinalRollup:
+    """Read what the rollup has and what it owes. Raises psycopg.Error or redis.RedisError."""
+    minutes = connection.execute(MINUTES).fetchall()
+    [(complete_to,)] = connection.execute(ROLLUP)
+    return FinalRollup(
+        {minute: Minute(*row) for minute, *row in minutes},
+        complete_to,
+        [line for (line,) in connection.execute(SET_ASIDE)],
+        dirty_minutes(client),
+    )
+
+
+def read_receipts(
+    connection: psycopg.Connection, client: redis.Redis, stream: str
+) -> FinalReceipts:
+    """Read what became of the receipts. Raises psycopg.Error or redis.RedisError."""
+    outcomes = connection.execute(OUTCOMES).fetchall()
+    [(complete_to,)] = connection.execute(RECEIPTS)
+    return FinalReceipts(dict(outcomes), complete_to, pending_entries(client, stream))

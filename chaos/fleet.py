@@ -1,4 +1,7 @@
-"""A complete private fleet: two servers, a proxy for each, an API, streamers and consumers."""
+"""A complete private fleet: two servers, a proxy for each, an API, streamers and consumers.
+
+Whoever receives the receipts is part of it, too.
+"""
 
 import itertools
 import shutil
@@ -15,6 +18,7 @@ import migrations
 from chaos.backup import Backup
 from chaos.kept_server import KeptServer
 from chaos.proxy import Proxy
+from chaos.receiver import Receiver
 from chaos.service import Service
 from embedded.account import server_account
 from embedded.servers import Postgres, Redis
@@ -25,12 +29,16 @@ from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 
 CONSUMERS = ("consumer0", "consumer1", "consumer2")
 STREAMERS = ("streamer0", "streamer1")
+ROLLUPS = ("rollup0", "rollup1")  # one of them leads
+RECEIPTS = ("receipts0", "receipts1")
+READERS = (*CONSUMERS, *ROLLUPS, *RECEIPTS)
 STREAM = "rocket-rides-log"
 READY_LIMIT = 90.0
 LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
-# outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced.
+# outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced. No
+# receipt dies of a receiver that is away for seconds, or of workers that are killed.
 SETTINGS = {
     "CRASH_RATE": "0.1",
     "DOUBLE_SEND_RATE": "0.1",
@@ -38,6 +46,11 @@ SETTINGS = {
     "BATCH_SIZE": "20",
     "STREAM_MAX_LENGTH": "1000",
     "STREAM_NAME": STREAM,
+    "RECEIPT_CONCURRENCY": "16",
+    "RECEIPT_TIMEOUT": "1",
+    "RECEIPT_ATTEMPTS": "100",
+    "CLAIM_AFTER": "2",
+    "SWEEP_AFTER": "2",
 }
 
 
@@ -71,6 +84,7 @@ class Fleet:
         self.redis = KeptServer(self._redis)
         self.postgres_proxy = Proxy(sockets / f".s.PGSQL.{EMBEDDED_PORT}")
         self.redis_proxy = Proxy(sockets / "redis.sock")
+        self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
         self._backups = itertools.count()
@@ -105,6 +119,7 @@ class Fleet:
         migrations.upgrade(self.postgres_url)
         for proxy in (self.postgres_proxy, self.redis_proxy):
             proxy.start()
+        self.receiver.start()
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.api_port = probe.getsockname()[1]
         self._add("api", "api")
@@ -112,6 +127,10 @@ class Fleet:
             self._add(name, "streamer")
         for name in CONSUMERS:
             self._add(name, "consumers", name)
+        for name in ROLLUPS:
+            self._add(name, "consumers.rollup")
+        for name in RECEIPTS:
+            self._add(name, "consumers.receipts", name)
         deadline = time.monotonic() + READY_LIMIT
         while not self._is_ready():
             if time.monotonic() > deadline:
@@ -125,6 +144,8 @@ class Fleet:
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",
             "DATA_DIR": str(self.folder / "data"),
+            "RECEIPT_URL": self.receiver.url,
+            "RECEIPT_SECRET": self.receiver.secret,
         }
         self.services[name] = Service(name, list(command), environment, self.folder)
         self.services[name].start()
@@ -152,6 +173,7 @@ class Fleet:
             service.kill()
         for proxy in (self.postgres_proxy, self.redis_proxy):
             proxy.stop()
+        self.receiver.stop()
         for server in self.servers:
             server.end()
         if not keep:

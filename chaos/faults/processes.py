@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from chaos.faults.scene import Moot, Scene
-from chaos.fleet import CONSUMERS, STREAMERS
+from chaos.fleet import READERS, STREAMERS
 from chaos.service import TERM_LIMIT, Service
 
-VICTIMS = ("api", "api worker", *STREAMERS, *CONSUMERS)
+VICTIMS = ("api", "api worker", *STREAMERS, *READERS)
 # Seconds. After two deaths of a worker within 5.5 s the API assumes a crash loop and ends.
 WORKER_REST = 6.0
 

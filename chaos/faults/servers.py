@@ -9,27 +9,27 @@ from pathlib import Path
 import redis
 
 from chaos.faults.scene import Moot, Scene
-from chaos.fleet import CONSUMERS
+from chaos.fleet import READERS
 
 
 @contextmanager
 def _one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
-    """In most cases stop a consumer first, so that it has not read what is then lost.
+    """In most cases stop a reader first, so that it has not read what is then lost.
 
-    Consumers read within milliseconds, and losing what they have counted does not affect them.
+    They read within milliseconds, and losing what they have counted does not affect them.
     """
-    stop, name, seconds = dice.random() < 0.7, dice.choice(CONSUMERS), dice.uniform(0.3, 1.5)
-    consumer = scene.fleet.services[name]
-    if not stop or not consumer.busy.acquire(blocking=False):
+    stop, name, seconds = dice.random() < 0.7, dice.choice(READERS), dice.uniform(0.3, 1.5)
+    reader = scene.fleet.services[name]
+    if not stop or not reader.busy.acquire(blocking=False):
         yield
         return
     try:
-        consumer.signal(signal.SIGSTOP)
+        reader.signal(signal.SIGSTOP)
         scene.wait(seconds)
         yield
     finally:
-        consumer.signal(signal.SIGCONT)
-        consumer.busy.release()
+        reader.signal(signal.SIGCONT)
+        reader.busy.release()
 
 
 def crash_postgres(scene: Scene, dice: random.Random) -> str:

@@ -13,15 +13,27 @@ from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
 
+# As TAKE, of a ride that was taken a while ago: its minute has been computed.
+IMPORT = TAKE.replace(
+    "(distance) VALUES (%(distance)s)",
+    "(distance, created_at) VALUES (%(distance)s, now() - make_interval(secs => %(ago)s))",
+)
+LONGEST_AGO = 150.0  # seconds
+
+
 def hold(scene: Scene, dice: random.Random) -> str:
-    """A transaction draws numbers, stays open while higher ones commit, and then commits."""
+    """A transaction draws numbers, stays open while higher ones commit, and then commits.
+
+    Half of them import rides of minutes that were over before.
+    """
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
+    ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
     asks = [scene.journal.ask() for _ in range(rides)]
     answers: list[Answer] = []
     try:
         with closing(_connect(scene)) as connection:
             for ask in asks:
-                answers.append(_take(connection, ask))
+                answers.append(_take(connection, ask, ago))
                 scene.wait(seconds / rides)
             try:
                 for ask in asks:
@@ -62,5 +74,6 @@ def _connect(scene: Scene) -> psycopg.Connection:
     return connection
 
 
-def _take(connection: psycopg.Connection, ask: Ask) -> Answer:
-    return Answer(*one_row(connection.execute(TAKE, {"distance": ask.distance})))
+def _take(connection: psycopg.Connection, ask: Ask, ago: float = 0) -> Answer:
+    ride = {"distance": ask.distance, "ago": ago}
+    return Answer(*one_row(connection.execute(IMPORT, ride)))
