@@ -59,7 +59,7 @@ local function add()
   return { added, touched - added }
 end
 
--- Commit the members from ARGV[5] on; then reserve up to ARGV[3], after a backwash if ARGV[4] says so.
+-- Commit the members from ARGV[5] on; reserve up to ARGV[3], after a backwash if ARGV[4] says so.
 -- Returns how many were committed, and the reservation.
 local function exchange()
   local size, committed = tonumber(ARGV[3]), 0
@@ -80,10 +80,14 @@ local function measure(set)
   return { call('ZCARD', set), lowest, lowest and call('ZRANGE', set, -1, -1, 'WITHSCORES')[2] }
 end
 
+local function refused(reason)
+  return redis.error_reply('ERR no Ick at ' .. version_key .. ': ' .. reason)
+end
+
 local operation, create = ARGV[1], ARGV[2] == 'create'
 local wrong, there = look()
 if wrong then
-  return redis.error_reply('ERR no Ick: ' .. wrong)
+  return refused(wrong)
 end
 
 if operation == 'stats' then
@@ -94,7 +98,7 @@ end
 
 if not there then
   if not create then
-    return redis.error_reply('ERR no Ick: it is not there')
+    return refused('nothing is there')
   end
   call('SET', version_key, VERSION)
 end

@@ -1,35 +1,37 @@
 """An Ick: a queue in Redis with two-phase commit and write-folding, after the gem Redis::Ick.
 
-Producers add members with scores to the *producer set*. The consumer *reserves* the lowest of them,
-which moves them to the *consumer set*, works on them, and *commits* them, which removes them. Until
-then they are reserved again and again, so a crash repeats work and loses none. A member that is
-added again keeps its lowest score: that is the folding, and it keeps a member that is added all the
-time from never being the lowest. One that is added while it is reserved is in both sets: whether
-the work saw what made it dirty is not known, so it is reserved once more after the commit.
+Producers add members with scores to the *producer set*. The consumer *reserves* the lowest of
+them, which moves them to the *consumer set*, works on them, and *commits* them, which removes
+them. Until then they are reserved again and again: a crash repeats work and loses none. A member
+that is added again keeps its lowest score (this is the folding), so one that is added all the time
+still gets its turn. One that is added while it is reserved is in both sets, since nobody knows
+whether the work saw what made it dirty: it is reserved once more after the commit.
 
 An Ick at `K` is three keys: `K` holds `ick.v1`; `K/ick/{K}/pset` and `K/ick/{K}/cset` are sorted
-sets. In a cluster all three lie in one slot if K has a hash tag, or else no brace and any character.
-Each operation is one call of `ick.lua`: one atomic step, and where Redis refuses it, nothing changed.
+sets. In a cluster they share a slot if K has a hash tag, or is not empty and has no brace. Each
+operation is one call of `ick.lua`, so one atomic step; if Redis refuses it, nothing has changed.
+A full Redis refuses what makes an Ick or adds to it; reserving and committing go on.
 
-The algorithm has hazards of its own, and they are the caller's to avoid:
+The algorithm has hazards, which its users must avoid:
 
-* There is one consumer, and it strictly reserves, works and commits. If it reserves more before it
-  commits, a member that was added again meanwhile is folded into the reservation, and the commit
-  removes that, too. A backwash before the commit is harmless for members still dirty; work on them is
-  only repeated.
-* Commits name members, not reservations: a stale consumer can commit what its successor reserved.
-* So does a command that is sent twice: `ickexchange` commits, reserves a member that was added again,
-  the reply is lost, and the second time it commits that. redis-py repeats commands by itself unless
-  the client has `retry=None`; after a lost reply, begin with `ickreserve`.
-* An Ick that was lost is made anew by the next operation, without a word, and empty. `create=False`
-  refuses that (and so the one who makes the Ick is one place, which knows what belongs in it).
-* Redis removes a sorted set that becomes empty, so one that was evicted or deleted alone looks like
-  an empty one, and `create=False` does not notice. Who is the only user can: the sizes of `ickstats`
-  change by what was added, committed, and folded, and by nothing else. A Redis with
-  `maxmemory-policy noeviction` never evicts.
-* Redis does nothing else meanwhile, and moving 100,000 members takes it about a second: reserve less.
+* It has one consumer, who commits only what was worked on since the *latest* reservation. To
+  reserve once more before the commit, also with `backwash`, folds what was added meanwhile into
+  the reservation, and the commit removes it undone.
+* A commit names members, not a reservation, so a consumer that was replaced and wakes up can commit
+  what its successor has reserved and not done.
+* So can a command that is sent twice: `ickexchange` commits a member and reserves it again, the
+  reply is lost, and the repetition commits it undone. redis-py repeats commands unless the client
+  has `retry=None`. After a lost reply, begin with `ickreserve`.
+* An Ick that was lost is made anew by the next operation, empty and without a word. With
+  `create=False` that is refused; then one place makes it (`ickadd(key)`), and knows that it is new.
+* Redis drops a sorted set that becomes empty, so one that was evicted or deleted alone looks like
+  an empty one, even to `create=False`. `maxmemory-policy noeviction` never evicts. A consumer that
+  commits all it has before it reserves can tell: nothing is folded then, so `total_size` is what
+  was added less what was committed, and `cset_size` is the length of its reservation.
+* Redis does nothing else meanwhile, and takes about a second to move 100,000 members.
 """
 
+import hashlib
 import math
 from pathlib import Path
 from typing import Any
@@ -37,29 +39,29 @@ from typing import Any
 import redis
 from redis.client import NEVER_DECODE
 
-VERSION = "ick.v1"
-LUA = Path(__file__).with_name("ick.lua").read_text()
+LUA = Path(__file__).with_name("ick.lua").read_text("ascii")
+SHA = hashlib.sha1(LUA.encode(), usedforsecurity=False).hexdigest()  # Redis' name for the script
 
 Reservation = list[tuple[str, float]]
 
 
 class Ick:
-    """The operations on Icks, over any client of Redis 6.2 or later, or Valkey.
+    """The operations on Icks, over a client of Redis 6.2 or later, or of Valkey.
 
-    All raise redis.RedisError; redis.ResponseError where the keys hold something that is no Ick of
-    this version, or with `create=False` no Ick at all. Wrong arguments raise TypeError or ValueError
-    before anything is sent. Scores are doubles, exact in both directions; an int that no double is
-    equal to is refused. Members and keys are str. The order is by score, then by the member's bytes.
+    All raise redis.RedisError: redis.ResponseError where the keys hold something else than an Ick
+    of this version, or, with `create=False`, nothing. Wrong arguments raise TypeError or ValueError
+    before anything is sent. Scores are doubles, exact in both directions: an int that no double
+    equals is refused. Members and keys are str. The order is by score, then by the member's bytes.
     """
 
     def __init__(self, redis_client: redis.Redis) -> None:
         self.redis = redis_client
-        self._sha = redis_client.register_script(LUA).sha
 
     def ickadd(self, key: str, *pairs: float | str, create: bool = True) -> tuple[int, int]:
-        """Add score, member, score, member, ...; returns how many are new, and how many became lower.
+        """Add score, member, score, member, ...; returns how many are new and how many got lower.
 
-        Both count the pairs in turn: a member may be new by one and lower by the next.
+        Pairs count in turn: a member may be new by one and lower by the next. No pair at all makes
+        the Ick.
         """
         if len(pairs) % 2:
             raise ValueError("scores and members come in pairs: score, member, score, member, ...")
@@ -75,8 +77,8 @@ class Ick:
     ) -> Reservation:
         """Fill the consumer set up to `max_size` from the lowest of the producer set; return it.
 
-        What was reserved before counts and comes first, in that it stays reserved; returned are the
-        lowest `max_size`. With `backwash` it goes back to the producer set first, so that all compete.
+        What was reserved before stays reserved and counts, and the lowest `max_size` of all that is
+        reserved are returned. With `backwash` it goes back to the producer set first.
         """
         return self.ickexchange(key, max_size, backwash=backwash, create=create)
 
@@ -114,10 +116,10 @@ class Ick:
             "cset_size": sizes[1],
             "total_size": sum(sizes),
         }
-        scores = [[float(score) for score in range_] for _, *range_ in measures]
-        for name, of in zip(("pset", "cset", "total"), (*scores, sum(scores, [])), strict=True):
-            if of:
-                stats |= {f"{name}_min": min(of), f"{name}_max": max(of)}
+        in_pset, in_cset = ([float(score) for score in ends] for _, *ends in measures)
+        for name, ends in ("pset", in_pset), ("cset", in_cset), ("total", in_pset + in_cset):
+            if ends:
+                stats |= {f"{name}_min": min(ends), f"{name}_max": max(ends)}
         return stats
 
     def ickdel(self, key: str) -> int:
@@ -147,7 +149,7 @@ class Ick:
         tail = [len(keys), *keys, operation, "create" if create else "there", *words]
         options = {NEVER_DECODE: True}  # whatever the client decodes otherwise
         try:
-            return self.redis.execute_command("EVALSHA", self._sha, *tail, **options)  # type: ignore[no-untyped-call]
+            return self.redis.execute_command("EVALSHA", SHA, *tail, **options)  # type: ignore[no-untyped-call]
         except redis.exceptions.NoScriptError:  # the server was restarted, or never saw it
             return self.redis.execute_command("EVAL", LUA, *tail, **options)  # type: ignore[no-untyped-call]
 
