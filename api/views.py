@@ -24,13 +24,14 @@ CONSUMERS = """
                SELECT FROM rides WHERE rides.id > last_ride_id LIMIT 100000
            ) unread) AS rides_behind,
            newest.*
-    FROM checkpoints LEFT JOIN consumer_states USING (name)
+    FROM checkpoints LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
                from_ride_id, from_total, to_ride_id, to_total
-        FROM resets WHERE consumer_name = name ORDER BY resets.id DESC LIMIT 1
+        FROM resets WHERE consumer_kind = kind AND consumer_name = name
+        ORDER BY resets.id DESC LIMIT 1
     ) newest ON true
-    ORDER BY name
+    ORDER BY name, kind
 """
 RESET = (
     "reconciliation",
