@@ -6,13 +6,15 @@ knows it has missed nothing, and a reader further back knows that it has; `term`
 and tells a reader whether the entry comes from its own database: see `rocket_rides.terms`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import redis
+from redis.commands.core import Script
 
 from rocket_rides.distance import is_exact
 from rocket_rides.terms import NO_TERM, Term
@@ -146,18 +148,18 @@ class Log:
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""
-        self._command("UNLINK", self.name)
+        self.command("UNLINK", self.name)
 
     def read(self, after: str, count: int, wait: float = 0) -> list[Entry]:
         """Up to `count` entries after the id `after`; waits up to `wait` seconds for the first."""
         blocking = ["BLOCK", max(1, int(wait * 1000))] if wait else []
-        reply = self._command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
-        return _entries(reply[0][1]) if reply else []
+        reply = self.command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
+        return entries(reply[0][1]) if reply else []
 
     def last_id(self) -> str:
         """The greatest id that the stream has assigned; 0-0 when there is no stream."""
         try:
-            reply = self._command("XINFO", "STREAM", self.name)
+            reply = self.command("XINFO", "STREAM", self.name)
         except redis.ResponseError as error:
             if "no such key" in str(error):
                 return START
@@ -168,7 +170,7 @@ class Log:
 
     def length(self) -> int:
         """How many entries the stream holds."""
-        return int(self._command("XLEN", self.name))
+        return int(self.command("XLEN", self.name))
 
     def trim_before(self, redis_id: str, *, exactly: bool = False) -> int:
         """Drop entries with smaller ids; unless `exactly`, only where whole nodes can go."""
@@ -178,18 +180,19 @@ class Log:
         """Drop the oldest entries until about `length` are left."""
         return self._trim("MAXLEN", length, exactly)
 
-    def _command(self, *words: object) -> Any:
+    def command(self, *words: object) -> Any:
         """Send a command. Raises redis.RedisError, with a message that begins with "Redis"."""
-        try:
+        with _naming_the_server():
             return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
-        except redis.ResponseError as error:
-            raise redis.ResponseError(f"Redis: {error}") from None
-        except redis.RedisError as error:
-            raise redis.ConnectionError(f"Redis: {error}") from None
+
+    def run(self, script: Script, *values: object) -> Any:
+        """Run a script on the stream, in one atomic step. Raises as `command` does."""
+        with _naming_the_server():
+            return script(keys=[self.name], args=values)  # type: ignore[arg-type]
 
     def _trim(self, strategy: str, threshold: str | int, exactly: bool) -> int:
         sign = "=" if exactly else "~"
-        return int(self._command("XTRIM", self.name, strategy, sign, threshold))
+        return int(self.command("XTRIM", self.name, strategy, sign, threshold))
 
     def durability_warnings(self) -> list[str]:
         """Warnings about settings of Redis that endanger the log; empty when there are none."""
@@ -201,7 +204,7 @@ class Log:
         configured = {}
         try:
             for name in wanted:
-                reply = self._command("CONFIG", "GET", name)
+                reply = self.command("CONFIG", "GET", name)
                 configured[name] = reply[1].decode() if reply else "unknown"
         except redis.ResponseError:  # managed servers often forbid CONFIG
             return ["Redis does not reveal its configuration: its durability can't be checked"]
@@ -213,7 +216,18 @@ class Log:
         ]
 
 
-def _entries(reply: list[Any]) -> list[Entry]:
+@contextmanager
+def _naming_the_server() -> Iterator[None]:
+    try:
+        yield
+    except redis.ResponseError as error:
+        raise redis.ResponseError(f"Redis: {error}") from None
+    except redis.RedisError as error:
+        raise redis.ConnectionError(f"Redis: {error}") from None
+
+
+def entries(reply: list[Any]) -> list[Entry]:
+    """What a command such as XREAD or XRANGE answered about one stream."""
     return [Entry(redis_id.decode(), fields) for redis_id, fields in reply]
 
 
