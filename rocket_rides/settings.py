@@ -18,7 +18,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rocket_rides.urls import require_postgres, require_redis
+from rocket_rides.urls import require_postgres, require_receiver, require_redis
+from rocket_rides.webhook_secret import HOW_TO_MAKE_ONE, require_secret
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
@@ -27,6 +28,11 @@ EMBEDDED_PORT = 5432
 # Characters, at most, in a consumer's name and in an idempotency key: the schema says so too.
 NAME_LENGTH = 64
 KEY_LENGTH = 255
+
+# Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
+DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
+# The ports of a fleet: the API's, one that is kept free, and the simulator's for receipts.
+PORTS = 3
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 
@@ -47,12 +53,19 @@ class Settings(BaseSettings):
     crash_rate: Rate = 0
     print_rides: bool = False
     api_host: str = "127.0.0.1"
-    api_port: int = Field(default=8000, ge=1, le=65535)
+    api_port: int = Field(default=8000, ge=1, le=65536 - PORTS)
     api_workers: int = Field(default=2, ge=1, le=64)
     api_threads: int = Field(default=512, ge=1, le=1024)
     api_client_timeout: float = Field(default=6, ge=1, le=60)
     api_connections: int = Field(default=8, ge=1, le=100)
     api_url: str = ""
+    receipt_url: str = ""
+    receipt_secret: str = ""
+    receipt_concurrency: int = Field(default=64, ge=1, le=256)
+    receipt_timeout: float = Field(default=10, ge=0.1, le=60)
+    receipt_attempts: int = Field(default=10, ge=1, le=100)
+    claim_after: float = Field(default=30, ge=0.1, le=3600)
+    sweep_after: float = Field(default=30, ge=0.1, le=3600)
     warehouse_dir: Path | None = None
     spark_master: str = ""
     reconcile_at: str = "03:00"
@@ -85,6 +98,20 @@ class Settings(BaseSettings):
         if url:
             TypeAdapter(HttpUrl).validate_python(url)
         return url
+
+    @field_validator("receipt_url")
+    @classmethod
+    def _is_receiver(cls, url: str) -> str:
+        if url:
+            require_receiver(url)
+        return url
+
+    @field_validator("receipt_secret")
+    @classmethod
+    def _is_secret(cls, secret: str) -> str:
+        if secret:
+            require_secret(secret)
+        return secret
 
     @field_validator("reconcile_at")
     @classmethod
@@ -144,6 +171,20 @@ class Settings(BaseSettings):
         """Where the simulator posts to."""
         return (self.api_url or f"http://{self.api_address}").rstrip("/")
 
+    @property
+    def receiver_url(self) -> str:
+        """Where receipts are delivered: to the simulator, unless RECEIPT_URL says otherwise."""
+        return self.receipt_url or f"http://127.0.0.1:{self.api_port + PORTS - 1}/receipts"
+
+    @property
+    def signing_secret(self) -> str:
+        """What receipts are signed with; empty where RECEIPT_SECRET is needed and not set.
+
+        The demo, with the embedded Postgres and the simulator as the receiver, has one of its own.
+        """
+        demo = self.embedded_postgres and not self.receipt_url
+        return self.receipt_secret or (DEMO_SECRET if demo else "")
+
 
 def embedded_postgres_url(sockets: Path) -> str:
     # The port is only part of the socket's name; spelled out, so that PGPORT changes nothing.
@@ -163,10 +204,23 @@ def load() -> Settings:
         _refuse(error)
 
 
+def require_signing_secret(config: Settings) -> str:
+    """What receipts are signed with, or end the process with one clear line."""
+    if not config.signing_secret:
+        print(  # noqa: T201
+            "RECEIPT_SECRET is not set, and only the demo signs receipts without it:"
+            f" make one with {HOW_TO_MAKE_ONE}",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    return config.signing_secret
+
+
 def _refuse(error: ValidationError) -> NoReturn:
     for problem in error.errors():
         name = "_".join(str(part) for part in problem["loc"]).upper()
-        given = "" if name.endswith("_URL") else f"={problem['input']}"  # a URL may hold a password
+        # A URL may hold a password.
+        given = "" if name.endswith(("_URL", "_SECRET")) else f"={problem['input']}"
         reason = problem["msg"].removeprefix("Value error, ")
         print(f"{name}{given} is refused: {reason}", file=sys.stderr)  # noqa: T201
     raise SystemExit(2)

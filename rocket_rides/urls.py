@@ -48,6 +48,9 @@ REDIS_TLS_OPTIONS = {
 # Seconds. A consumer blocks in Redis for half a second at a time, which must not time out.
 SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 1, 3600
 
+# What RFC 3986 lets a URL consist of; anything else must be percent-encoded.
+URL_CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
+
 UNQUOTED = "a /, ?, # or % in a user's name or a password must be percent-encoded"
 
 
@@ -165,3 +168,24 @@ def _require_values_of_redis(given: dict[str, Any]) -> None:
         raise ValueError("its host is not a valid host name") from None
     if "ssl_min_version" in given:
         ssl.TLSVersion(given["ssl_min_version"])
+
+
+def require_receiver(url: str) -> None:
+    """Raise ValueError when no receipt could ever be delivered to this URL."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("an http:// or https:// URL is expected")
+    if not URL_CHARACTERS.fullmatch(url):
+        raise ValueError("what is no ASCII letter, digit or URL punctuation must be encoded")
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ValueError("it takes no user and no password: receipts are signed instead")
+    if "#" in url:
+        raise ValueError("what follows a # is never sent")
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("its port must be a number from 1 to 65535") from None
+    if port == 0 or parts.netloc.endswith(":"):
+        raise ValueError("its port must be a number from 1 to 65535")
+    if not host or re.search(r"[^a-z0-9.:_-]|\.\.|^[.-]", host):
+        raise ValueError("it names no host")

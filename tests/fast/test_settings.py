@@ -1,11 +1,13 @@
 """Settings: from the environment, checked, refused in one clear line, and all documented."""
 
 import socket
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
-from rocket_rides.settings import PROJECT, Settings, load
+from rocket_rides.settings import PROJECT, Settings, load, require_signing_secret
+from rocket_rides.webhook_secret import require_secret
 
 BAD = {
     "API_PORT": "many",
@@ -22,7 +24,18 @@ BAD = {
     "BATCH_SIZE": "1001",
     "RECONCILE_AT": "3 o'clock",
     "IDEMPOTENCY_DAYS": "0",
+    "RECEIPT_URL": "localhost:8002",
+    "RECEIPT_SECRET": "hunter2",
+    "RECEIPT_CONCURRENCY": "257",
+    "RECEIPT_TIMEOUT": "nan",
+    "RECEIPT_ATTEMPTS": "0",
+    "CLAIM_AFTER": "0",
+    "SWEEP_AFTER": "inf",
 }
+NEVER_A_RECEIVER = """
+    ftp://h/x http:// http:///x http://h:0/ http://h:/ http://h:many/ http://h:99999/ http://h/#top
+    http://a..b/ http://-h/ http://exämple/ http://h/a|b HTTP:/h/x http://h/%s
+"""
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -47,6 +60,8 @@ def test_a_bad_value_is_one_clear_line(
         ("DATABASE_URL", "postgresql://me:1/?secret=1@localhost/x"),
         ("REDIS_URL", "redis://me:secret/@localhost/0"),
         ("REDIS_URL", "redis://h?secret=1@localhost/0"),
+        ("RECEIPT_URL", "https://me:secret@shop.example/receipts"),
+        ("RECEIPT_URL", "https://me:secret/@shop.example/receipts"),
     ],
 )
 def test_a_refused_url_does_not_show_its_password(
@@ -103,7 +118,8 @@ NEVER_A_LOG = """
 @pytest.mark.parametrize(
     ("name", "url"),
     [("DATABASE_URL", url) for url in NEVER_A_DATABASE.split()]
-    + [("REDIS_URL", url) for url in NEVER_A_LOG.split()],
+    + [("REDIS_URL", url) for url in NEVER_A_LOG.split()]
+    + [("RECEIPT_URL", url) for url in NEVER_A_RECEIVER.split()],
 )
 def test_a_url_that_can_never_work_is_one_clear_line(
     name: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -132,6 +148,56 @@ def test_a_url_that_can_never_work_is_one_clear_line(
 def test_redis_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", url)
     assert load().log_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:8002/receipts",
+        "https://shop.example/receipts?shop=7&at=%2Fhome",
+        "http://[::1]:80",
+        "https://xn--exmple-cua.example:443/",
+    ],
+)
+def test_receivers_are_taken_as_they_are(url: str) -> None:
+    assert Settings(receipt_url=url).receiver_url == url
+
+
+@pytest.mark.parametrize("size", [23, 24, 64, 65])
+def test_a_secret_has_24_to_64_bytes(size: int) -> None:
+    secret = f"whsec_{b64encode(b'?' * size).decode()}"
+    if 24 <= size <= 64:
+        assert Settings(receipt_secret=secret).signing_secret == secret
+    else:
+        with pytest.raises(ValueError, match="24 to 64 bytes is expected"):
+            Settings(receipt_secret=secret)
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_hunter2", f"{'A' * 40}", "whsec_" + "é" * 40])
+def test_a_refused_secret_is_not_shown(
+    secret: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RECEIPT_SECRET", secret)
+    with pytest.raises(SystemExit):
+        load()
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == (
+        "RECEIPT_SECRET is refused: whsec_ and the base64 of 24 to 64 bytes is expected"
+    )
+
+
+def test_the_demo_alone_signs_with_a_secret_that_everyone_knows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    demo = Settings(api_port=9000)
+    assert demo.receiver_url == "http://127.0.0.1:9002/receipts"
+    require_secret(require_signing_secret(demo))
+    for given in ({"database_url": "postgresql://h/x"}, {"receipt_url": "http://shop.example/"}):
+        with pytest.raises(SystemExit) as end:
+            require_signing_secret(Settings.model_validate(given))
+        assert end.value.code == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("RECEIPT_SECRET is not set")
 
 
 @pytest.mark.parametrize(("variable", "value"), [("PGPORT", "99999"), ("PGSSLMODE", "banana")])

@@ -1,0 +1,36 @@
+"""A ride's receipt: what its receiver is told, in the same bytes at every attempt."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+TYPE = "ride.receipt"
+
+
+class Receipt(NamedTuple):
+    """What `rides` says of a ride. `distance` is in metres, `created_at` has a time zone.
+
+    `webhook_id` tells a repetition: it is the same at every attempt, whoever makes it.
+    """
+
+    ride_id: int
+    distance: Decimal
+    created_at: datetime
+    webhook_id: str
+
+    def body(self) -> bytes:
+        """The JSON that is signed and sent: see docs/consumers.md.
+
+        `timestamp` is when the event occurred, as Standard Webhooks has it, so when the ride was
+        taken. The distance is a JSON number with all its digits, never a binary float.
+        """
+        taken = rfc3339(self.created_at)
+        return (
+            f'{{"type":"{TYPE}","timestamp":"{taken}","data":{{"ride_id":{self.ride_id},'
+            f'"distance":{self.distance:f},"created_at":"{taken}"}}}}'
+        ).encode()
+
+
+def rfc3339(moment: datetime) -> str:
+    """A moment in UTC, to the microsecond: `2026-11-22T08:30:00.000000Z`."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
