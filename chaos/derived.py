@@ -5,6 +5,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+import psycopg
+import redis
+
 
 class Minute(NamedTuple):
     """One row of the rollup; `upto` is its label, `distance` is in metres."""
@@ -34,7 +37,7 @@ class FinalReceipts:
 
 
 MINUTES = "SELECT minute, rides, distance, upto FROM ride_minutes"
-ROLLUP = "SELECT complete_to FROM rollup_state"
+ROLLUP = "SELECT complete_to, ick FROM rollup_state"
 SET_ASIDE = """
     SELECT 'the minute ' || to_char(minute AT TIME ZONE 'UTC', 'HH24:MI') || ' was set aside: '
         || reason FROM set_aside_minutes
@@ -46,12 +49,12 @@ RECEIPTS = "SELECT complete_to FROM receipts_state"
 def read_rollup(connection: psycopg.Connection, client: redis.Redis) -> FinalRollup:
     """Read what the rollup has and what it owes. Raises psycopg.Error or redis.RedisError."""
     minutes = connection.execute(MINUTES).fetchall()
-    [(complete_to,)] = connection.execute(ROLLUP)
+    [(complete_to, ick)] = connection.execute(ROLLUP)
     return FinalRollup(
         {minute: Minute(*row) for minute, *row in minutes},
         complete_to,
         [line for (line,) in connection.execute(SET_ASIDE)],
-        dirty_minutes(client),
+        dirty_minutes(client, ick),
     )
 
 
@@ -62,3 +65,19 @@ def read_receipts(
     outcomes = connection.execute(OUTCOMES).fetchall()
     [(complete_to,)] = connection.execute(RECEIPTS)
     return FinalReceipts(dict(outcomes), complete_to, pending_entries(client, stream))
+
+
+def dirty_minutes(client: redis.Redis, ick: str) -> int:
+    """How many minutes are in this Ick, whether reserved or not."""
+    return sum(client.zcard(key) for key in client.scan_iter(match=f"*{ick}*/?set"))
+
+
+def pending_entries(client: redis.Redis, stream: str) -> list[str]:
+    """What any group of the stream has not acknowledged."""
+    if not client.exists(stream):
+        return []
+    return [
+        entry["message_id"].decode()
+        for group in client.xinfo_groups(stream)
+        for entry in client.xpending_range(stream, group["name"], "-", "+", 1000)
+    ]

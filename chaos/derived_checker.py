@@ -77,7 +77,7 @@ def the_rollup_is_complete(evidence: Evidence) -> Findings:
 
 
 def every_ride_has_its_outcome(evidence: Evidence) -> Findings:
-    """Delivered, or dead where the receiver never takes it; and there is no outcome without ride."""
+    """Delivered, or dead where the receiver never takes it; and no outcome is without its ride."""
     receipts, rides = evidence.receipts, evidence.final.rides
     if receipts is None:
         return

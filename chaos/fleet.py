@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import psycopg
+import redis
 
 import migrations
 from chaos.backup import Backup
@@ -162,6 +163,10 @@ class Fleet:
 
     def connect(self) -> psycopg.Connection:
         return database.connect(self.postgres_url, "chaos")
+
+    def redis_client(self) -> redis.Redis:
+        """To Redis without the proxy, for onlookers and the nemesis."""
+        return redis.Redis.from_url(self.redis_url, retry=None, socket_timeout=5)
 
     def end(self) -> list[str]:
         """SIGTERM the services; returns a sentence for each that did not end."""

@@ -39,6 +39,7 @@ class Said(NamedTuple):
     gaps: int
     healed: int  # rides in those gaps
     crashes: int  # injected
+    recomputed: int  # minutes
 
 
 def unexpected(service: Service) -> list[str]:

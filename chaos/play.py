@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+import redis
 
 from chaos import checker, logs
 from chaos.clients import Client
+from chaos.derived import pending_entries, read_receipts, read_rollup
 from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, STREAM, Fleet
@@ -26,16 +28,18 @@ SETTLE_LIMIT = 90.0
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
 LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full"}
 # With these faults alone every reader reads every entry in time.
-STOP_NO_READER = {"stranger", "slow-writer", "lost-writer"}
+STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
 QUIET = 1.2
 
-# Everything is sent, and counted by every consumer.
+# Everything is sent, counted by every consumer, rolled up, and has its receipt.
 SETTLED = """
+    WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides)
     SELECT NOT EXISTS (SELECT FROM staged_log_records)
-       AND (SELECT count(*) FROM checkpoints
-            WHERE kind = 'total'
-              AND last_ride_id = (SELECT coalesce(max(id), 0) FROM rides)) = %s
+       AND (SELECT count(*) FROM checkpoints, newest
+            WHERE kind = 'total' AND last_ride_id = newest.ride) = %s
+       AND (SELECT complete_to = newest.ride FROM rollup_state, newest)
+       AND (SELECT complete_to = newest.ride FROM receipts_state, newest)
 """
 
 
@@ -117,9 +121,13 @@ class Play:
 
     def _is_settled(self) -> bool:
         try:
-            with closing(self.fleet.connect()) as connection:
-                return connection.execute(SETTLED, [len(CONSUMERS)]).fetchone() == (True,)
-        except (psycopg.Error, Unavailable):
+            with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
+                return (
+                    connection.execute(SETTLED, [len(CONSUMERS)]).fetchone() == (True,)
+                    and not read_rollup(connection, client).dirty
+                    and not pending_entries(client, STREAM)
+                )
+        except (psycopg.Error, redis.RedisError, Unavailable):
             return False
 
     def judge(self, seconds: float) -> Outcome:
@@ -132,8 +140,10 @@ class Play:
         for service in services:
             self.errors += [f"{service.name} said: {line}" for line in logs.unexpected(service)]
         self.errors += logs.broken(server.server.log for server in self.fleet.servers)
-        with closing(self.fleet.connect()) as connection:
+        with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
             final = read_final_state(connection)
+            rollup = read_rollup(connection, client)
+            receipts = read_receipts(connection, client, STREAM)
         evidence = Evidence(
             self.journal.asks,
             final,
@@ -146,6 +156,9 @@ class Play:
             blamed=[line for service in services for line in logs.blamed(service)],
             read_again=bool(LOSE_ENTRIES & set(self.options.kinds)),
             left_unread=bool(set(self.options.kinds) - STOP_NO_READER),
+            rollup=rollup,
+            receipts=receipts,
+            deliveries=self.fleet.receiver.deliveries,
         )
         return Outcome(
             evidence,

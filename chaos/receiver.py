@@ -131,7 +131,13 @@ class Receiver:
             taken = datetime.fromisoformat(said["timestamp"])
             if path != "/receipts" or said["type"] != "ride.receipt":
                 raise ValueError(f"{said['type']!r} to {path}")
-        except (WebhookVerificationError, ValueError, LookupError, TypeError, InvalidOperation) as no:
+        except (
+            WebhookVerificationError,
+            ValueError,
+            LookupError,
+            TypeError,
+            InvalidOperation,
+        ) as no:
             flaw = f"{type(no).__name__}: {no}"
             return Delivery(webhook_id, None, None, None, at, 400, flaw)
         if mood is Mood.WELL:
@@ -167,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.receiver.open.discard(self.connection)
         super().finish()
 
-    def do_POST(self) -> None:  # noqa: N802 (http.server's name)
+    def do_POST(self) -> None:
         receiver = self.server.receiver
         body = self.rfile.read(length := int(self.headers["content-length"]))
         if len(body) < length:  # it was cut

@@ -1,9 +1,13 @@
 """The table that shows a person how a run went."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from chaos.checker import double, true_total
+from chaos.derived_checker import DEAD, DELIVERED, Deliveries, every_minute_is_exact
+from chaos.evidence import Evidence
 from chaos.log_checker import Story
+from chaos.logs import Said
 from chaos.losses import lost, undone
 from chaos.play import Outcome
 from chaos.recovery import Recovery
@@ -35,6 +39,8 @@ def table(outcome: Outcome) -> str:
         "slowest recovery during other faults": slowest(
             r for r in outcome.recoveries if r.disturbed
         ),
+        "receipts delivered": receipts(evidence),
+        "minutes": minutes(evidence, said),
         "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
         "lost by restores": f"{len(gone):,} of {len(exposed):,} answered since their backups",
@@ -43,6 +49,27 @@ def table(outcome: Outcome) -> str:
     width = max(map(len, rows))
     lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
     return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
+
+
+def minutes(evidence: Evidence, said: Said) -> str:
+    """How the rollup went, in words."""
+    rows = len(evidence.rollup.minutes) if evidence.rollup else 0
+    wrong = sum(1 for _ in every_minute_is_exact(evidence))
+    return f"{rows:,}, {wrong:,} of them wrong; recomputed {said.recomputed:,} times"
+
+
+def receipts(evidence: Evidence) -> str:
+    """What became of the receipts, in words."""
+    deliveries = Deliveries(evidence)
+    accepted = deliveries.accepted()
+    again = sum(accepted.values()) - sum(map(bool, accepted.values()))
+    failed = sum(not delivery.accepted for delivery in deliveries.true)
+    outcomes = Counter(evidence.receipts.outcomes.values() if evidence.receipts else ())
+    return (
+        f"{outcomes[DELIVERED]:,}, {again:,} repeated after they were accepted; "
+        f"{outcomes[DEAD]:,} dead as meant; {failed:,} attempts failed; "
+        f"{len(deliveries.others):,} from lost pasts"
+    )
 
 
 def slowest(recoveries: Iterable[Recovery]) -> str:

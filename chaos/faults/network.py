@@ -57,8 +57,7 @@ def terminate_backends(scene: Scene, dice: random.Random) -> str:
 def kill_clients(scene: Scene, _dice: random.Random) -> str:
     """CLIENT KILL for all connections, including the onlookers'."""
     try:
-        url = scene.fleet.redis_url
-        with closing(redis.Redis.from_url(url, retry=None, socket_timeout=5)) as client:
+        with scene.fleet.redis_client() as client:
             client.client_kill_filter(_type="normal", skipme=True)
     except redis.RedisError:
         raise Moot from None

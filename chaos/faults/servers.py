@@ -3,7 +3,7 @@
 import random
 import signal
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import redis
@@ -67,7 +67,7 @@ def cut_newest(file: Path, entries: int) -> None:
 def flush_redis(scene: Scene, dice: random.Random) -> str:
     """FLUSHALL: the log is gone."""
     try:
-        with _one_behind(scene, dice), closing(_connect(scene)) as client:
+        with _one_behind(scene, dice), scene.fleet.redis_client() as client:
             client.flushall()
     except redis.RedisError:
         raise Moot from None
@@ -78,7 +78,7 @@ def fill_redis(scene: Scene, dice: random.Random) -> str:
     """Redis is at its memory limit for some seconds and refuses to append."""
     seconds = dice.uniform(0.5, 3)
     try:
-        with closing(_connect(scene)) as client:
+        with scene.fleet.redis_client() as client:
             client.config_set("maxmemory", 1)
     except redis.RedisError:
         _lift_the_limit(scene)  # perhaps only the answer was lost
@@ -91,13 +91,9 @@ def fill_redis(scene: Scene, dice: random.Random) -> str:
 def _lift_the_limit(scene: Scene) -> None:
     while True:
         try:
-            with closing(_connect(scene)) as client:
+            with scene.fleet.redis_client() as client:
                 client.config_set("maxmemory", 0)
             return
         except redis.RedisError:
             # If it is down, it restarts without a limit; if it is up, the next attempt lifts it.
             scene.fleet.redis.wait_until_it_serves()
-
-
-def _connect(scene: Scene) -> redis.Redis:
-    return redis.Redis.from_url(scene.fleet.redis_url, retry=None, socket_timeout=5)

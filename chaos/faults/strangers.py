@@ -48,7 +48,7 @@ def write(scene: Scene, dice: random.Random) -> str:
     fleet = _history(dice, start, f"{dice.getrandbits(64):016x}".encode())
     old = _history(dice, start, NO_TERM)
     written, end = 0, time.monotonic() + dice.uniform(2, 6)
-    with closing(redis.Redis.from_url(scene.fleet.redis_url, retry=None, socket_timeout=5)) as log:
+    with scene.fleet.redis_client() as log:
         while time.monotonic() < end and not scene.over.is_set():
             who = dice.choices((fleet, old, _zombie(ours, dice)), (6, 2, 2))[0]
             records = [next(who) for _ in range(dice.choice(BURSTS))]

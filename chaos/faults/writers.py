@@ -12,7 +12,6 @@ from chaos.journal import Answer, Ask
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
-
 # As TAKE, of a ride that was taken a while ago: its minute has been computed.
 IMPORT = TAKE.replace(
     "(distance) VALUES (%(distance)s)",

@@ -1,16 +1,21 @@
 """What a sound run of chaos leaves as its evidence."""
 
 import signal
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from chaos.derived import FinalReceipts, FinalRollup, Minute
 from chaos.evidence import Evidence, FinalStanding, FinalState, Told
 from chaos.journal import Answer, Ask
+from chaos.receiver import Delivery
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
 THEIRS = Record(2, 1, Decimal("7.000"), b"theirs")
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
 
 
@@ -19,11 +24,25 @@ def answered(number: int, distance: Decimal, key: str, at: float) -> Ask:
     return Ask(distance, key, whole=True, asked_at=at, answers=[answer])
 
 
+def taken(at: float) -> datetime:
+    """The time of a ride that was taken at this moment of the monotonic clock."""
+    return NOON + timedelta(seconds=at)
+
+
+def delivery(
+    ride: int, distance: Decimal, at: float, status: int = 204, name: str = ""
+) -> Delivery:
+    """The receipt of a ride that was taken at `at`; it came a second later."""
+    webhook_id = name or f"{ride} of {distance}"
+    return Delivery(webhook_id, ride, distance, taken(at), at + 1, status)
+
+
 def sound() -> Evidence:
     """Three rides are answered, and a third request was never completed.
 
     One ride is sent twice, and once by a leader that commits nothing. Another is answered after a
-    backup, and lost by the restore. A stranger writes to the log.
+    backup, and lost by the restore. A stranger writes to the log. One receipt is
+    refused at first, another delivered twice, and one is of the lost ride.
     """
     return Evidence(
         asks=[
@@ -34,6 +53,7 @@ def sound() -> Evidence:
         ],
         final=FinalState(
             rides={1: ONE, 3: TWO},
+            times=defaultdict(lambda: NOON, {1: taken(50), 3: taken(LATER)}),
             keys={"a": 1, "b": 3},
             staged=[],
             last_sent=3,
@@ -54,6 +74,17 @@ def sound() -> Evidence:
         restores=[Restore(began=100, killed=110)],
         foreign={THEIRS},
         blamed=["c0: WARNING c0 skipped 2 entries from another database"],
+        rollup=FinalRollup(
+            {NOON: Minute(1, ONE, 2), NOON + timedelta(minutes=2): Minute(1, TWO, 3)}, complete_to=3
+        ),
+        receipts=FinalReceipts({1: "delivered", 3: "delivered"}, complete_to=3),
+        deliveries=[
+            delivery(1, ONE, 50, status=503),
+            delivery(1, ONE, 50),
+            delivery(3, GONE, MEANWHILE),
+            delivery(3, TWO, LATER),
+            delivery(3, TWO, LATER),
+        ],
     )
 
 
