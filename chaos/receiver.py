@@ -24,6 +24,8 @@ HOST = "127.0.0.1"
 POLL = 0.05  # seconds
 UNWELCOME_EVERY = Decimal("100.900")  # metres: each hundredth of the distances that are asked for
 
+NO_RECEIPT = (WebhookVerificationError, ValueError, LookupError, TypeError, InvalidOperation)
+
 
 class Mood(Enum):
     """What the receiver does with a request."""
@@ -41,8 +43,8 @@ FAILURES = (Mood.BUSY, Mood.HANGING, Mood.CUTTING, Mood.AWAY)
 class Delivery(NamedTuple):
     """One request. What the body says is None where there is a `flaw`: then it is no receipt.
 
-    `taken` is the ride's time, `distance` is in metres, `at` is on the monotonic clock, and `status`
-    is the whole answer; None if there was none.
+    `taken` is the ride's time, `distance` is in metres, `at` is on the monotonic clock. `status` is
+    the whole answer, None if there was none.
     """
 
     webhook_id: str
@@ -131,14 +133,8 @@ class Receiver:
             taken = datetime.fromisoformat(said["timestamp"])
             if path != "/receipts" or said["type"] != "ride.receipt":
                 raise ValueError(f"{said['type']!r} to {path}")
-        except (
-            WebhookVerificationError,
-            ValueError,
-            LookupError,
-            TypeError,
-            InvalidOperation,
-        ) as no:
-            flaw = f"{type(no).__name__}: {no}"
+        except NO_RECEIPT as error:
+            flaw = f"{type(error).__name__}: {error}"
             return Delivery(webhook_id, None, None, None, at, 400, flaw)
         if mood is Mood.WELL:
             status = 410 if is_unwelcome(distance) else 204

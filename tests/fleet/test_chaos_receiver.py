@@ -1,0 +1,69 @@
+"""The receiver that chaos runs: what it notes, and how it fails."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from chaos.receiver import Mood, Receiver
+from consumers.receipts.courier import Courier, Kind
+from consumers.receipts.receipt import Receipt
+
+NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)
+RECEIPT = Receipt(7, Decimal("2.018"), NOW, "id-7")
+UNWELCOME = Receipt(8, Decimal("100.900"), NOW, "id-8")
+SECRET = "whsec_" + "b3RoZXI=" * 4
+
+
+@contextmanager
+def a_receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    receiver.start()
+    yield receiver
+    receiver.stop()
+
+
+def send(receiver: Receiver, *receipts: Receipt, secret: str = "") -> dict[str, Kind]:
+    courier = Courier(receiver.url, secret or receiver.secret, 8, timeout=0.3)
+    with courier:
+        for receipt in receipts:
+            courier.start(receipt)
+        came: dict[str, Kind] = {}
+        while len(came) < len(receipts):
+            ended = courier.finished(5)
+            assert ended
+            came |= {receipt.webhook_id: verdict.kind for receipt, verdict in ended}
+    return came
+
+
+def test_the_receiver_notes_what_it_is_sent_and_refuses_for_good_what_it_never_takes() -> None:
+    with a_receiver() as receiver:
+        came = send(receiver, RECEIPT, UNWELCOME)
+        send(receiver, RECEIPT, secret=SECRET)
+    assert came == {"id-7": Kind.DELIVERED, "id-8": Kind.REFUSED}
+    noted = {(d.webhook_id, d.ride, d.distance, d.taken) for d in receiver.deliveries[:2]}
+    assert noted == {("id-7", 7, Decimal("2.018"), NOW), ("id-8", 8, Decimal("100.900"), NOW)}
+    assert {d.webhook_id: d.accepted for d in receiver.deliveries[:2]} == {
+        "id-7": True,
+        "id-8": False,
+    }
+    assert "No matching signature" in receiver.deliveries[2].flaw
+
+
+@pytest.mark.parametrize(
+    ("mood", "kind"),
+    [
+        (Mood.BUSY, Kind.RETRY),
+        (Mood.HANGING, Kind.RETRY),
+        (Mood.CUTTING, Kind.RETRY),
+        (Mood.AWAY, Kind.AWAY),
+    ],
+)
+def test_the_receiver_fails_on_demand_and_is_well_again(mood: Mood, kind: Kind) -> None:
+    with a_receiver() as receiver:
+        with receiver.failing(mood):
+            assert send(receiver, RECEIPT) == {"id-7": kind}
+        assert not any(delivery.accepted for delivery in receiver.deliveries)
+        assert send(receiver, RECEIPT) == {"id-7": Kind.DELIVERED}
