@@ -81,9 +81,9 @@ if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then retu
 redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
 return 1
 """
-# For each group: its name, its first pending id or '', the last delivered id, and for how many
-# milliseconds none of its members has asked for anything. Where there is no member, that is
-# reckoned from the last delivered entry.
+# For each group: its name, how much is pending, the first pending id or '', and the last delivered
+# one. ARGV: how the names of the fleets' groups begin. Of those also for how many milliseconds none
+# of its members has asked for anything; where it has no member, since the last delivered entry.
 POSITIONS = """
 local call, key, positions = redis.call, KEYS[1], {}
 local function facts(list)
@@ -91,20 +91,21 @@ local function facts(list)
   for i = 1, #list, 2 do found[list[i]] = list[i + 1] end
   return found
 end
+local function idle_time(name, last)
+  local now = call('TIME')
+  local idle = math.max(0, now[1] * 1000 - tonumber(string.match(last, '%d+')))
+  for _, member in ipairs(call('XINFO', 'CONSUMERS', key, name)) do
+    idle = math.min(idle, facts(member)['idle'])
+  end
+  return string.format('%.0f', idle)
+end
 if call('EXISTS', key) == 0 then return positions end
-local now = call('TIME')
 for _, group in ipairs(call('XINFO', 'GROUPS', key)) do
   group = facts(group)
-  local name, last, idle = group['name'], group['last-delivered-id'], nil
-  for _, member in ipairs(call('XINFO', 'CONSUMERS', key, name)) do
-    local asked = facts(member)['idle']
-    if not idle or asked < idle then idle = asked end
-  end
-  if not idle then
-    idle = math.max(0, now[1] * 1000 - tonumber(string.match(last, '%d+')))
-  end
-  local first = call('XPENDING', key, name, '-', '+', 1)[1]
-  positions[#positions + 1] = {name, first and first[1] or '', last, string.format('%.0f', idle)}
+  local name, last = group['name'], group['last-delivered-id']
+  local first, idle = call('XPENDING', key, name, '-', '+', 1)[1], ''
+  if string.sub(name, 1, #ARGV[1]) == ARGV[1] then idle = idle_time(name, last) end
+  positions[#positions + 1] = {name, group['pending'], first and first[1] or '', last, idle}
 end
 return positions
 """
@@ -139,12 +140,16 @@ class Claimed(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far a group is: everything up to `last_delivered` and below `first_pending` is done."""
+    """How far a group is: all entries up to `last_delivered` are done, but for those pending.
 
-    group: str
+    `idle_ms` tells, of a fleet's group, for how long none of its members has asked for anything.
+    """
+
+    name: str
+    pending: int
     first_pending: str | None
     last_delivered: str
-    idle_ms: int
+    idle_ms: int | None
 
 
 def name_of(connection: psycopg.Connection) -> str:
@@ -248,7 +253,7 @@ class Group:
     def last_delivered(self) -> str:
         """The id of the last entry that was given to any member."""
         for group in positions(self._log):
-            if group.group == self.name:
+            if group.name == self.name:
                 return group.last_delivered
         raise GroupGone(f"Redis: NOGROUP there is no group {self.name}")
 
@@ -275,10 +280,17 @@ class Group:
 
 def positions(log: Log) -> list[Position]:
     """How far every group of the stream is, all at one moment. Raises redis.RedisError."""
-    reply = log.run(log.redis.register_script(POSITIONS))
     return [
-        Position(name.decode(errors="replace"), first.decode() or None, last.decode(), int(idle))
-        for name, first, last, idle in reply
+        Position(
+            name.decode(errors="replace"),
+            int(pending),
+            first.decode() or None,
+            last.decode(),
+            int(idle) if idle else None,
+        )
+        for name, pending, first, last, idle in log.run(
+            log.redis.register_script(POSITIONS), f"{OURS}-"
+        )
     ]
 
 

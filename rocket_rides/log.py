@@ -33,6 +33,14 @@ LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
 SOCKET_TIMEOUT = 5.0
 
+# How a command is refused that a script sends: by 7 and newer, by 6.2, and where it was removed.
+SIGNS_OF_REFUSAL = (
+    "ACL failure in script",
+    "can't run this command",
+    "Unknown Redis command",
+    "unknown command",
+)
+
 
 class LogFull(Exception):
     """Redis refuses to append because it is out of memory."""
@@ -40,6 +48,10 @@ class LogFull(Exception):
 
 class LogExhausted(Exception):
     """The stream's last entry has the greatest possible id, so none can follow."""
+
+
+class Forbidden(redis.ResponseError):
+    """Redis does not let this user send that command, or does not have it."""
 
 
 class Entry(NamedTuple):
@@ -104,17 +116,20 @@ def decode(fields: list[bytes]) -> Record:
 
 
 class Log:
-    """The stream `name` on one Redis connection. Every method raises redis.RedisError."""
+    """The stream `name` on one Redis connection. Every method raises redis.RedisError.
 
-    def __init__(self, url: str, name: str) -> None:
+    No answer takes longer than `timeout` seconds, unless the URL says otherwise.
+    """
+
+    def __init__(self, url: str, name: str, timeout: float = SOCKET_TIMEOUT) -> None:
         # The processes retry whole batches; a command retried underneath them might be carried
         # out twice. RESP2, so that entries arrive as flat lists.
         self.redis = redis.Redis.from_url(
             url,
             protocol=2,
             retry=None,
-            socket_timeout=SOCKET_TIMEOUT,
-            socket_connect_timeout=SOCKET_TIMEOUT,
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
             single_connection_client=True,
         )
         self.redis.response_callbacks.clear()
@@ -156,6 +171,15 @@ class Log:
         reply = self.command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
         return entries(reply[0][1]) if reply else []
 
+    def range(self, first: str, last: str, count: int) -> list[Entry]:
+        """Up to `count` entries with ids from `first` to `last`, both included."""
+        return entries(self.command("XRANGE", self.name, first, last, "COUNT", count))
+
+    def last_upto(self, redis_id: str) -> Entry | None:
+        """The last entry up to the id."""
+        reply = self.command("XREVRANGE", self.name, redis_id, "-", "COUNT", 1)
+        return entries(reply)[0] if reply else None
+
     def last_id(self) -> str:
         """The greatest id that the stream has assigned; 0-0 when there is no stream."""
         try:
@@ -171,6 +195,11 @@ class Log:
     def length(self) -> int:
         """How many entries the stream holds."""
         return int(self.command("XLEN", self.name))
+
+    def clock(self) -> int:
+        """Redis' time, in milliseconds: as in the ids of the entries that it appends."""
+        seconds, microseconds = self.command("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
 
     def trim_before(self, redis_id: str, *, exactly: bool = False) -> int:
         """Drop entries with smaller ids; unless `exactly`, only where whole nodes can go."""
@@ -221,6 +250,9 @@ def _naming_the_server() -> Iterator[None]:
     try:
         yield
     except redis.ResponseError as error:
+        refused = isinstance(error, redis.exceptions.NoPermissionError)
+        if refused or any(sign in str(error) for sign in SIGNS_OF_REFUSAL):
+            raise Forbidden(f"Redis: {error}") from None
         raise redis.ResponseError(f"Redis: {error}") from None
     except redis.RedisError as error:
         raise redis.ConnectionError(f"Redis: {error}") from None
