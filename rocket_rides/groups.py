@@ -66,6 +66,15 @@ for i = 3, #ARGV do
 end
 return kept
 """
+# ARGV: the group, how many, the id after which to begin. An entry that was trimmed has no fields.
+PENDING_ENTRIES = """
+local key, group, found = KEYS[1], ARGV[1], {}
+for _, pending in ipairs(redis.call('XPENDING', key, group, '(' .. ARGV[3], '+', ARGV[2])) do
+  local entry = redis.call('XRANGE', key, pending[1], pending[1])[1]
+  found[#found + 1] = {pending[1], entry and entry[2] or {}}
+end
+return found
+"""
 # ARGV: the group, the member to remove.
 REMOVE_MEMBER = """
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
@@ -162,6 +171,7 @@ class Group:
         register = log.redis.register_script
         self._claim, self._keep = register(CLAIM), register(KEEP)
         self._remove = register(REMOVE_MEMBER)
+        self._pending_entries = register(PENDING_ENTRIES)
 
     def make(self, start_id: str = START) -> bool:
         """Make the group, and the stream if need be, unless it exists; returns whether it is new.
@@ -205,6 +215,12 @@ class Group:
             Pending(redis_id.decode(), who.decode(), int(idle), int(deliveries))
             for redis_id, who, idle, deliveries in reply
         ]
+
+    def pending_entries(self, count: int, after: str = START) -> list[Entry]:
+        """The first `count` pending entries after the id `after`; one that was trimmed is empty."""
+        if after == GREATEST_ID:
+            return []
+        return entries(self._run(self._pending_entries, count, after))
 
     def pending_of_member(self, count: int, after: str = START) -> list[Pending]:
         """The first `count` entries after the id `after` that are pending under our own name."""

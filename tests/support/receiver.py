@@ -6,6 +6,7 @@ It runs on a thread of its own and keeps every request that was complete. It ans
 
 import asyncio
 import json
+import ssl
 import threading
 import time
 from collections import Counter
@@ -83,10 +84,16 @@ def redirect(url: str) -> Answer:
 
 
 class Receiver:
-    """The server; a context manager. It listens from the start, until `goes_away`."""
+    """The server; a context manager. It listens from the start, until `goes_away`.
 
-    def __init__(self, behaviour: Behaviour = ACCEPT, port: int = 0) -> None:
+    With `tls` it is reached by https.
+    """
+
+    def __init__(
+        self, behaviour: Behaviour = ACCEPT, port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.port = port or free_port()
+        self.tls = tls
         self.behaviour = behaviour
         self.requests: list[Request] = []
         self.connections = 0  # that were ever made
@@ -108,7 +115,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/receipts"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}/receipts"
 
     @property
     def in_hand(self) -> int:
@@ -133,7 +140,12 @@ class Receiver:
 
     async def _listen(self) -> None:
         self._server = await self._loop.create_server(
-            lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024, reuse_address=True
+            lambda: _Connection(self),
+            "127.0.0.1",
+            self.port,
+            backlog=1024,
+            reuse_address=True,
+            ssl=self.tls,
         )
 
     async def _close(self) -> None:

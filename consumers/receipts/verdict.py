@@ -1,0 +1,77 @@
+"""What an attempt to deliver a receipt came to.
+
+What the receiver answered decides, and only that:
+
+* 2xx: it has the receipt.
+* 408, 425, 429 and 5xx: it asks for another attempt. So do an answer that does not come in time, a
+  connection that is lost, and an answer that is not HTTP: the receiver may have the receipt all the
+  same, and tells the repetition by `webhook-id`.
+* Any other status, redirects too: refused. Another attempt would end in the same way.
+* Nobody took the request: no address, no connection, no TLS, or no certificate for this host. The
+  receiver is away, for every receipt alike, and that says nothing against any of them.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+# Seconds. A receiver that asks for more is asked again after that many all the same: as long as it
+# waits, the receipt holds the log back.
+LONGEST_RETRY_AFTER = 300.0
+LONGEST_REASON = 200  # characters
+TRY_AGAIN = frozenset({408, 425, 429})
+NOT_HTTP = "the answer is not HTTP"
+
+
+class Kind(Enum):
+    """What an attempt came to."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    AWAY = "away"
+    REFUSED = "refused"
+
+
+class Verdict(NamedTuple):
+    """What an attempt came to, why, and when to make the next one.
+
+    `reason` is one line of printable text, never empty. `retry_after`, in seconds, is what the
+    receiver asked for, at most LONGEST_RETRY_AFTER; None when it named no time.
+    """
+
+    kind: Kind
+    reason: str
+    retry_after: float | None = None
+
+
+class Answer(NamedTuple):
+    """What was received: the status, and what tells a person more about it.
+
+    `body` is how its body begins, `retry_after` in seconds or 0, `redirect` a URL or empty.
+    """
+
+    status: int
+    body: bytes = b""
+    retry_after: float = 0
+    redirect: str = ""
+
+
+def judge(answer: Answer) -> Verdict:
+    """What an answer whose head is complete means."""
+    status = answer.status
+    if 200 <= status < 300:
+        return Verdict(Kind.DELIVERED, f"status {status}")
+    if status < 200:
+        return Verdict(Kind.RETRY, NOT_HTTP)
+    target = f" to {answer.redirect}" if answer.redirect else ""
+    told = answer.body.decode(errors="replace")
+    reason = in_one_line(f"status {status}{target}{': ' if told.strip() else ''}{told}")
+    if status >= 500 or status in TRY_AGAIN:
+        bounded = min(answer.retry_after, LONGEST_RETRY_AFTER)
+        return Verdict(Kind.RETRY, reason, bounded if bounded > 0 else None)
+    return Verdict(Kind.REFUSED, reason)
+
+
+def in_one_line(text: str) -> str:
+    """What a stranger sent, for a log and a database: one line of printable characters."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(printable.split())[:LONGEST_REASON]
