@@ -8,7 +8,7 @@ from chaos.receiver import FAILURES
 
 def fail(scene: Scene, dice: random.Random) -> str:
     """For some seconds no receipt is taken."""
-    mood, seconds = dice.choice(FAILURES), dice.uniform(0.5, 5)
+    mood, seconds = dice.choice(FAILURES), dice.uniform(0.5, 4)
     receiver = scene.fleet.receiver
     if not receiver.busy.acquire(blocking=False):
         raise Moot
