@@ -30,16 +30,18 @@ SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
 HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
 BLAMED = re.compile(r"entr(y|ies) from another database, or from a past that this one has lost")
 CRASHED = re.compile(r"injected crash")
+ROLLED_UP = re.compile(r"(\d+) rides? rolled up by computing (\d+) minutes?")
 
 
 class Said(NamedTuple):
-    """Counts from the consumers' logs. What a consumer did just before it was killed is missing."""
+    """Counts from the readers' logs. What a reader did just before it was killed is missing."""
 
     skipped: int  # rides that were sent again
     gaps: int
     healed: int  # rides in those gaps
     crashes: int  # injected
-    recomputed: int  # minutes
+    marked: int  # rides, for the rollup
+    computed: int  # minutes, each as often as it was computed
 
 
 def unexpected(service: Service) -> list[str]:
@@ -65,7 +67,15 @@ def said(logs: Iterable[Path]) -> Said:
     text = "\n".join(line for log in logs for line in _lines(log))
     healed = [int(rides) for rides in HEALED.findall(text)]
     skipped = sum(int(rides) for rides in SKIPPED.findall(text))
-    return Said(skipped, len(healed), sum(healed), len(CRASHED.findall(text)))
+    rolled_up = [(int(rides), int(minutes)) for rides, minutes in ROLLED_UP.findall(text)]
+    return Said(
+        skipped,
+        len(healed),
+        sum(healed),
+        len(CRASHED.findall(text)),
+        sum(rides for rides, _ in rolled_up),
+        sum(minutes for _, minutes in rolled_up),
+    )
 
 
 def _lines(log: Path) -> list[str]:

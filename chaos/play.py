@@ -14,7 +14,7 @@ from chaos.clients import Client
 from chaos.derived import pending_entries, read_receipts, read_rollup
 from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
-from chaos.fleet import CONSUMERS, STREAM, Fleet
+from chaos.fleet import CONSUMERS, READERS, STREAM, Fleet
 from chaos.journal import Journal
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
@@ -164,7 +164,7 @@ class Play:
             evidence,
             checker.check(evidence),
             Counter(fault.kind for fault in self.nemesis.struck),
-            logs.said(self.fleet.services[name].log for name in CONSUMERS),
+            logs.said(self.fleet.services[name].log for name in READERS),
             recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
             seconds,
         )

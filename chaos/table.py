@@ -55,7 +55,8 @@ def minutes(evidence: Evidence, said: Said) -> str:
     """How the rollup went, in words."""
     rows = len(evidence.rollup.minutes) if evidence.rollup else 0
     wrong = sum(1 for _ in every_minute_is_exact(evidence))
-    return f"{rows:,}, {wrong:,} of them wrong; recomputed {said.recomputed:,} times"
+    folded = f"{said.marked:,} marks folded into {said.computed:,} computations"
+    return f"{rows:,}, {wrong:,} of them wrong; {folded}"
 
 
 def receipts(evidence: Evidence) -> str:
