@@ -28,7 +28,7 @@ CONSUMERS = """
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
                from_ride_id, from_total, to_ride_id, to_total
-        FROM resets WHERE consumer_kind = kind AND consumer_name = name
+        FROM resets WHERE kind = 'total' AND consumer_name = name
         ORDER BY resets.id DESC LIMIT 1
     ) newest ON true
     ORDER BY name, kind
