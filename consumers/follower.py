@@ -26,6 +26,7 @@ class Follower(ABC):
     """Follows `log` from a checkpoint on the same `connection`."""
 
     at: Position
+    behind = False  # whether there may be more to take at once
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class Follower(ABC):
         """
         sent_before = self._last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self.behind = len(entries) == self._batch_size
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent
         if repair_is_due:  # the next round reads from wherever that leads

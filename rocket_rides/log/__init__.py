@@ -192,6 +192,18 @@ class Log:
         last: str = facts[b"last-generated-id"].decode()
         return last
 
+    def replication_id(self) -> str:
+        """Names the history of writes that this server has; empty where Redis does not tell.
+
+        After a fail-over, or a restart, it is another one.
+        """
+        try:
+            reply: bytes = self._command("INFO", "replication")
+        except redis.ResponseError:  # some users may not ask
+            return ""
+        facts = dict(line.split(":", 1) for line in reply.decode().splitlines() if ":" in line)
+        return facts.get("master_replid", "")
+
     def length(self) -> int:
         """How many entries the stream holds."""
         return int(self.command("XLEN", self.name))
