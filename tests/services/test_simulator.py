@@ -27,12 +27,16 @@ DROP = 0  # instead of a status: hang up without an answer
 
 
 class Api(ThreadingHTTPServer):
-    """Answers POST /rides with `statuses` in turn, then 201; remembers what was posted."""
+    """Answers POST /rides with `statuses` in turn, then 201; remembers what was posted.
+
+    The rides are numbered from `first`.
+    """
 
     daemon_threads = True
 
-    def __init__(self, port: int, statuses: Iterable[int] = ()) -> None:
+    def __init__(self, port: int, statuses: Iterable[int] = (), first: int = 1) -> None:
         super().__init__(("127.0.0.1", port), Handler)
+        self.first = first
         self.statuses = itertools.chain(statuses, itertools.repeat(201))
         self.posts: list[tuple[str, Decimal]] = []
 
@@ -56,11 +60,14 @@ class Handler(BaseHTTPRequestHandler):
         if status == DROP:
             self.close_connection = True
         else:
-            self.answer(status if self.path == "/rides" else 404)
+            ride_id = self.server.first + len(self.server.posts) - 1
+            self.answer(status if self.path == "/rides" else 404, f"/rides/{ride_id}")
 
-    def answer(self, status: int) -> None:
+    def answer(self, status: int, location: str = "") -> None:
         body = f"this is\n{status}".encode()
         self.send_response(status)
+        if location:
+            self.send_header("Location", location)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -70,8 +77,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(port: int = 0, statuses: Iterable[int] = ()) -> Iterator[Api]:
-    with Api(port, statuses) as api:
+def serving(port: int = 0, statuses: Iterable[int] = (), first: int = 1) -> Iterator[Api]:
+    with Api(port, statuses, first) as api:
         Thread(target=api.serve_forever, args=(0.01,), daemon=True).start()
         yield api
         api.shutdown()
@@ -79,7 +86,7 @@ def serving(port: int = 0, statuses: Iterable[int] = ()) -> Iterator[Api]:
 
 def start(port: int, *arguments: str, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "simulator", *arguments],
+        [sys.executable, "-m", "simulator", "--no-receipts", *arguments],
         cwd=PROJECT,
         env=os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
         stdout=subprocess.PIPE,
