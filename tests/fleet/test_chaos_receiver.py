@@ -1,7 +1,5 @@
 """The receiver that chaos runs: what it notes, and how it fails."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -15,14 +13,6 @@ NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)
 RECEIPT = Receipt(7, Decimal("2.018"), NOW, "id-7")
 UNWELCOME = Receipt(8, Decimal("100.900"), NOW, "id-8")
 SECRET = "whsec_" + "b3RoZXI=" * 4
-
-
-@contextmanager
-def a_receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    receiver.start()
-    yield receiver
-    receiver.stop()
 
 
 def send(receiver: Receiver, *receipts: Receipt, secret: str = "") -> dict[str, Kind]:
@@ -39,7 +29,7 @@ def send(receiver: Receiver, *receipts: Receipt, secret: str = "") -> dict[str, 
 
 
 def test_the_receiver_notes_what_it_is_sent_and_refuses_for_good_what_it_never_takes() -> None:
-    with a_receiver() as receiver:
+    with Receiver() as receiver:
         came = send(receiver, RECEIPT, UNWELCOME)
         send(receiver, RECEIPT, secret=SECRET)
     assert came == {"id-7": Kind.DELIVERED, "id-8": Kind.REFUSED}
@@ -62,7 +52,7 @@ def test_the_receiver_notes_what_it_is_sent_and_refuses_for_good_what_it_never_t
     ],
 )
 def test_the_receiver_fails_on_demand_and_is_well_again(mood: Mood, kind: Kind) -> None:
-    with a_receiver() as receiver:
+    with Receiver() as receiver:
         with receiver.failing(mood):
             assert send(receiver, RECEIPT) == {"id-7": kind}
         assert not any(delivery.accepted for delivery in receiver.deliveries)
