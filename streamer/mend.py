@@ -56,6 +56,13 @@ ROLL_UP_AGAIN = """
     SET complete_to = least(complete_to, %(lowest)s - 1), generation = %(generation)s
 """
 
+# Their receipts are due: the sweep (`consumers.receipts.sweep`) looks again from the lowest on.
+# Counted, so that a sweep that is under way can't undo it.
+SET_RECEIPTS_BACK = """
+    UPDATE receipts_state
+    SET complete_to = greatest(since, least(complete_to, %s - 1)), mends = mends + 1
+"""
+
 
 def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     """Mend all stranded records; returns their rides, and the consumers asked to reset.
@@ -70,6 +77,8 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     terms.disown(connection, last_sent)  # first: a consumer that starts after this needs no reset
     with connection.transaction():
         rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
+        if rides:
+            connection.execute(SET_RECEIPTS_BACK, [rides[0]])
         asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
         named = [name for (name,) in asked]
         if rides:

@@ -198,7 +198,7 @@ class Log:
         After a fail-over, or a restart, it is another one.
         """
         try:
-            reply: bytes = self._command("INFO", "replication")
+            reply: bytes = self.command("INFO", "replication")
         except redis.ResponseError:  # some users may not ask
             return ""
         facts = dict(line.split(":", 1) for line in reply.decode().splitlines() if ":" in line)

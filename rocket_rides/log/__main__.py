@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 import msgspec
 import redis
@@ -34,9 +35,15 @@ POLL = 1.0  # seconds that a single read waits for a new entry
 _as_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Refuse in one line, without the usage."""
+        self.exit(2, f"{self.prog}: {message}; --help explains\n")
+
+
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m rocket_rides.log",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
