@@ -1,0 +1,57 @@
+"""A circuit breaker: while the receiver fails for everyone, it is asked rarely and about one ride.
+
+After TRIP failures without a success between them, the worker pauses: it neither reads on nor sends
+anything. Then it makes one attempt, with a receipt that has had the fewest, and by that goes on or
+pauses again, for longer. So however long the receiver is away and however much waits for it, it is
+asked a few times a minute; and as each time it is another receipt's turn, none of them comes to the
+end of its attempts.
+"""
+
+import time
+from collections.abc import Callable
+
+from consumers.receipts.courier import Kind, Verdict
+from rocket_rides.waiting import delays
+
+TRIP = 10  # failures
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds
+
+
+class Breaker:
+    """What one worker knows of its receiver, over all of its sessions."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.reason = ""  # of the last failure
+        self._clock = clock
+        self._failures = 0
+        self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
+        self._until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the receiver has failed so often that it is only probed."""
+        return self._failures >= TRIP
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next attempt may be made; 0 when one may be made now."""
+        return max(0.0, self._until - self._clock()) if self.is_open else 0.0
+
+    def allows(self, under_way: int, room: int) -> int:
+        """How many attempts may be started now, when so many are under way and there is room."""
+        if not self.is_open:
+            return room
+        return 0 if self.pause or under_way else 1
+
+    def note(self, verdict: Verdict) -> None:
+        """An attempt has ended."""
+        if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):  # whatever it says, it is there
+            self._failures = 0
+            self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)
+            return
+        was_open = self.is_open
+        self._failures += 1
+        self.reason = verdict.reason
+        # Of those that were under way together, the first failure speaks for all.
+        if self.is_open and (not was_open or not self.pause):
+            self._until = self._clock() + max(next(self._pauses), verdict.retry_after or 0)

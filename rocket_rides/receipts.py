@@ -1,0 +1,13 @@
+"""Receipts, as their workers, the API and a person's command all see them: in SQL."""
+
+# What a group's workers set aside, and the receipts' group, are of this kind of consumer.
+KIND = "receipts"
+
+# What tells a repetition, for `rides` with `receipts_state`. A ride keeps it for ever, in whatever
+# copy of this database. A ride that takes the same number after a restore has another one: its time
+# is another. The salt keeps other databases apart, and anyone from telling an id from a ride.
+WEBHOOK_ID = """
+    'msg_' || left(encode(sha256(concat_ws('/',
+        salt, rides.id, distance, extract(epoch FROM created_at)
+    )::bytea), 'hex'), 32)
+"""
