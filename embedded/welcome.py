@@ -35,6 +35,7 @@ The fleet is up. Ctrl-C here stops it; the data is kept.
 In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers      the totals
+  curl http://{{api}}/rides/1/receipt      what became of a ride's receipt
   make break        ways to break it and watch it heal
   make psql         a prompt on its database
   make redis-cli    a prompt on its log
