@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     CheckConstraint,
     DateTime,
     ForeignKey,
@@ -302,6 +303,67 @@ class SetAsideMinuteModel(Base):
         DateTime(timezone=True), server_default=func.now(), nullable=False
     )
     retry: Mapped[bool] = mapped_column(nullable=False, server_default=text("false"))
+
+
+class ReceiptModel(Base):
+    """What came of a ride's receipt so far, from its first attempt: `consumers/receipts/`.
+
+    Its outcome is empty until it is delivered or dead. A dead one may be marked to be sent again,
+    or dropped.
+    """
+
+    __tablename__ = "receipts"
+    __table_args__ = (
+        CheckConstraint("outcome IN ('delivered', 'dead')", name="receipts_outcome"),
+        CheckConstraint("attempts >= 0", name="receipts_attempts"),
+        CheckConstraint("unfinished >= 0", name="receipts_unfinished"),
+        CheckConstraint("forgiven >= 0", name="receipts_forgiven"),
+        CheckConstraint("(outcome IS NULL) = (decided_at IS NULL)", name="receipts_decided_at"),
+        CheckConstraint(
+            "(outcome = 'dead') IS TRUE = (dead_at IS NOT NULL)"
+            " AND (dead_at IS NOT NULL OR num_nonnulls(replay_at, dropped_at) = 0)"
+            " AND num_nonnulls(replay_at, dropped_at) < 2",
+            name="receipts_dead",
+        ),
+        Index("receipts_dead", "ride_id", postgresql_where=text("dead_at IS NOT NULL")),
+        Index("receipts_replay", "ride_id", postgresql_where=text("replay_at IS NOT NULL")),
+    )
+
+    ride_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    outcome: Mapped[str | None] = mapped_column(Text)
+    attempts: Mapped[int] = mapped_column(Integer, nullable=False)  # ever begun
+    # Of the last attempts, how many have no known end.
+    unfinished: Mapped[int] = mapped_column(Integer, nullable=False, server_default=text("0"))
+    # Attempts before the last replay: they don't count towards the most that there may be.
+    forgiven: Mapped[int] = mapped_column(Integer, nullable=False, server_default=text("0"))
+    reason: Mapped[str | None] = mapped_column(Text)  # why the last attempt failed
+    first_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )
+    # Until then the attempt under way belongs to one worker, or the next one must not be made.
+    due_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), nullable=False)
+    decided_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    dead_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    replay_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    dropped_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+class ReceiptsStateModel(Base):
+    """One row: which rides get receipts, and up to which ride every one has an outcome."""
+
+    __tablename__ = "receipts_state"
+    __table_args__ = (
+        CheckConstraint("only_row", name="receipts_state_only_row"),
+        CheckConstraint("0 <= since AND since <= complete_to", name="receipts_state_complete_to"),
+        CheckConstraint("salt ~ '^[0-9a-f]{32}$'", name="receipts_state_salt"),
+    )
+
+    only_row: Mapped[bool] = mapped_column(Boolean, primary_key=True, server_default=text("true"))
+    since: Mapped[int] = mapped_column(BigInteger, nullable=False)  # rides after this one
+    complete_to: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    # How often complete_to was set back: whoever moves it compares this, too.
+    mends: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    salt: Mapped[str] = mapped_column(Text, nullable=False)  # of each webhook-id
 
 
 class IdempotencyKeyModel(Base):

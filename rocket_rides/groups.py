@@ -8,6 +8,7 @@ every method here raises GroupGone. What the servers differ in, and what is easi
 * An entry that was trimmed stays pending, under an id without fields. Claiming it says nothing on
   6.2, and drops it without a word on newer ones: `claim` looks, and says which ones are gone.
 * XCLAIM takes an entry from whoever has it: `claim` and `keep` first look who that is.
+* A member that asks and is given nothing is not noticed by 6.2: it does not appear, and stays idle.
 * Removing a member drops what is pending under its name: `remove_member` looks first.
 
 Each such look and what follows it is one script, so one atomic step.

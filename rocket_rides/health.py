@@ -1,8 +1,9 @@
 """`python -m rocket_rides.health NAME`: is the process NAME at work? For health checks.
 
-A streamer (leading or standing by) or a consumer is at work while its session with Postgres has
-completed a round of work (`rocket_rides.sessions`) and has been active recently: even an idle one
-sends a query several times a second. Exits with 0 when there is such a session, else with 1.
+A streamer (leading or standing by), a consumer or a receipts' worker is at work while its session
+with Postgres has completed a round of work (`rocket_rides.sessions`) and has been active recently:
+even an idle one sends a query at least once a second. Exits with 0 when there is such a session,
+else with 1.
 """
 
 import argparse
@@ -38,10 +39,13 @@ def main() -> int:
     parser.add_argument(
         "--consumer", action="store_true", help="a consumer, even if named streamer"
     )
+    parser.add_argument("--receipts", action="store_true", help="a worker that delivers receipts")
     arguments = parser.parse_args()
     session = sessions.consumer(arguments.name)
     if arguments.name == sessions.STREAMER and not arguments.consumer:
         session = sessions.STREAMER
+    if arguments.receipts:
+        session = sessions.receipts(arguments.name)
     try:
         with database.connect(settings.load().postgres_url, "health") as connection:
             return 0 if is_at_work(connection, session) else 1

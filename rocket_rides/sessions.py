@@ -1,8 +1,8 @@
 """Application names: what each process calls its session with Postgres, for the health check.
 
-A session is called `streamer (starting)` or `consumer NAME (starting)` until it has completed a
-round of work; from then on `streamer` or `consumer NAME`. A process that keeps failing opens a new
-session with each attempt, so it never loses the suffix.
+A session is called `streamer (starting)`, `consumer NAME (starting)` or `receipts NAME (starting)`
+until it has completed a round of work; from then on the same without its suffix. A process that
+keeps failing opens a new session with each attempt, so it never loses the suffix.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import re
 import psycopg
 
 STREAMER = "streamer"
+CONSUMER, RECEIPTS = "consumer ", "receipts "
 STARTING = " (starting)"
 
 # Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a
@@ -23,9 +24,14 @@ RENAME = "SELECT set_config('application_name', %s, false)"
 def consumer(name: str) -> str:
     """The application name of the consumer `name`; no other session has it."""
     if _LASTING.fullmatch(name) and not name.endswith(STARTING):
-        return f"consumer {name}"
+        return CONSUMER + name
     readable = re.sub(r"[^ -\"$-~]", "?", name)[:26]
-    return f"consumer {readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"{CONSUMER}{readable}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def receipts(name: str) -> str:
+    """The application name of the receipts' worker `name`; no other session has it."""
+    return RECEIPTS + consumer(name).removeprefix(CONSUMER)
 
 
 def starting(name: str) -> str:

@@ -49,6 +49,13 @@ ASK_FOR_RESETS = """
     RETURNING consumer_name
 """
 
+# Their receipts are due: the sweep (`consumers.receipts.sweep`) looks again from the lowest on.
+# Counted, so that a sweep that is under way can't undo it.
+SET_RECEIPTS_BACK = """
+    UPDATE receipts_state
+    SET complete_to = greatest(since, least(complete_to, %s - 1)), mends = mends + 1
+"""
+
 
 def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     """Mend all stranded records; returns their rides, and the consumers asked to reset.
@@ -63,6 +70,8 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     terms.disown(connection, last_sent)  # first: a consumer that starts after this needs no reset
     with connection.transaction():
         rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
+        if rides:
+            connection.execute(SET_RECEIPTS_BACK, [rides[0]])
         asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
         return rides, [name for (name,) in asked]
 

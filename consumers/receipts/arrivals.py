@@ -69,8 +69,9 @@ class Arrivals:
                 arrived.done.append(entry.redis_id)
             else:
                 arrived.news.append((entry.redis_id, record.id))
-        for entry, reason in arrived.dead:
-            values = [KIND, self._group, entry.redis_id, entry.fields, reason]
+        for letter in arrived.dead:
+            found = letter.entry
+            values = [KIND, self._group, found.redis_id, found.fields, letter.reason]
             self._connection.execute(SET_ASIDE, values)
         return arrived
 

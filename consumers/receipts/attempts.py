@@ -12,7 +12,7 @@ is tried alone, so that the one that kills its worker takes no other along again
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ import psycopg
 from consumers.receipts.receipt import Receipt
 from rocket_rides.receipts import WEBHOOK_ID
 
+NEVER = datetime.min.replace(tzinfo=UTC)
 SUSPECT = 2  # attempts in a row whose end nobody wrote down
 LEASE_MARGIN = 5.0  # seconds, beyond the time-out of an attempt, until its end is written down
 
@@ -82,7 +83,7 @@ class Known(NamedTuple):
 
     @property
     def receipt(self) -> Receipt:
-        taken = self.created_at or datetime.min
+        taken = self.created_at or NEVER
         return Receipt(self.ride_id, self.distance, taken, self.webhook_id)
 
 

@@ -10,7 +10,7 @@ end of its attempts.
 import time
 from collections.abc import Callable
 
-from consumers.receipts.courier import Kind, Verdict
+from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.waiting import delays
 
 TRIP = 10  # failures

@@ -6,9 +6,10 @@ receipt twice, and no attempt count against a receipt.
 """
 
 from consumers.receipts.breaker import Breaker
-from consumers.receipts.courier import Courier, Kind, Verdict
+from consumers.receipts.courier import Courier
 from consumers.receipts.outcomes import Ended
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.verdict import Kind, Verdict
 
 NO_TIME = Verdict(Kind.REFUSED, "the ride's created_at is a time that no receipt can state")
 

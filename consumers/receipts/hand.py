@@ -7,7 +7,7 @@ its entries stay pending under the worker's name; a heartbeat keeps them from be
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -125,7 +125,7 @@ class Hand:
         """These rides are done: the entries to acknowledge."""
         return [entry for ride_id in rides for entry in self._drop(ride_id)]
 
-    def lose(self, entries: Iterable[str], busy: Collection[int]) -> int:
+    def lose(self, entries: Iterable[str], busy: Container[int]) -> int:
         """Others have these entries now; returns how many errands are given up.
 
         An attempt under way is not called back: what comes of it is written down all the same.

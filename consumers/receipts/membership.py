@@ -54,7 +54,7 @@ class Membership:
         return set(members) - alive
 
     def claim(self, room: int, in_hand: Collection[str]) -> list[Entry]:
-        """Take over up to `room` entries of members that are gone or hang, or that slipped our mind.
+        """Take over up to `room` entries of members that are gone or hang, and of our former self.
 
         `in_hand` is what this worker knows to be pending under its own name. If there is more, it
         is a former session's, or a reply got lost. Ids whose entry was trimmed are acknowledged:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from consumers.receipts.courier import Kind, Verdict
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.receipts import WEBHOOK_ID
 
 # Seconds before the second attempt; three times as long before each further one, up to the longest.

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import psycopg
 
 from consumers.receipts.arrivals import Arrivals
-from consumers.receipts.steps import Step
+from consumers.receipts.round import Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
 from rocket_rides.groups import Group
@@ -122,7 +122,8 @@ class Sweep:
         complete = rides[0] - 1 if rides else looked
         self._connection.execute(COMPLETE, {"upto": complete, "mends": mends})
         return [
-            ride_id for ride_id, is_due in found
+            ride_id
+            for ride_id, is_due in found
             if is_due and ride_id <= upto and ride_id not in pending
         ]
 

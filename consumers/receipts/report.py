@@ -1,0 +1,82 @@
+"""What a receipts' worker says of its rounds, for a person."""
+
+import logging
+import time
+
+from consumers.receipts.breaker import Breaker
+from consumers.receipts.round import Round
+from consumers.report import Report as ReaderReport
+from consumers.report import entries, rides
+from rocket_rides.waiting import Complaint
+
+logger = logging.getLogger("consumer")
+
+EVERY = 1.0  # seconds: one line for all that was delivered meanwhile
+DEAD_NAMED = 10  # in that time
+
+
+class Report:
+    """The log lines of the worker `name`, over all of its sessions."""
+
+    def __init__(self, name: str, breaker: Breaker) -> None:
+        self._name = name
+        self._breaker = breaker
+        self._complaint = Complaint()
+        self._complained = False
+        self._strangers = ReaderReport(name)
+        self._delivered = self._again = self._last = 0
+        self._dead: dict[int, str] = {}
+        self._due = 0.0
+
+    def __call__(self, done: Round, *, last: bool = False) -> None:
+        """Report what a round did; of what was delivered, at most once in EVERY seconds."""
+        self._due = 0.0 if last else self._due
+        if done.made_group:
+            logger.info("%s made the consumer group: reading the log from its start", self._name)
+        if done.claimed:
+            logger.info("%s took over %s", self._name, entries(done.claimed))
+        if done.given_up:
+            logger.info("%s gave up %s, which others took over", self._name, rides(done.given_up))
+        if done.swept:
+            logger.warning(
+                "%s takes up %s that the log has lost, from ride %d to %d",
+                self._name,
+                rides(len(done.swept)),
+                done.swept[0],
+                done.swept[-1],
+            )
+        for letter in done.set_aside:
+            logger.warning(
+                "%s set aside entry %s: %s", self._name, letter.entry.redis_id, letter.reason
+            )
+        self._strangers.unbelieved(done.unbelieved)
+        self._receiver()
+        self._outcomes(done)
+
+    def _receiver(self) -> None:
+        if self._breaker.is_open:
+            self._complaint(f"the receiver takes no receipts: {self._breaker.reason}")
+            self._complained = True
+        elif self._complained:
+            logger.info("the receiver takes receipts again")
+            self._complaint, self._complained = Complaint(), False
+
+    def _outcomes(self, done: Round) -> None:
+        self._delivered += len(done.delivered)
+        self._again += done.again
+        self._last = max(self._last, *done.delivered, 0)
+        self._dead |= done.dead
+        now = time.monotonic()
+        if now < self._due:
+            return
+        if self._delivered or self._again:
+            again = f", {self._again} to be tried again" if self._again else ""
+            logger.info("%d delivered up to ride %d%s", self._delivered, self._last, again)
+        for ride_id, reason in list(self._dead.items())[:DEAD_NAMED]:
+            logger.info("ride %d's receipt is a dead letter: %s", ride_id, reason)
+        if len(self._dead) > DEAD_NAMED:
+            logger.info("and %d more dead letters", len(self._dead) - DEAD_NAMED)
+        if self._delivered or self._again or self._dead:
+            self._due = now + EVERY
+        self._delivered = self._again = 0
+        self._dead = {}
