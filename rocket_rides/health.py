@@ -1,9 +1,9 @@
 """`python -m rocket_rides.health NAME`: is the process NAME at work? For health checks.
 
-A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while its
-session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been active
-recently: even an idle one sends a query at least once a second. Exits with 0 when there is such a
-session, else with 1.
+A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while
+its session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been
+active recently: even an idle one sends a query at least once a second. Exits with 0 when there is
+such a session, else with 1.
 """
 
 import argparse
