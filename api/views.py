@@ -1,14 +1,16 @@
 """The routes: what a client may ask for, and what it gets."""
 
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 from flask import Blueprint, Response, current_app, request
 from psycopg.abc import Params
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
-from api import booking, parameters, periods
+from api import booking, consumers, parameters, periods
+from api.consumers import Answer
+from api.groups import Group
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
@@ -18,33 +20,6 @@ routes = Blueprint("routes", __name__)
 DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
 FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
-# Counts to 100,000 only: a consumer that never comes back must not make this ever slower.
-CONSUMERS = """
-    SELECT name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
-           (SELECT count(*) FROM (
-               SELECT FROM rides WHERE rides.id > last_ride_id LIMIT 100000
-           ) unread) AS rides_behind,
-           newest.*
-    FROM checkpoints LEFT JOIN consumer_states USING (kind, name)
-    LEFT JOIN LATERAL (
-        SELECT reconciliation_id AS reconciliation, status, changed_at,
-               from_ride_id, from_total, to_ride_id, to_total
-        FROM resets WHERE kind = 'total' AND consumer_name = name
-        ORDER BY resets.id DESC LIMIT 1
-    ) newest ON true
-    ORDER BY name, kind
-"""
-RESET = (
-    "reconciliation",
-    "status",
-    "changed_at",
-    "from_ride_id",
-    "from_total",
-    "to_ride_id",
-    "to_total",
-)
-
-Answer = dict[str, Any]
 
 
 def pool() -> Pool:
@@ -77,12 +52,10 @@ def show_ride(ride_id: int) -> Answer:
 
 @routes.get("/consumers")
 def show_consumers() -> Answer:
-    """Each consumer's total, where it stands, and its newest reset, all at one moment."""
-    consumers = _query(CONSUMERS)
-    for consumer in consumers:
-        reset = {name: consumer.pop(name) for name in RESET}
-        consumer["reset"] = reset if reset["reconciliation"] else None
-    return {"consumers": consumers}
+    """Each reader of the log: its kind, where it stands, its lag, its total and newest reset."""
+    seen: list[Group] | None = current_app.extensions["groups"].now()
+    with borrowed(pool()) as connection:
+        return {"consumers": consumers.show(connection, seen)}
 
 
 @routes.get("/hours")

@@ -30,8 +30,9 @@ from rocket_rides.faults import strikes
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
 from rocket_rides.standby import wait_for_the_lead
-from streamer import checks, trimming
+from streamer import checks
 from streamer.drain import Streamer
+from streamer.trimming import Caps, Trimmer
 from streamer.upkeep import Alarms, Upkeep
 
 logger = logging.getLogger("streamer")
@@ -78,7 +79,8 @@ def lead(
     checks.require_rising_sequence(connection)
     streamer = Streamer(connection, log, config.batch_size)
     progress.announce(f"leading; the log is complete up to ride {streamer.last_sent}")
-    upkeep = Upkeep(connection, log, config.stream_max_length, alarms)
+    trimmer = Trimmer(connection, log, Caps(config.stream_max_length, config.stream_max_age))
+    upkeep = Upkeep(connection, log, trimmer, alarms)
     complaint = waiting.Complaint()
     while not stop:
         upkeep.when_due(streamer.last_sent)
@@ -86,7 +88,7 @@ def lead(
         try:
             sent = streamer.run_once(double_send=double_send)
         except LogFull as refusal:
-            trimming.make_room(connection, log)
+            trimmer.make_room()
             complaint(f"{refusal}; trimming old entries")
             stop.wait(FULL_POLL)
             continue

@@ -1,6 +1,7 @@
 """What Redis or Postgres lose, and who wakes up late: every minute ends right all the same."""
 
 import threading
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -76,7 +77,11 @@ def test_a_flush_with_dirty_minutes_and_no_ride_after_it(world: World) -> None:
     leading.marker.run_once()
     reserved = leading.dirty.reserve(3)
     flush(world)
-    for attempt in (lambda: leading.dirty.commit(reserved), lambda: hurry(leading)):
+    attempts: list[Callable[[], object]] = [
+        lambda: leading.dirty.commit(reserved),
+        lambda: hurry(leading),
+    ]
+    for attempt in attempts:
         with pytest.raises((redis.ResponseError, MarksLost)):
             attempt()
     hurry(lead(world))
