@@ -8,7 +8,7 @@ from flask import Blueprint, Response, current_app, request
 from psycopg.abc import Params
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
-from api import booking, consumers, parameters, periods
+from api import booking, consumers, parameters, periods, receipts
 from api.consumers import Answer
 from api.groups import Group
 from api.pool import Pool, borrowed
@@ -48,6 +48,18 @@ def show_ride(ride_id: int) -> Answer:
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     return {"ride": rows[0]}
+
+
+@routes.get("/rides/<int:ride_id>/receipt")
+def show_receipt(ride_id: int) -> Answer:
+    """What came of a ride's receipt so far."""
+    rows = _query(receipts.FIND, ride_id) if ride_id < 2**63 else []
+    if not rows:
+        raise NotFound(f"there is no ride {ride_id}")
+    [receipt] = rows
+    if not receipt.pop("has_one"):
+        raise NotFound(f"ride {ride_id} was taken before receipts were sent")
+    return {"receipt": receipt}
 
 
 @routes.get("/consumers")

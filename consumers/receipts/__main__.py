@@ -65,6 +65,7 @@ def run(name: str, deliveries: Deliveries, config: settings.Settings, stop: proc
                 lock_timeout=TIMEOUT,
                 idle_in_transaction_session_timeout=TIMEOUT,
                 timezone="UTC",
+                datestyle="ISO, MDY",
                 **NESTED,
             ) as connection,
             Log(config.log_url, config.stream_name) as log,

@@ -1,0 +1,184 @@
+"""`python -m consumers.receipts.dead`: the receipts that were given up, for a person to decide on.
+
+A receipt is a dead letter when its receiver refused it for good, or when RECEIPT_ATTEMPTS attempts
+have failed. Nothing forgets it: it stays until it is delivered. To `replay` one marks it; a worker
+takes it up within a second or so, with as many attempts as at first. To `drop` one takes it off the
+list, for good. Both say which they could not do and why, and then exit with status 1.
+"""
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import psycopg
+from psycopg.rows import dict_row
+
+from rocket_rides import database, settings
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.log import LARGEST_ID
+from rocket_rides.receipts import WEBHOOK_ID
+
+COLUMNS = f"""
+    ride_id, {WEBHOOK_ID} AS webhook_id, distance, created_at::text AS ride_created_at,
+    outcome, reason, attempts, first_at, dead_at, replay_at, dropped_at
+    FROM receipts JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
+"""
+LIST = f"SELECT {COLUMNS} WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id"  # noqa: S608
+SHOW = f"SELECT {COLUMNS} WHERE ride_id = %s"  # noqa: S608
+
+# The guard: of two that want to replay or drop the same one, the second finds nothing to do.
+WAITS_FOR_A_DECISION = "dead_at IS NOT NULL AND replay_at IS NULL AND dropped_at IS NULL"
+OF_THESE = "(%(all)s OR ride_id = ANY(%(rides)s))"
+WHICH = f"SELECT ride_id FROM receipts WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE}"  # noqa: S608
+# The attempts so far are kept, and no longer count towards the most that there may be.
+REPLAY = f"""
+    UPDATE receipts SET replay_at = now(), due_at = now(), forgiven = attempts, unfinished = 0
+    WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
+"""  # noqa: S608
+DROP = f"""
+    UPDATE receipts SET dropped_at = now()
+    WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
+"""  # noqa: S608
+CHANGES = {"replay": REPLAY, "drop": DROP}
+DONE = {"replay": "to be sent again", "drop": "dropped"}
+
+Letter = dict[str, Any]
+
+
+def find(connection: psycopg.Connection, query: str, *values: object) -> list[Letter]:
+    """What LIST or SHOW finds. Raises psycopg.Error."""
+    return connection.cursor(row_factory=dict_row).execute(query, values).fetchall()
+
+
+def change(
+    connection: psycopg.Connection,
+    action: str,
+    rides: Sequence[int],
+    *,
+    every: bool = False,
+    dry_run: bool = False,
+) -> list[int]:
+    """Replay or drop dead letters: all, or those of `rides`; returns the rides that it was done to.
+
+    With `dry_run`, those that it would be done to. Raises psycopg.Error.
+    """
+    values = {"all": every, "rides": list(rides)}
+    found = connection.execute(WHICH if dry_run else CHANGES[action], values)
+    return sorted(ride_id for (ride_id,) in found)
+
+
+def why_not(letter: Letter | None) -> str:
+    """Why a receipt can neither be replayed nor dropped."""
+    if letter is None:
+        return "there was no attempt to deliver it"
+    if letter["outcome"] == "delivered":
+        return "it was delivered"
+    if letter["replay_at"]:
+        return "it is being sent again already"
+    return "it was dropped" if letter["dropped_at"] else "it is not dead: it is being delivered"
+
+
+def describe(letter: Letter) -> str:
+    """One line about a dead letter."""
+    state = " (to be sent again)" if letter["replay_at"] else ""
+    times = "attempt" if letter["attempts"] == 1 else "attempts"
+    return (
+        f"ride {letter['ride_id']}, {letter['distance']} m, dead since {at(letter['dead_at'])} after"
+        f" {letter['attempts']} {times}{state}: {letter['reason']}"
+    )
+
+
+def at(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S%z}" if moment else "never"
+
+
+def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
+    """Do what the command line says; returns the exit status."""
+    if arguments.action == "list":
+        letters = find(connection, LIST)
+        say(arguments, letters, [describe(letter) for letter in letters] or ["no dead letters"])
+        return 0
+    if arguments.action == "show":
+        [ride_id] = arguments.rides
+        for letter in find(connection, SHOW, ride_id):
+            say(arguments, letter, [f"{name:16}{value}" for name, value in letter.items()])
+            return 0
+        raise Unavailable(f"there was no attempt to deliver a receipt of ride {ride_id}")
+    every = arguments.action == "replay" and arguments.all
+    dry_run = arguments.dry_run
+    done = change(connection, arguments.action, arguments.rides, every=every, dry_run=dry_run)
+    refused = {
+        ride_id: why_not(next(iter(find(connection, SHOW, ride_id)), None))
+        for ride_id in sorted({*arguments.rides} - {*done})
+    }
+    would = "would be " if arguments.dry_run else ""
+    lines = [f"ride {ride_id}: {would}{DONE[arguments.action]}" for ride_id in done]
+    lines += [f"ride {ride_id}: not done: {why}" for ride_id, why in refused.items()]
+    say(
+        arguments,
+        {"done": done, "refused": refused, "dry_run": arguments.dry_run},
+        lines or ["no dead letters"],
+    )
+    return 1 if refused else 0
+
+
+def say(arguments: argparse.Namespace, found: object, lines: list[str]) -> None:
+    """Print JSON for a program, or lines for a person."""
+    if arguments.json:
+        lines = [msgspec.json.encode(found, decimal_format="number").decode()]  # type: ignore[call-arg]
+    for line in lines:
+        print(line)  # noqa: T201
+
+
+def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m consumers.receipts.dead",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(rides=[], dry_run=False)
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="all dead letters, but those that were dropped")
+    showing = actions.add_parser("show", help="everything about one ride's receipt")
+    showing.add_argument("rides", metavar="ID", nargs=1, type=ride_id)
+    replaying = actions.add_parser("replay", help="have them sent again")
+    replaying.add_argument("rides", metavar="ID", nargs="*", type=ride_id)
+    replaying.add_argument("--all", action="store_true", help="every dead letter")
+    dropping = actions.add_parser("drop", help="take them off the list, for good")
+    dropping.add_argument("rides", metavar="ID", nargs="+", type=ride_id)
+    for action in (replaying, dropping):
+        action.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    for action in (listing, showing, replaying, dropping):
+        action.add_argument("--json", action="store_true", help="for programs")
+    arguments = parser.parse_args(words)
+    if arguments.action == "replay" and bool(arguments.rides) == arguments.all:
+        replaying.error("give the rides' ids, or --all")
+    return arguments
+
+
+def ride_id(text: str) -> int:
+    """Check a ride's id. Raises argparse.ArgumentTypeError."""
+    if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID:
+        return int(text)
+    raise argparse.ArgumentTypeError("a ride's id is a number from 1 on")
+
+
+def main() -> int:
+    """Run the command, and return its exit status."""
+    arguments = parse()
+    config = settings.load()
+    try:
+        with database.connect(
+            config.postgres_url, "dead letters", datestyle="ISO, MDY", timezone="UTC"
+        ) as connection:
+            database.require_current_schema(connection)
+            return run(connection, arguments)
+    except (Unavailable, psycopg.Error) as reason:
+        raise SystemExit(in_one_line(reason)) from None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
