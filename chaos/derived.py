@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import psycopg
 import redis
@@ -77,7 +77,7 @@ def pending_entries(client: redis.Redis, stream: str) -> list[str]:
     if not client.exists(stream):
         return []
     return [
-        entry["message_id"].decode()
+        cast(bytes, entry["message_id"]).decode()
         for group in client.xinfo_groups(stream)
         for entry in client.xpending_range(stream, group["name"], "-", "+", 1000)
     ]

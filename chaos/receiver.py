@@ -144,7 +144,7 @@ class Receiver:
             flaw = f"{type(error).__name__}: {error}"
             return Delivery(webhook_id, None, None, None, at, 400, flaw)
         if mood is Mood.WELL:
-            status = 410 if is_unwelcome(distance) else 204
+            status: int | None = 410 if is_unwelcome(distance) else 204
         else:
             status = 503 if mood is Mood.BUSY else None
         return Delivery(webhook_id, ride, distance, taken, at, status)

@@ -138,9 +138,9 @@ def a_receiver_that_fails(world: World) -> Findings:
     with Receiver() as receiver:
         judge = receiver.judge
 
-        def fail_once(*request: Any) -> Delivery:
+        def fail_once(path: str, headers: dict[str, str], body: bytes) -> Delivery:
             receiver.mood = Mood.WELL if receiver.deliveries else Mood.CUTTING
-            return judge(*request)
+            return judge(path, headers, body)
 
         receiver.judge = fail_once  # type: ignore[method-assign]
         delivered(world, receiver, asks)
@@ -190,7 +190,7 @@ def sign_with_another_secret(patch: Patch) -> None:
 
 
 def send_other_rides(patch: Patch) -> None:
-    genuine = Known.receipt.fget  # type: ignore[attr-defined]
+    genuine: Callable[[Known], Receipt] = Known.receipt.fget  # type: ignore[attr-defined]
 
     def another(known: Known) -> Receipt:
         receipt = genuine(known)
@@ -200,7 +200,7 @@ def send_other_rides(patch: Patch) -> None:
 
 
 def name_each_attempt_anew(patch: Patch) -> None:
-    genuine = Known.receipt.fget  # type: ignore[attr-defined]
+    genuine: Callable[[Known], Receipt] = Known.receipt.fget  # type: ignore[attr-defined]
 
     def another(known: Known) -> Receipt:
         return genuine(known)._replace(webhook_id=secrets.token_hex())
