@@ -1,5 +1,6 @@
 """What the rollup and the receipts have made of the rides, read when a run is over."""
 
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -27,11 +28,18 @@ class FinalRollup:
     dirty: int = 0  # minutes in the Ick
 
 
+class FinalReceipt(NamedTuple):
+    """What became of a ride's receipt (None: nothing yet), and when, on the monotonic clock."""
+
+    outcome: str | None
+    decided: float | None = None
+
+
 @dataclass
 class FinalReceipts:
-    """What became of each ride's receipt (None: nothing yet), and what is still pending."""
+    """What became of the receipts, by ride, and what is still pending."""
 
-    outcomes: dict[int, str | None]
+    outcomes: dict[int, FinalReceipt]
     complete_to: int
     pending: list[str] = field(default_factory=list)  # Redis ids
 
@@ -42,7 +50,10 @@ SET_ASIDE = """
     SELECT 'the minute ' || to_char(minute AT TIME ZONE 'UTC', 'HH24:MI') || ' was set aside: '
         || reason FROM set_aside_minutes
 """
-OUTCOMES = "SELECT ride_id, outcome FROM receipts"
+OUTCOMES = """
+    SELECT ride_id, outcome, extract(epoch FROM clock_timestamp() - decided_at)::float8
+    FROM receipts
+"""
 RECEIPTS = "SELECT complete_to FROM receipts_state"
 
 
@@ -62,9 +73,14 @@ def read_receipts(
     connection: psycopg.Connection, client: redis.Redis, stream: str
 ) -> FinalReceipts:
     """Read what became of the receipts. Raises psycopg.Error or redis.RedisError."""
-    outcomes = connection.execute(OUTCOMES).fetchall()
+    rows = connection.execute(OUTCOMES).fetchall()
+    now = time.monotonic()
+    outcomes = {
+        ride: FinalReceipt(outcome, None if ago is None else now - ago)
+        for ride, outcome, ago in rows
+    }
     [(complete_to,)] = connection.execute(RECEIPTS)
-    return FinalReceipts(dict(outcomes), complete_to, pending_entries(client, stream))
+    return FinalReceipts(outcomes, complete_to, pending_entries(client, stream))
 
 
 def dirty_minutes(client: redis.Redis, ick: str) -> int:

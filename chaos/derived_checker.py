@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
 
-from chaos.derived import FinalReceipts
+from chaos.derived import FinalReceipt, FinalReceipts
 from chaos.evidence import Evidence
 from chaos.journal import Ask
 from chaos.receiver import Delivery, is_unwelcome
+from chaos.restore import LATE
 from rocket_rides.distance import EXACT
 
 Findings = Iterator[str]
 DELIVERED, DEAD = "delivered", "dead"
+NO_RECEIPT = FinalReceipt(None)
 
 
 class Deliveries:
@@ -82,7 +84,7 @@ def every_ride_has_its_outcome(evidence: Evidence) -> Findings:
     if receipts is None:
         return
     for ride in sorted(rides.keys() | receipts.outcomes.keys()):
-        outcome = receipts.outcomes.get(ride)
+        outcome = receipts.outcomes.get(ride, NO_RECEIPT).outcome
         if ride not in rides:
             yield f"there is a receipt of ride {ride}, which does not exist"
         elif outcome is None:
@@ -106,9 +108,19 @@ def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
     if evidence.receipts is None:
         return
     accepted = Deliveries(evidence).accepted()
-    for ride, outcome in sorted(evidence.receipts.outcomes.items()):
-        if ride in evidence.final.rides and outcome == DELIVERED and not accepted[ride]:
+    for ride, receipt in sorted(evidence.receipts.outcomes.items()):
+        if ride in evidence.final.rides and receipt.outcome == DELIVERED and not accepted[ride]:
             yield f"ride {ride} is called delivered, but nobody has accepted its receipt"
+
+
+def no_ride_with_an_outcome_is_sent_again(evidence: Evidence) -> Findings:
+    """Only an attempt that was under way then: a worker that was stopped makes it when it wakes."""
+    if evidence.receipts is None:
+        return
+    for delivery in Deliveries(evidence).true:
+        decided = evidence.receipts.outcomes.get(delivery.ride or 0, NO_RECEIPT).decided
+        if decided is not None and (later := delivery.at - decided) > LATE:
+            yield f"the receipt of ride {delivery.ride} was sent {later:.0f} s after its outcome"
 
 
 def the_receiver_was_sent_nothing_else(evidence: Evidence) -> Findings:
@@ -156,6 +168,7 @@ CLAIMS = (
     the_rollup_is_complete,
     every_ride_has_its_outcome,
     every_delivered_ride_was_received,
+    no_ride_with_an_outcome_is_sent_again,
     the_receiver_was_sent_nothing_else,
     a_webhook_id_names_one_receipt,
 )

@@ -65,7 +65,8 @@ def receipts(evidence: Evidence) -> str:
     accepted = deliveries.accepted()
     again = sum(accepted.values()) - sum(map(bool, accepted.values()))
     failed = sum(not delivery.accepted for delivery in deliveries.true)
-    outcomes = Counter(evidence.receipts.outcomes.values() if evidence.receipts else ())
+    final = evidence.receipts.outcomes.values() if evidence.receipts else ()
+    outcomes = Counter(receipt.outcome for receipt in final)
     return (
         f"{outcomes[DELIVERED]:,}, {again:,} repeated after they were accepted; "
         f"{outcomes[DEAD]:,} dead as meant; {failed:,} attempts failed; "

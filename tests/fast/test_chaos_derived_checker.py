@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from chaos.checker import check
-from chaos.derived import FinalReceipts, FinalRollup, Minute
+from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
 from chaos.evidence import Evidence
 from tests.support.evidence import GONE, LATER, MEANWHILE, NOON, ONE, TWO, delivery, sound
 
@@ -66,7 +66,7 @@ def leave_a_minute_dirty(evidence: Evidence) -> None:
 
 
 def decide_nothing(evidence: Evidence) -> None:
-    receipts(evidence).outcomes[3] = None
+    receipts(evidence).outcomes[3] = FinalReceipt(None)
 
 
 def forget_an_outcome(evidence: Evidence) -> None:
@@ -74,11 +74,11 @@ def forget_an_outcome(evidence: Evidence) -> None:
 
 
 def make_up_an_outcome(evidence: Evidence) -> None:
-    receipts(evidence).outcomes[2] = "delivered"
+    receipts(evidence).outcomes[2] = FinalReceipt("delivered")
 
 
 def give_one_up(evidence: Evidence) -> None:
-    receipts(evidence).outcomes[3] = "dead"
+    receipts(evidence).outcomes[3] = FinalReceipt("dead")
 
 
 def deliver_what_is_refused(evidence: Evidence) -> None:
@@ -136,6 +136,10 @@ def restore_nothing(evidence: Evidence) -> None:
     evidence.restores.clear()
 
 
+def send_again(evidence: Evidence) -> None:
+    evidence.deliveries.append(delivery(1, ONE, 50)._replace(at=68))
+
+
 def name_two_alike(evidence: Evidence) -> None:
     evidence.deliveries[3:] = [delivery(3, TWO, LATER, name=f"3 of {GONE}")]
 
@@ -174,6 +178,7 @@ def name_one_twice(evidence: Evidence) -> None:
         (send_a_lost_past_for_ever, "a receipt of ride 3 of 4.036 m at"),
         (send_a_lost_past_before_the_backup, "a receipt of ride 3 of 4.036 m at"),
         (restore_nothing, "a receipt of ride 3 of 4.036 m at"),
+        (send_again, "the receipt of ride 1 was sent 16 s after its outcome"),
         (name_two_alike, "two receipts have the webhook-id 3 of 4.036"),
         (name_one_twice, "the receipt of ride 3 came under two webhook-ids"),
     ],
@@ -190,7 +195,7 @@ def test_the_checker_finds_in_minutes_and_receipts(
 def test_a_ride_that_is_always_refused_is_dead_as_meant() -> None:
     evidence = sound()
     deliver_what_is_refused(evidence)
-    receipts(evidence).outcomes[3] = "dead"
+    receipts(evidence).outcomes[3] = FinalReceipt("dead")
     assert "of ride 3 is" not in "\n".join(check(evidence))
 
 

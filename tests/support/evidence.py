@@ -5,7 +5,7 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from chaos.derived import FinalReceipts, FinalRollup, Minute
+from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
 from chaos.evidence import Evidence, FinalStanding, FinalState, Told
 from chaos.journal import Answer, Ask
 from chaos.receiver import Delivery
@@ -77,7 +77,10 @@ def sound() -> Evidence:
         rollup=FinalRollup(
             {NOON: Minute(1, ONE, 2), NOON + timedelta(minutes=2): Minute(1, TWO, 3)}, complete_to=3
         ),
-        receipts=FinalReceipts({1: "delivered", 3: "delivered"}, complete_to=3),
+        receipts=FinalReceipts(
+            {1: FinalReceipt("delivered", 52), 3: FinalReceipt("delivered", LATER + 2)},
+            complete_to=3,
+        ),
         deliveries=[
             delivery(1, ONE, 50, status=503),
             delivery(1, ONE, 50),
