@@ -110,8 +110,8 @@ def test_redis_loses_the_newest_marks_and_the_connection_lives(world: World) -> 
     send_at(world, *MINUTES)
     leading.marker.run_once()
     control = world.log()
-    control._command("REPLICAOF", "127.0.0.1", "1")
-    control._command("REPLICAOF", "NO", "ONE")
+    control.command("REPLICAOF", "127.0.0.1", "1")
+    control.command("REPLICAOF", "NO", "ONE")
     with pytest.raises(MarksLost):
         hurry(leading)
     assert complete_to(world) == 0
