@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rocket_rides.errors import Unavailable
 from rocket_rides.ick import Ick
-from rocket_rides.log import Log
+from rocket_rides.log import Log, naming_the_server
 
 AT_ONCE = 1000  # pairs; Redis does nothing else meanwhile
 
@@ -33,6 +33,7 @@ class DirtyMinutes:
     that may not have got the last writes, answers in place of the one that was asked first.
     """
 
+    @naming_the_server()
     def __init__(self, log: Log, name: str) -> None:
         self.count = 0
         self._log = log
@@ -41,6 +42,7 @@ class DirtyMinutes:
         self._server = log.replication_id()  # before the first write
         self._ick.ickadd(self._key)
 
+    @naming_the_server()
     def add(self, marks: Sequence[Mark]) -> None:
         """Mark minutes. One that is marked already keeps its lowest ride."""
         for start in range(0, len(marks), AT_ONCE):
@@ -50,11 +52,13 @@ class DirtyMinutes:
             added, _ = self._ick.ickadd(self._key, *pairs, create=False)
             self.count += added
 
+    @naming_the_server()
     def reserve(self, size: int) -> list[Mark]:
         """The minutes with the lowest rides, up to `size`."""
         reserved = self._ick.ickreserve(self._key, size, create=False)
         return [Mark(minute, int(score)) for minute, score in reserved]
 
+    @naming_the_server()
     def commit(self, reserved: Sequence[Mark]) -> None:
         """Take minutes out that were reserved; one that was marked again meanwhile stays in."""
         gone = self._ick.ickcommit(self._key, *(mark.minute for mark in reserved), create=False)
@@ -62,6 +66,7 @@ class DirtyMinutes:
         if gone != len(reserved):
             raise MarksLost
 
+    @naming_the_server()
     def lowest(self) -> int | None:
         """The lowest ride that is not rolled up yet; None when nothing is dirty."""
         stats = self._ick.ickstats(self._key)
@@ -77,6 +82,7 @@ def key(log: Log, name: str) -> str:
     return f"{log.name}/rollup/{name}"
 
 
+@naming_the_server()
 def delete(log: Log, name: str) -> None:
     """Delete the Ick of an earlier generation, if it is there."""
     if name:

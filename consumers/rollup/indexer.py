@@ -101,8 +101,9 @@ class Indexer:
     def _set_aside(self, mark: Mark, reason: str, attempts: int) -> None:
         with self._connection.transaction():
             self._generation.hold()
-            set_aside.put(self._connection, mark, reason, attempts)
-        logger.warning(
+            is_new = set_aside.put(self._connection, mark, reason, attempts)
+        logger.log(
+            logging.WARNING if is_new else logging.DEBUG,
             "set aside minute %s: %s; python -m consumers.rollup.aside tells more",
             mark.minute,
             reason,

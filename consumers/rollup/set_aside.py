@@ -12,6 +12,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from consumers.rollup.dirty import Mark
+from rocket_rides.database import one_row
 
 PUT = """
     INSERT INTO set_aside_minutes AS known (minute, lowest_ride_id, reason, attempts)
@@ -20,6 +21,7 @@ PUT = """
     SET lowest_ride_id = least(known.lowest_ride_id, excluded.lowest_ride_id),
         reason = excluded.reason, attempts = known.attempts + excluded.attempts,
         set_aside_at = excluded.set_aside_at, retry = false
+    RETURNING xmax = 0
 """
 TO_RETRY = "SELECT minute::text, lowest_ride_id FROM set_aside_minutes WHERE retry ORDER BY minute"
 ALL = """
@@ -43,9 +45,10 @@ class SetAside(NamedTuple):
     reason: str
 
 
-def put(connection: psycopg.Connection, mark: Mark, reason: str, attempts: int) -> None:
-    """Set a minute aside after so many attempts."""
-    connection.execute(PUT, [mark.minute, mark.lowest, reason, attempts])
+def put(connection: psycopg.Connection, mark: Mark, reason: str, attempts: int) -> bool:
+    """Set a minute aside after so many attempts; returns whether it was not set aside before."""
+    values = [mark.minute, mark.lowest, reason, attempts]
+    return bool(one_row(connection.execute(PUT, values))[0])
 
 
 def to_retry(connection: psycopg.Connection) -> list[Mark]:

@@ -223,12 +223,12 @@ class Log:
 
     def command(self, *words: object) -> Any:
         """Send a command. Raises redis.RedisError, with a message that begins with "Redis"."""
-        with _naming_the_server():
+        with naming_the_server():
             return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
 
     def run(self, script: Script, *values: object) -> Any:
         """Run a script on the stream, in one atomic step. Raises as `command` does."""
-        with _naming_the_server():
+        with naming_the_server():
             return script(keys=[self.name], args=values)  # type: ignore[arg-type]
 
     def _trim(self, strategy: str, threshold: str | int, exactly: bool) -> int:
@@ -258,7 +258,8 @@ class Log:
 
 
 @contextmanager
-def _naming_the_server() -> Iterator[None]:
+def naming_the_server() -> Iterator[None]:
+    """Raise every error of Redis with a message that says whose it is."""
     try:
         yield
     except redis.ResponseError as error:

@@ -62,7 +62,8 @@ def hurry(leading: Lead) -> None:
         before = leading.marker.at, leading.dirty.count, leading.generation.complete_to
         leading._due = 0
         leading.run_once()
-        if (leading.marker.at, leading.dirty.count, leading.generation.complete_to) == before:
+        after = leading.marker.at, leading.dirty.count, leading.generation.complete_to
+        if after == before and not leading.dirty.count:
             return
 
 
