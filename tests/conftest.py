@@ -188,3 +188,12 @@ def staff(world: "World", receiver: "Receiver") -> Iterator["Staff"]:
 
     with staff(world, receiver) as found:
         yield found
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next attempt comes after milliseconds, and nobody waits long for one that is lost."""
+    from consumers.receipts import attempts, outcomes
+
+    monkeypatch.setattr(outcomes, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(attempts, "LEASE_MARGIN", 0.1)
