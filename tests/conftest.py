@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from embedded.servers import Postgres, Redis
     from tests.support.api import Api
     from tests.support.books import Books
+    from tests.support.receipts import Staff
+    from tests.support.receiver import Receiver
     from tests.support.world import World
 
 pytest_plugins = ["tests.support.tiers", "tests.support.distribution"]
@@ -168,3 +170,30 @@ def api(world: "World") -> Iterator["Api"]:
     api = Api(world)
     yield api
     api.client.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator["Receiver"]:
+    """Who gets the receipts."""
+    from tests.support.receiver import Receiver
+
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def staff(world: "World", receiver: "Receiver") -> Iterator["Staff"]:
+    """Who delivers them."""
+    from tests.support.receipts import staff
+
+    with staff(world, receiver) as found:
+        yield found
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next attempt comes after milliseconds, and nobody waits long for one that is lost."""
+    from consumers.receipts import attempts, outcomes
+
+    monkeypatch.setattr(outcomes, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(attempts, "LEASE_MARGIN", 0.1)

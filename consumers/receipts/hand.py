@@ -7,7 +7,7 @@ its entries stay pending under the worker's name; a heartbeat keeps them from be
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -142,8 +142,10 @@ class Hand:
                 given_up += 1
         return given_up
 
-    def _drop(self, ride_id: int) -> Iterator[str]:
-        if errand := self._errands.pop(ride_id, None):
-            for entry in errand.entries:
-                del self._rides[entry]
-                yield entry
+    def _drop(self, ride_id: int) -> set[str]:
+        errand = self._errands.pop(ride_id, None)
+        if errand is None:
+            return set()
+        for entry in errand.entries:
+            del self._rides[entry]
+        return errand.entries

@@ -13,14 +13,22 @@ from consumers.receipts.courier import Courier
 from consumers.receipts.deliveries import Deliveries
 from consumers.receipts.round import Round
 from consumers.receipts.worker import Patience, Worker
-from rocket_rides.groups import Group, name_of
+from rocket_rides.groups import Group, GroupGone, name_of
 from rocket_rides.log import Log
 from tests.support.receiver import Receiver
-from tests.support.world import PATIENCE, Service, World
+from tests.support.world import PATIENCE, Service, World, drain
 
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
 # Claims are tested by members that are gone; nobody hangs for so long.
 USUALLY = Patience(attempts=10, timeout=5, claim_after=30, sweep_after=30)
+SOON = USUALLY._replace(timeout=0.3, sweep_after=0.15)
+
+
+def sent(world: World, rides: int) -> list[int]:
+    """Take rides and send them to the log."""
+    taken = world.take(*range(1, rides + 1))
+    drain(world.streamer())
+    return taken
 
 
 class Delivered(NamedTuple):
@@ -67,7 +75,11 @@ class Staff:
 
     @property
     def pending(self) -> int:
-        return sum(member.pending for member in self.group.members())
+        """How many entries, of all members; 0 when there is no group."""
+        try:
+            return sum(member.pending for member in self.group.members())
+        except GroupGone:
+            return 0
 
     def receipt(self, ride_id: int) -> Delivered:
         row = self.world.connection.execute(
