@@ -12,7 +12,7 @@ from consumers.receipts.receipt import Receipt
 from rocket_rides.settings import DEMO_SECRET
 from simulator import reception
 from simulator.customer import Reply
-from tests.services.test_simulator import Api, run, serving, start
+from tests.support.simulator import Api, run, serving, start
 from tests.support.world import eventually, free_port
 
 
