@@ -16,7 +16,7 @@ NO_STRINGS = [*ANYTHING, True]
 @pytest.fixture
 def ick(tmp_path: Path) -> Ick:
     """Whatever it sends fails: there is no server."""
-    return Ick(redis.Redis(unix_socket_path=str(tmp_path / "nobody"), retry=None))
+    return Ick(redis.Redis.from_url(f"unix://{tmp_path}/nobody", retry=None))
 
 
 def refused(call: Callable[..., object], *arguments: object, **options: object) -> None:
@@ -53,7 +53,7 @@ def test_a_key_is_a_string(ick: Ick, key: object) -> None:
         (ick.ickdel,),
         (ick.ickunlink,),
     ):
-        refused(call, key, *rest)  # type: ignore[arg-type]
+        refused(call, key, *rest)
 
 
 @pytest.mark.parametrize("member", [*NO_STRINGS, "\udcff"])
