@@ -139,8 +139,7 @@ def test_an_operation_is_one_command_that_names_all_keys(
             operation()
             assert [command for command, *_ in client.sent] == commands
             for words in client.sent:
-                touched = Redis.execute_command(client, "COMMAND GETKEYS", *words)
-                assert touched == list(keys_of(key))
+                assert client.command_getkeys(*words) == list(keys_of(key))
 
 
 def test_what_is_no_ick_is_refused_by_every_operation_and_stays_as_it_is(
