@@ -32,7 +32,6 @@ The algorithm has hazards, which its users must avoid:
 """
 
 import hashlib
-import math
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +116,7 @@ class Ick:
             "total_size": sum(sizes),
         }
         in_pset, in_cset = ([float(score) for score in ends] for _, *ends in measures)
-        for name, ends in ("pset", in_pset), ("cset", in_cset), ("total", in_pset + in_cset):
+        for name, ends in ("pset", in_pset), ("cset", in_cset), ("total", in_pset or in_cset):
             if ends:
                 stats |= {f"{name}_min": min(ends), f"{name}_max": max(ends)}
         return stats
@@ -168,9 +167,7 @@ def _score(score: float) -> str:
         double = float(score)
     except OverflowError:
         raise ValueError("a score is too large for a double") from None
-    if math.isnan(double):
-        raise ValueError("a score is not NaN")
-    if double != score:
+    if double != score:  # as NaN is not even to itself
         raise ValueError(f"no double is equal to the score {score}")
     return repr(double + 0.0)  # zero without a sign, which Redis keeps in large sets only
 
