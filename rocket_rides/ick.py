@@ -116,7 +116,7 @@ class Ick:
             "total_size": sum(sizes),
         }
         in_pset, in_cset = ([float(score) for score in ends] for _, *ends in measures)
-        for name, ends in ("pset", in_pset), ("cset", in_cset), ("total", in_pset or in_cset):
+        for name, ends in ("pset", in_pset), ("cset", in_cset), ("total", in_pset + in_cset):
             if ends:
                 stats |= {f"{name}_min": min(ends), f"{name}_max": max(ends)}
         return stats

@@ -91,13 +91,13 @@ def test_a_story_through_every_kind_of_client(redis: Server, new: Callable[[], s
             ick, key = Ick(client), new()
             assert ick.ickstats(key) is None
             assert ick.ickadd(key, 12.5, "b", 5, "ä", 20, "c") == (3, 0)
-            assert ick.ickadd(key, 30, "c", 20, "c", 4, "ä", 3, "ä", 9, "d", 8, "d") == (1, 3)
+            assert ick.ickadd(key, 30, "c", 20, "c", 4, "ä", 0.5, "ä", 9, "d", 8, "d") == (1, 3)
             assert ick.ickreserve(key) == []
-            assert ick.ickreserve(key, 2) == [("ä", 3.0), ("d", 8.0)]
+            assert ick.ickreserve(key, 2) == [("ä", 0.5), ("d", 8.0)]
             # No more than asked for, though more is reserved.
-            assert (ick.ickreserve(key, 1), ick.ickreserve(key)) == ([("ä", 3.0)], [])
+            assert (ick.ickreserve(key, 1), ick.ickreserve(key)) == ([("ä", 0.5)], [])
             assert ick.ickadd(key, 2, "d", 1, "e") == (2, 0)  # reserved, and dirty again
-            assert ick.ickreserve(key, 2) == [("ä", 3.0), ("d", 8.0)]  # what was reserved stays
+            assert ick.ickreserve(key, 2) == [("ä", 0.5), ("d", 8.0)]  # what was reserved stays
             assert ick.ickstats(key) == {
                 "key": key,
                 "pset_key": f"{key}/ick/{{{key}}}/pset",
@@ -108,9 +108,9 @@ def test_a_story_through_every_kind_of_client(redis: Server, new: Callable[[], s
                 "total_size": 6,
                 "pset_min": 1.0,
                 "pset_max": 20.0,
-                "cset_min": 3.0,
+                "cset_min": 0.5,
                 "cset_max": 8.0,
-                "total_min": 1.0,
+                "total_min": 0.5,
                 "total_max": 20.0,
             }
             # The committed makes room; e fills it; d is in both, and would fill nothing.
