@@ -8,14 +8,15 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet psql redis-cli break test test-fast chaos reconcile lint format bench lock \
-	clean
+.PHONY: help setup fleet psql redis-cli log break test test-fast chaos reconcile lint format bench \
+	lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
 	@echo "make break   list the ways to break the running fleet; ARGS=wipe-log does one, and shows"
 	@echo "             how the fleet heals"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
+	@echo "make log     the log's entries; ARGS=\"--since 10m\", ARGS=--follow, ARGS=--help"
 	@echo "make test    set up, then run the test suite on private servers"
 	@echo "make test-fast   run only the tests that need no server: seconds"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
@@ -42,6 +43,10 @@ fleet:
 psql redis-cli:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
+
+log:
+	@$(INSTALL) fleet
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m rocket_rides.log $(ARGS)
 
 break:
 	@$(INSTALL) fleet

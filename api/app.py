@@ -7,6 +7,7 @@ from flask import Flask
 from flask.json.provider import JSONProvider
 from werkzeug.routing import IntegerConverter
 
+from api.groups import Groups
 from api.outages import Outages
 from api.pool import open_pool
 from api.problems import answer_errors
@@ -51,6 +52,7 @@ def create_app() -> Flask:
     app.after_request(Outages().note)
     app.after_request(announce_close)
     app.extensions["pool"] = open_pool(config)
+    app.extensions["groups"] = Groups(config.log_url, config.stream_name)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

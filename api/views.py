@@ -1,13 +1,16 @@
 """The routes: what a client may ask for, and what it gets."""
 
 from pathlib import Path
-from typing import Any
+from typing import LiteralString
 
 import psycopg
 from flask import Blueprint, Response, current_app, request
+from psycopg.abc import Params
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
-from api import booking, parameters
+from api import booking, consumers, parameters, periods
+from api.consumers import Answer
+from api.groups import Group
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
@@ -17,32 +20,6 @@ routes = Blueprint("routes", __name__)
 DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
 FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
-# Counts to 100,000 only: a consumer that never comes back must not make this ever slower.
-CONSUMERS = """
-    SELECT name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
-           (SELECT count(*) FROM (
-               SELECT FROM rides WHERE rides.id > last_ride_id LIMIT 100000
-           ) unread) AS rides_behind,
-           newest.*
-    FROM checkpoints LEFT JOIN consumer_states USING (name)
-    LEFT JOIN LATERAL (
-        SELECT reconciliation_id AS reconciliation, status, changed_at,
-               from_ride_id, from_total, to_ride_id, to_total
-        FROM resets WHERE consumer_name = name ORDER BY resets.id DESC LIMIT 1
-    ) newest ON true
-    ORDER BY name
-"""
-RESET = (
-    "reconciliation",
-    "status",
-    "changed_at",
-    "from_ride_id",
-    "from_total",
-    "to_ride_id",
-    "to_total",
-)
-
-Answer = dict[str, Any]
 
 
 def pool() -> Pool:
@@ -67,7 +44,7 @@ def take_ride() -> tuple[Answer, int, dict[str, str]]:
 @routes.get("/rides/<int:ride_id>")
 def show_ride(ride_id: int) -> Answer:
     """One ride."""
-    rows = _query(FIND_RIDE, ride_id) if ride_id < 2**63 else []
+    rows = _query(FIND_RIDE, [ride_id]) if ride_id < 2**63 else []
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     return {"ride": rows[0]}
@@ -75,12 +52,22 @@ def show_ride(ride_id: int) -> Answer:
 
 @routes.get("/consumers")
 def show_consumers() -> Answer:
-    """Each consumer's total, where it stands, and its newest reset, all at one moment."""
-    consumers = _query(CONSUMERS)
-    for consumer in consumers:
-        reset = {name: consumer.pop(name) for name in RESET}
-        consumer["reset"] = reset if reset["reconciliation"] else None
-    return {"consumers": consumers}
+    """Each reader of the log: its kind, where it stands, its lag, its total and newest reset."""
+    seen: list[Group] | None = current_app.extensions["groups"].now()
+    with borrowed(pool()) as connection:
+        return {"consumers": consumers.show(connection, seen)}
+
+
+@routes.get("/hours")
+def show_hours() -> Answer:
+    """The rides of each hour, and up to which ride they are complete, all at one moment."""
+    return _sums(periods.HOUR)
+
+
+@routes.get("/days")
+def show_days() -> Answer:
+    """The same for days, in UTC."""
+    return _sums(periods.DAY)
 
 
 @routes.get("/healthz")
@@ -106,7 +93,13 @@ def describe() -> Response:
     return Response(DESCRIPTION, mimetype="application/json")
 
 
-def _query(statement: str, *values: object) -> list[Answer]:
+def _sums(period: periods.Period) -> Answer:
+    asked = period.asked_for(request.args)
+    values = {"period": period.name, **asked._asdict()}
+    return period.answer(_query(periods.SUMS, values))
+
+
+def _query(statement: LiteralString, values: Params | None = None) -> list[Answer]:
     with borrowed(pool()) as connection:
         cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
         return cursor.execute(statement, values).fetchall()

@@ -10,8 +10,10 @@ from sqlalchemy import (
     CheckConstraint,
     DateTime,
     ForeignKey,
+    ForeignKeyConstraint,
     Identity,
     Index,
+    Integer,
     LargeBinary,
     Numeric,
     String,
@@ -39,7 +41,16 @@ class RideModel(Base):
     """The source of truth. A row never changes after its transaction commits."""
 
     __tablename__ = "rides"
-    __table_args__ = (CheckConstraint(DISTANCE_IN_RANGE, name="rides_distance_in_range"),)
+    __table_args__ = (
+        CheckConstraint(DISTANCE_IN_RANGE, name="rides_distance_in_range"),
+        # Finds the rides of a minute. It costs an INSERT next to nothing.
+        Index(
+            "rides_created_at",
+            "created_at",
+            postgresql_using="brin",
+            postgresql_with={"pages_per_range": 32, "autosummarize": "on"},
+        ),
+    )
 
     # The INSERT itself draws the number, while it holds its lock on `rides`: the streamer's barrier
     # relies on that order. ALWAYS keeps anyone from supplying a number of their own.
@@ -98,10 +109,12 @@ class TermModel(Base):
 
 
 class CheckpointModel(Base):
-    """Where a consumer stands."""
+    """Where a reader stands. A name is unique among readers of the same kind."""
 
     __tablename__ = "checkpoints"
     __table_args__ = (
+        UniqueConstraint("kind", "name"),
+        CheckConstraint("length(kind) BETWEEN 1 AND 64", name="checkpoints_kind"),
         CheckConstraint("last_ride_id >= 0", name="checkpoints_last_ride_id"),
         CheckConstraint(
             r"CASE WHEN last_redis_id ~ '^\d+-\d+$'"
@@ -115,7 +128,8 @@ class CheckpointModel(Base):
     )
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
-    name: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
+    name: Mapped[str] = mapped_column(Text, nullable=False)
+    kind: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'total'"))
     last_redis_id: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'0-0'"))
     last_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
     # Entries about no ride of this database: another database's, or never committed.
@@ -129,15 +143,18 @@ class ConsumerStateModel(Base):
 
     __tablename__ = "consumer_states"
     __table_args__ = (
+        ForeignKeyConstraint(
+            ["kind", "name"], ["checkpoints.kind", "checkpoints.name"], ondelete="CASCADE"
+        ),
+        CheckConstraint("kind = 'total'", name="consumer_states_kind"),
         CheckConstraint(
             "total_distance >= 0 AND total_distance <> 'NaN'", name="consumer_states_total_distance"
         ),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
-    name: Mapped[str] = mapped_column(
-        Text, ForeignKey("checkpoints.name", ondelete="CASCADE"), unique=True, nullable=False
-    )
+    name: Mapped[str] = mapped_column(Text, unique=True, nullable=False)
+    kind: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'total'"))
     total_distance: Mapped[Decimal] = mapped_column(
         TotalDistance, nullable=False, server_default=text("0")
     )
@@ -179,6 +196,12 @@ class ResetModel(Base):
     __tablename__ = "resets"
     __table_args__ = (
         UniqueConstraint("reconciliation_id", "consumer_name"),
+        ForeignKeyConstraint(
+            ["consumer_kind", "consumer_name"],
+            ["checkpoints.kind", "checkpoints.name"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint("consumer_kind = 'total'", name="resets_consumer_kind"),
         CheckConstraint("status IN ('pending', 'applied', 'superseded')", name="resets_status"),
         CheckConstraint("(status = 'pending') = (changed_at IS NULL)", name="resets_changed_at"),
         CheckConstraint(
@@ -194,9 +217,8 @@ class ResetModel(Base):
     reconciliation_id: Mapped[int] = mapped_column(
         BigInteger, ForeignKey("reconciliations.id"), nullable=False
     )
-    consumer_name: Mapped[str] = mapped_column(
-        Text, ForeignKey("checkpoints.name", ondelete="CASCADE"), nullable=False
-    )
+    consumer_name: Mapped[str] = mapped_column(Text, nullable=False)
+    consumer_kind: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'total'"))
     status: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'pending'"))
     changed_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     # Where the consumer stood before and after: the ride, and the total in metres.
@@ -210,16 +232,76 @@ class DeadLetterModel(Base):
     """A log entry that is not a record, verbatim: names and values in turn."""
 
     __tablename__ = "dead_letters"
-    __table_args__ = (UniqueConstraint("consumer_name", "redis_id"),)
+    __table_args__ = (UniqueConstraint("consumer_kind", "consumer_name", "redis_id"),)
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     consumer_name: Mapped[str] = mapped_column(Text, nullable=False)
+    consumer_kind: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'total'"))
     redis_id: Mapped[str] = mapped_column(Text, nullable=False)
     fields: Mapped[list[bytes]] = mapped_column(ARRAY(LargeBinary), nullable=False)
     reason: Mapped[str] = mapped_column(Text, nullable=False)
     created_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), server_default=func.now(), nullable=False
     )
+
+
+class RideMinuteModel(Base):
+    """The rides that were requested in a minute, in UTC: how many, and their metres.
+
+    It counts the rides up to `upto` and no others.
+    """
+
+    __tablename__ = "ride_minutes"
+    __table_args__ = (
+        CheckConstraint(
+            "isfinite(minute) AND minute = date_trunc('minute', minute, 'UTC')",
+            name="ride_minutes_minute",
+        ),
+        CheckConstraint("rides >= 0", name="ride_minutes_rides"),
+        CheckConstraint("distance >= 0 AND distance <> 'NaN'", name="ride_minutes_distance"),
+        CheckConstraint("upto >= 0", name="ride_minutes_upto"),
+    )
+
+    minute: Mapped[datetime] = mapped_column(DateTime(timezone=True), primary_key=True)
+    rides: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    distance: Mapped[Decimal] = mapped_column(TotalDistance, nullable=False)
+    upto: Mapped[int] = mapped_column(BigInteger, nullable=False)
+
+
+class RollupStateModel(Base):
+    """One row: up to which ride every minute is right, and who may say so.
+
+    `consumers/rollup/generation.py` says what a generation is.
+    """
+
+    __tablename__ = "rollup_state"
+    __table_args__ = (
+        CheckConstraint("only_row", name="rollup_state_only_row"),
+        CheckConstraint("complete_to >= 0", name="rollup_state_complete_to"),
+        CheckConstraint("generation ~ '^([0-9a-f]{16})?$'", name="rollup_state_generation"),
+        CheckConstraint("ick ~ '^([0-9a-f]{16})?$'", name="rollup_state_ick"),
+    )
+
+    only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
+    complete_to: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    generation: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("''"))
+    # The generation whose Ick may still be in Redis: a mend begins a generation without an Ick.
+    ick: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("''"))
+
+
+class SetAsideMinuteModel(Base):
+    """A minute that could not be computed, and why. `retry`: somebody asked to try it again."""
+
+    __tablename__ = "set_aside_minutes"
+
+    minute: Mapped[datetime] = mapped_column(DateTime(timezone=True), primary_key=True)
+    lowest_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    attempts: Mapped[int] = mapped_column(Integer, nullable=False)
+    set_aside_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=func.now(), nullable=False
+    )
+    retry: Mapped[bool] = mapped_column(nullable=False, server_default=text("false"))
 
 
 class IdempotencyKeyModel(Base):

@@ -1,8 +1,8 @@
 """Application names: what each process calls its session with Postgres, for the health check.
 
-A session is called `streamer (starting)` or `consumer NAME (starting)` until it has completed a
-round of work; from then on `streamer` or `consumer NAME`. A process that keeps failing opens a new
-session with each attempt, so it never loses the suffix.
+A session is called `streamer (starting)`, `rollup (starting)` or `consumer NAME (starting)` until
+it has completed a round of work; from then on `streamer`, `rollup` or `consumer NAME`. A process
+that keeps failing opens a new session with each attempt, so it never loses the suffix.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import re
 import psycopg
 
 STREAMER = "streamer"
+ROLLUP = "rollup"
 STARTING = " (starting)"
 
 # Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NoReturn
 from urllib.parse import quote
 
 from pydantic import (
+    BeforeValidator,
     Field,
     HttpUrl,
     TypeAdapter,
@@ -18,6 +19,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from rocket_rides import durations
 from rocket_rides.urls import require_postgres, require_redis
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -28,6 +30,13 @@ EMBEDDED_PORT = 5432
 NAME_LENGTH = 64
 KEY_LENGTH = 255
 
+
+def _seconds(text: object) -> object:
+    return durations.seconds(text) if isinstance(text, str) else text
+
+
+# Given as 90s, 10m, 12h or 7d; here in seconds.
+Duration = Annotated[float, BeforeValidator(_seconds), Field(ge=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -41,6 +50,7 @@ class Settings(BaseSettings):
     data_dir: Path = PROJECT / ".data"
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     stream_max_length: int = Field(default=1_000_000, ge=1000)
+    stream_max_age: Duration = Field(default="7d", validate_default=True)
     batch_size: int = Field(default=1000, ge=1, le=1000)
     leader_timeout: float = Field(default=10, ge=1, le=3600)
     double_send_rate: Rate = 0

@@ -8,6 +8,7 @@ import psycopg
 from rocket_rides.log import Log
 from rocket_rides.waiting import Once
 from streamer import checks, trimming
+from streamer.trimming import Trimmer
 
 UPKEEP_EVERY = 1.0  # seconds
 LOOK_EVERY = 30.0  # seconds; this check alone reads the outbox from its start
@@ -19,21 +20,25 @@ class Alarms:
     def __init__(self) -> None:
         self._durability = Once(logging.WARNING)
         self._stranded = Once(logging.ERROR)
+        self._trimming = Once(logging.WARNING)
 
     def look(self, connection: psycopg.Connection, log: Log, last_sent: int) -> None:
         """Say what is not as it should be."""
         self._stranded.say(checks.stranded_warnings(connection, last_sent))
         self._durability.say(checks.durability_warnings(connection, log))
+        self._trimming.say(trimming.warnings(log))
 
 
 class Upkeep:
     """One session's."""
 
-    def __init__(self, connection: psycopg.Connection, log: Log, cap: int, alarms: Alarms) -> None:
+    def __init__(
+        self, connection: psycopg.Connection, log: Log, trimmer: Trimmer, alarms: Alarms
+    ) -> None:
         self.rounds = 0
         self._connection = connection
         self._log = log
-        self._cap = cap
+        self._trimmer = trimmer
         self._alarms = alarms
         self._due = self._look_at = 0.0
 
@@ -46,5 +51,5 @@ class Upkeep:
         if now >= self._due:
             self._due = now + UPKEEP_EVERY
             self.rounds += 1
-            trimming.trim(self._connection, self._log, self._cap)
+            self._trimmer.trim()
             checks.require_rising_sequence(self._connection)

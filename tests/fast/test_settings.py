@@ -16,6 +16,7 @@ BAD = {
     "API_URL": "localhost:8000",
     "API_HOST": "rides.example",
     "STREAM_MAX_LENGTH": "0",
+    "STREAM_MAX_AGE": "0.5s",
     "LEADER_TIMEOUT": "soon",
     "LOG_LEVEL": "LOUD",
     "PRINT_RIDES": "maybe",

@@ -11,8 +11,8 @@ import pytest
 from chaos.backup import Backup
 from rocket_rides.log import as_numbers
 from rocket_rides.settings import PROJECT
-from streamer import trimming
 from streamer.mend import mend
+from streamer.trimming import Caps, Trimmer
 from tests.support.clusters import restore
 from tests.support.world import World, drain, take, transaction
 
@@ -164,10 +164,10 @@ def test_the_log_keeps_what_it_has_not_read(world: World, billing: Callable[[Wor
     billing(world)
     reader = Reader(world)
     send(world, *[1] * 500)
-    trimming.trim(world.connection, world.log(), cap=1_000_000)
+    Trimmer(world.connection, world.log(), Caps(1_000_000, 3600)).trim()
     assert world.log().length() == 500
     reader.catch_up()
-    trimming.trim(world.connection, world.log(), cap=1_000_000)
+    Trimmer(world.connection, world.log(), Caps(1_000_000, 3600)).trim()
     assert world.log().length() < 500
 
 

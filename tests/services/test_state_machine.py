@@ -35,14 +35,15 @@ from rocket_rides import database
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import START, Invalid, decode
 from rocket_rides.terms import LAST_SENT
-from streamer import trimming
 from streamer.drain import Step as StreamerStep
 from streamer.drain import Streamer
 from streamer.mend import mend
+from streamer.trimming import Caps, Trimmer
 from tests.support.world import Consumer, World, take
 
 BATCH = 3  # small, so that batches end in the middle of things
 CAP = 4
+AGE = 3600.0
 MOST_CONSUMERS = 3
 ROUNDS = 200  # more than any consumer needs to catch up
 EXAMPLES = {"valkey": 100, "redis": 30}
@@ -81,7 +82,7 @@ STANDINGS = """
     SELECT name, last_ride_id, total_distance,
            (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id),
            EXISTS (SELECT FROM resets WHERE consumer_name = name AND status = 'pending')
-    FROM checkpoints JOIN consumer_states USING (name)
+    FROM checkpoints JOIN consumer_states USING (kind, name)
 """
 TAMPER = "UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = %s"
 RECONCILE = """
@@ -147,6 +148,7 @@ class System(RuleBasedStateMachine):
         self.look.execute(EMPTY, prepare=False)
         self.log = self.world.log()
         self.log.redis.delete(self.log.name)
+        self.trimmer = Trimmer(self.look, self.log, Caps(CAP, AGE))
         self.open: list[psycopg.Connection] = []
         self.consumers: dict[str, Consumer] = {}
         self.seen: set[str] = set()  # the Redis ids of the entries that were checked
@@ -249,9 +251,9 @@ class System(RuleBasedStateMachine):
     @rule(full=st.booleans())
     def the_log_is_trimmed(self, full: bool) -> None:
         if full:
-            trimming.make_room(self.look, self.log)
+            self.trimmer.make_room()
         else:
-            trimming.trim(self.look, self.log, CAP)
+            self.trimmer.trim()
 
     @rule(lost=st.integers(1, 2 * BATCH) | st.just(10_000))
     def the_newest_entries_are_lost(self, lost: int) -> None:

@@ -4,10 +4,16 @@ import pytest
 import redis
 
 from rocket_rides.log import LogFull
-from streamer import trimming
+from streamer.trimming import Caps, Trimmer
 from tests.support.world import World, catch_up, drain, eventually
 
 pytestmark = pytest.mark.stream_servers
+
+AN_HOUR = 3600.0
+
+
+def trimming(world: World, length: int = 10_000, age: float = AN_HOUR) -> Trimmer:
+    return Trimmer(world.connection, world.log(), Caps(length, age))
 
 
 def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -> None:
@@ -22,9 +28,9 @@ def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -
             streamer.run_once()
         assert world.staged() == 2000
         # The consumer has read nothing, so trimming goes past it; it will heal.
-        assert trimming.make_room(world.connection, world.log()) == 500
+        assert trimming(world).make_room() == 500
         catch_up(consumer)
-        assert trimming.make_room(world.connection, world.log()) == 499  # all but the last read
+        assert trimming(world).make_room() == 499  # all but the last read
     finally:
         log.config_set("maxmemory", 0)
     drain(streamer)
@@ -65,9 +71,9 @@ def test_trimming_follows_the_slowest_consumer(world: World) -> None:
     drain(world.streamer())
     log = world.log()
     catch_up(fast)
-    assert trimming.trim(world.connection, log, cap=10_000) == 0
+    assert trimming(world).trim() == 0
     slow.run_once()
-    assert trimming.trim(world.connection, log, cap=10_000) <= 300
+    assert trimming(world).trim() <= 300
     assert log.length() >= 700
     assert catch_up(slow).total == fast.total == 500500
 
@@ -76,7 +82,7 @@ def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> Non
     gone = world.consumer("gone")
     world.take(*range(1, 3001))
     drain(world.streamer())
-    trimming.trim(world.connection, world.log(), cap=1000)
+    trimming(world, length=1000).trim()
     assert world.log().length() < 1200
     assert catch_up(gone).total == sum(range(1, 3001))
 

@@ -85,6 +85,7 @@ class Fleet:
         return {
             consumer["name"]: (consumer["last_ride_id"], Decimal(consumer["total_distance"]))
             for consumer in answer["consumers"]
+            if consumer["kind"] == "total"
         }
 
     def agrees(self, last_ride: int, total: Decimal) -> None:

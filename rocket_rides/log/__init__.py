@@ -6,13 +6,15 @@ knows it has missed nothing, and a reader further back knows that it has; `term`
 and tells a reader whether the entry comes from its own database: see `rocket_rides.terms`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import redis
+from redis.commands.core import Script
 
 from rocket_rides.distance import is_exact
 from rocket_rides.terms import NO_TERM, Term
@@ -31,6 +33,14 @@ LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
 SOCKET_TIMEOUT = 5.0
 
+# How a command is refused that a script sends: by 7 and newer, by 6.2, and where it was removed.
+SIGNS_OF_REFUSAL = (
+    "ACL failure in script",
+    "can't run this command",
+    "Unknown Redis command",
+    "unknown command",
+)
+
 
 class LogFull(Exception):
     """Redis refuses to append because it is out of memory."""
@@ -38,6 +48,10 @@ class LogFull(Exception):
 
 class LogExhausted(Exception):
     """The stream's last entry has the greatest possible id, so none can follow."""
+
+
+class Forbidden(redis.ResponseError):
+    """Redis does not let this user send that command, or does not have it."""
 
 
 class Entry(NamedTuple):
@@ -102,17 +116,20 @@ def decode(fields: list[bytes]) -> Record:
 
 
 class Log:
-    """The stream `name` on one Redis connection. Every method raises redis.RedisError."""
+    """The stream `name` on one Redis connection. Every method raises redis.RedisError.
 
-    def __init__(self, url: str, name: str) -> None:
+    No answer takes longer than `timeout` seconds, unless the URL says otherwise.
+    """
+
+    def __init__(self, url: str, name: str, timeout: float = SOCKET_TIMEOUT) -> None:
         # The processes retry whole batches; a command retried underneath them might be carried
         # out twice. RESP2, so that entries arrive as flat lists.
         self.redis = redis.Redis.from_url(
             url,
             protocol=2,
             retry=None,
-            socket_timeout=SOCKET_TIMEOUT,
-            socket_connect_timeout=SOCKET_TIMEOUT,
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
             single_connection_client=True,
         )
         self.redis.response_callbacks.clear()
@@ -146,18 +163,27 @@ class Log:
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""
-        self._command("UNLINK", self.name)
+        self.command("UNLINK", self.name)
 
     def read(self, after: str, count: int, wait: float = 0) -> list[Entry]:
         """Up to `count` entries after the id `after`; waits up to `wait` seconds for the first."""
         blocking = ["BLOCK", max(1, int(wait * 1000))] if wait else []
-        reply = self._command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
-        return _entries(reply[0][1]) if reply else []
+        reply = self.command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
+        return entries(reply[0][1]) if reply else []
+
+    def range(self, first: str, last: str, count: int) -> list[Entry]:
+        """Up to `count` entries with ids from `first` to `last`, both included."""
+        return entries(self.command("XRANGE", self.name, first, last, "COUNT", count))
+
+    def last_upto(self, redis_id: str) -> Entry | None:
+        """The last entry up to the id."""
+        reply = self.command("XREVRANGE", self.name, redis_id, "-", "COUNT", 1)
+        return entries(reply)[0] if reply else None
 
     def last_id(self) -> str:
         """The greatest id that the stream has assigned; 0-0 when there is no stream."""
         try:
-            reply = self._command("XINFO", "STREAM", self.name)
+            reply = self.command("XINFO", "STREAM", self.name)
         except redis.ResponseError as error:
             if "no such key" in str(error):
                 return START
@@ -166,9 +192,26 @@ class Log:
         last: str = facts[b"last-generated-id"].decode()
         return last
 
+    def replication_id(self) -> str:
+        """Names the history of writes that this server has; empty where Redis does not tell.
+
+        After a fail-over, or a restart, it is another one.
+        """
+        try:
+            reply: bytes = self._command("INFO", "replication")
+        except redis.ResponseError:  # some users may not ask
+            return ""
+        facts = dict(line.split(":", 1) for line in reply.decode().splitlines() if ":" in line)
+        return facts.get("master_replid", "")
+
     def length(self) -> int:
         """How many entries the stream holds."""
-        return int(self._command("XLEN", self.name))
+        return int(self.command("XLEN", self.name))
+
+    def clock(self) -> int:
+        """Redis' time, in milliseconds: as in the ids of the entries that it appends."""
+        seconds, microseconds = self.command("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
 
     def trim_before(self, redis_id: str, *, exactly: bool = False) -> int:
         """Drop entries with smaller ids; unless `exactly`, only where whole nodes can go."""
@@ -178,18 +221,19 @@ class Log:
         """Drop the oldest entries until about `length` are left."""
         return self._trim("MAXLEN", length, exactly)
 
-    def _command(self, *words: object) -> Any:
+    def command(self, *words: object) -> Any:
         """Send a command. Raises redis.RedisError, with a message that begins with "Redis"."""
-        try:
+        with _naming_the_server():
             return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
-        except redis.ResponseError as error:
-            raise redis.ResponseError(f"Redis: {error}") from None
-        except redis.RedisError as error:
-            raise redis.ConnectionError(f"Redis: {error}") from None
+
+    def run(self, script: Script, *values: object) -> Any:
+        """Run a script on the stream, in one atomic step. Raises as `command` does."""
+        with _naming_the_server():
+            return script(keys=[self.name], args=values)  # type: ignore[arg-type]
 
     def _trim(self, strategy: str, threshold: str | int, exactly: bool) -> int:
         sign = "=" if exactly else "~"
-        return int(self._command("XTRIM", self.name, strategy, sign, threshold))
+        return int(self.command("XTRIM", self.name, strategy, sign, threshold))
 
     def durability_warnings(self) -> list[str]:
         """Warnings about settings of Redis that endanger the log; empty when there are none."""
@@ -201,7 +245,7 @@ class Log:
         configured = {}
         try:
             for name in wanted:
-                reply = self._command("CONFIG", "GET", name)
+                reply = self.command("CONFIG", "GET", name)
                 configured[name] = reply[1].decode() if reply else "unknown"
         except redis.ResponseError:  # managed servers often forbid CONFIG
             return ["Redis does not reveal its configuration: its durability can't be checked"]
@@ -213,7 +257,21 @@ class Log:
         ]
 
 
-def _entries(reply: list[Any]) -> list[Entry]:
+@contextmanager
+def _naming_the_server() -> Iterator[None]:
+    try:
+        yield
+    except redis.ResponseError as error:
+        refused = isinstance(error, redis.exceptions.NoPermissionError)
+        if refused or any(sign in str(error) for sign in SIGNS_OF_REFUSAL):
+            raise Forbidden(f"Redis: {error}") from None
+        raise redis.ResponseError(f"Redis: {error}") from None
+    except redis.RedisError as error:
+        raise redis.ConnectionError(f"Redis: {error}") from None
+
+
+def entries(reply: list[Any]) -> list[Entry]:
+    """What a command such as XREAD or XRANGE answered about one stream."""
     return [Entry(redis_id.decode(), fields) for redis_id, fields in reply]
 
 

@@ -1,0 +1,120 @@
+"""All readers of the log, as GET /consumers shows them: where each stands, and its lag.
+
+Checkpoints are in Postgres. Consumer groups are in Redis (`api.groups`): while that can't be asked,
+this database's own group is shown with nulls, and no other.
+
+A lag costs the same however large it is: rides are counted up to LIMIT, and its seconds are the age
+of the first ride that the reader lacks, which an index finds.
+"""
+
+from typing import Any
+
+import psycopg
+
+from api.groups import Group
+from rocket_rides import groups
+
+Answer = dict[str, Any]
+
+LIMIT = 100_000
+
+# Whether the entry of this ride and term is this database's (`rocket_rides.terms`).
+BELIEVED = """(
+    EXISTS (
+        SELECT FROM terms WHERE terms.term = {0}_term AND {0}_ride > after AND {0}_ride <= coalesce(
+            (SELECT min(later.after) FROM terms later WHERE later.after > terms.after),
+            (SELECT max(id) FROM rides)
+        )
+    ) OR ({0}_term = '' AND {0}_ride <= (SELECT min(after) FROM terms))
+)"""
+
+# Of each group: the first ride that is pending, and the last one that was given to a member. Both
+# are NULL when they are unknown: Redis can't be asked, or the entry was trimmed or is another's.
+GROUPS = f"""
+    SELECT name, last_redis_id, pending,
+           CASE WHEN {BELIEVED.format("pending")} THEN pending_ride END AS pending_ride,
+           CASE WHEN has_all THEN (SELECT last_sent_id FROM streamer_state)
+                WHEN {BELIEVED.format("given")} THEN given_upto END AS given_upto
+    FROM unnest(
+        %(names)s::text[], %(redis_ids)s::text[], %(pending)s::bigint[], %(has_all)s::boolean[],
+        %(pending_rides)s::bigint[], %(pending_terms)s::text[],
+        %(given_rides)s::bigint[], %(given_terms)s::text[], %(given_upto)s::bigint[]
+    ) seen (name, last_redis_id, pending, has_all, pending_ride, pending_term,
+            given_ride, given_term, given_upto)
+"""  # noqa: S608 (no value is put in)
+# It lacks `pending` rides, all those after `upto`, and nothing up to `complete_to`. The rollup
+# counts a ride when its minute is made, and not yet when its checkpoint is past it.
+READERS = f"""
+    SELECT kind, name, last_ride_id, last_redis_id, unbelieved_entries, NULL AS pending_entries,
+           0 AS pending, counted AS upto, counted AS complete_to
+    FROM checkpoints CROSS JOIN LATERAL (
+        SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
+               ELSE last_ride_id END AS counted
+    ) what
+    UNION ALL
+    SELECT 'group', name, given_upto, last_redis_id, NULL, pending,
+           pending, given_upto, CASE pending WHEN 0 THEN given_upto ELSE pending_ride - 1 END
+    FROM ({GROUPS}) groups
+"""  # noqa: S608
+CONSUMERS = f"""
+    SELECT kind, name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
+           pending_entries,
+           CASE WHEN upto IS NOT NULL THEN least(%(limit)s, pending + (
+               SELECT count(*) FROM (
+                   SELECT FROM rides WHERE rides.id > upto LIMIT %(limit)s
+               ) unread
+           )) END AS rides_behind,
+           CASE WHEN complete_to IS NOT NULL THEN nullif(coalesce((
+               SELECT CASE WHEN isfinite(created_at) THEN
+                   greatest(0, round(extract(epoch FROM now() - created_at), 3))
+               ELSE -1 END
+               FROM rides WHERE rides.id > complete_to ORDER BY rides.id LIMIT 1
+           ), 0), -1) END AS seconds_behind,
+           newest.*
+    FROM ({READERS}) readers LEFT JOIN consumer_states USING (kind, name)
+    LEFT JOIN LATERAL (
+        SELECT reconciliation_id AS reconciliation, status, changed_at,
+               from_ride_id, from_total, to_ride_id, to_total
+        FROM resets WHERE (consumer_kind, consumer_name) = (kind, name)
+        ORDER BY resets.id DESC LIMIT 1
+    ) newest ON true
+    ORDER BY name, kind
+"""  # noqa: S608
+RESET = (
+    "reconciliation",
+    "status",
+    "changed_at",
+    "from_ride_id",
+    "from_total",
+    "to_ride_id",
+    "to_total",
+)
+
+
+def show(connection: psycopg.Connection, seen: list[Group] | None) -> list[Answer]:
+    """Each reader, by name, at one moment in Postgres; `seen` was seen in Redis just before.
+
+    Raises psycopg.Error.
+    """
+    if seen is None:
+        seen = [Group(groups.name_of(connection))]
+    cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
+    consumers = cursor.execute(CONSUMERS, {"limit": LIMIT} | _columns(seen)).fetchall()
+    for consumer in consumers:
+        reset = {name: consumer.pop(name) for name in RESET}
+        consumer["reset"] = reset if reset["reconciliation"] else None
+    return consumers
+
+
+def _columns(seen: list[Group]) -> dict[str, list[Any]]:
+    return {
+        "names": [group.name for group in seen],
+        "redis_ids": [group.last_delivered for group in seen],
+        "pending": [group.pending for group in seen],
+        "has_all": [group.has_all for group in seen],
+        "pending_rides": [group.first_pending and group.first_pending.id for group in seen],
+        "pending_terms": [group.first_pending and group.first_pending.term for group in seen],
+        "given_rides": [group.given and group.given.id for group in seen],
+        "given_terms": [group.given and group.given.term for group in seen],
+        "given_upto": [group.given and group.given.upto for group in seen],
+    }

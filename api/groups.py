@@ -1,0 +1,138 @@
+"""How far the stream's consumer groups are: asked of Redis, without depending on it.
+
+One thread asks, on a connection of its own; a request waits for its answer at most PATIENCE
+seconds, and not at all within QUIET after an answer that failed to come. So nothing that is wrong
+with Redis, or with the network or the name on the way to it, can hold up more than that. An answer
+serves all requests for as long as FRESH.
+"""
+
+import re
+import threading
+import time
+from typing import NamedTuple
+
+import redis
+
+from rocket_rides import groups
+from rocket_rides.groups import Position
+from rocket_rides.log import Entry, Invalid, Log, decode
+
+PATIENCE = 0.4  # seconds
+TIMEOUT = 0.3  # of a single command
+QUIET = 1.0
+FRESH = 0.25
+MOST_GROUPS = 100  # on one stream; the others are not shown
+
+_TERM = re.compile(rb"[0-9a-f]{16}|")
+
+
+class Ride(NamedTuple):
+    """A ride as the log names it: in an entry of its own, or as the one before that entry."""
+
+    id: int  # the entry's
+    term: str
+    upto: int
+
+
+class Group(NamedTuple):
+    """A consumer group. Whatever is None is unknown."""
+
+    name: str
+    pending: int | None = None
+    last_delivered: str | None = None
+    first_pending: Ride | None = None
+    given: Ride | None = None  # its members were given all rides up to this one
+    has_all: bool = False  # nothing in the log is left to be given
+
+
+class Groups:
+    """All groups of the stream `name`."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url, self._name = url, name
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._wanted = False
+        self._seen: list[Group] | None = None
+        self._seen_at = self._failed_at = float("-inf")
+
+    def now(self) -> list[Group] | None:
+        """The groups, as of a moment ago; None while Redis does not tell."""
+        asked = time.monotonic()
+
+        def told() -> bool:
+            return self._seen_at >= asked - FRESH
+
+        with self._changed:
+            if not told():
+                self._want()
+                patience = 0 if asked < self._failed_at + QUIET else PATIENCE
+                if not self._changed.wait_for(told, patience):
+                    self._failed_at = time.monotonic()
+            return self._seen if told() else None
+
+    def _want(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="groups", daemon=True)
+            self._thread.start()
+        self._wanted = True
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        log = self._connect()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted)
+                self._wanted = False
+            began = time.monotonic()
+            try:
+                try:
+                    seen = look(log)
+                except redis.ConnectionError:  # it may have been closed long ago
+                    log.redis.close()
+                    log = self._connect()
+                    seen = look(log)
+            except redis.RedisError:
+                seen = None
+            with self._changed:
+                self._seen, self._seen_at = seen, began
+                if seen is None:
+                    self._failed_at = began
+                self._changed.notify_all()
+
+    def _connect(self) -> Log:
+        return Log(self._url, self._name, TIMEOUT)
+
+
+def look(log: Log) -> list[Group]:
+    """Look at all groups, and at the entries at which they stand. Raises redis.RedisError."""
+    return [_group(log, position) for position in groups.positions(log)[:MOST_GROUPS]]
+
+
+def _group(log: Log, at: Position) -> Group:
+    first = log.range(at.first_pending, at.first_pending, 1) if at.first_pending else []
+    given, has_all = None, False
+    if latest := log.last_upto(at.last_delivered):
+        given = _ride(latest)
+    elif later := log.read(at.last_delivered, 1):
+        given = _ride(later[0], before=True)
+    else:
+        has_all = True
+    return Group(
+        at.name.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+        at.pending,
+        at.last_delivered,
+        _ride(first[0]) if first else None,
+        given,
+        has_all,
+    )
+
+
+def _ride(entry: Entry, before: bool = False) -> Ride | None:
+    try:
+        record = decode(entry.fields)
+    except Invalid:
+        return None
+    if not _TERM.fullmatch(record.term):
+        return None
+    return Ride(record.id, record.term.decode(), record.prev if before else record.id)
