@@ -32,7 +32,6 @@ The algorithm has hazards, which its users must avoid:
 """
 
 import hashlib
-import math
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +167,7 @@ def _score(score: float) -> str:
         double = float(score)
     except OverflowError:
         raise ValueError("a score is too large for a double") from None
-    if math.isnan(double):
-        raise ValueError("a score is not NaN")
-    if double != score:
+    if double != score:  # as NaN is not even to itself
         raise ValueError(f"no double is equal to the score {score}")
     return repr(double + 0.0)  # zero without a sign, which Redis keeps in large sets only
 
