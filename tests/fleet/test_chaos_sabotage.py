@@ -133,7 +133,7 @@ def count_again(patch: Patch) -> None:
         at = decode(entries[0].fields).prev if entries else last_ride_id
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.reader.digest", believe)
+    patch.setattr("consumers.follower.digest", believe)
 
 
 STRANGER = Term("0123456789abcdef", 0)
@@ -218,7 +218,7 @@ def close_gaps_when_idle_alone(patch: Patch) -> None:
             result.close_gap = lambda upto: None  # type: ignore[method-assign]
         return result
 
-    patch.setattr("consumers.reader.digest", sort_out)
+    patch.setattr("consumers.follower.digest", sort_out)
 
 
 SABOTAGE: list[tuple[Callable[[World], list[str]], Callable[[Patch], None], list[str]]] = [
