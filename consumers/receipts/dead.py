@@ -43,6 +43,7 @@ DROP = f"""
 """  # noqa: S608
 CHANGES = {"replay": REPLAY, "drop": DROP}
 DONE = {"replay": "to be sent again", "drop": "dropped"}
+WOULD_BE = {"replay": "would be sent again", "drop": "would be dropped"}
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 
@@ -115,12 +116,12 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
         ride_id: why_not(next(iter(find(connection, SHOW, ride_id)), None))
         for ride_id in sorted({*arguments.rides} - {*done})
     }
-    would = "would be " if arguments.dry_run else ""
-    lines = [f"ride {ride_id}: {would}{DONE[arguments.action]}" for ride_id in done]
+    what = (WOULD_BE if dry_run else DONE)[arguments.action]
+    lines = [f"ride {ride_id}: {what}" for ride_id in done]
     lines += [f"ride {ride_id}: not done: {why}" for ride_id, why in refused.items()]
     say(
         arguments,
-        {"done": done, "refused": refused, "dry_run": arguments.dry_run},
+        {"done": done, "refused": refused, "dry_run": dry_run},
         lines or ["no dead letters"],
     )
     return 1 if refused else 0

@@ -1,0 +1,211 @@
+"""Rides that the log has lost get their receipts all the same, and no others do."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from consumers.receipts.round import Step
+from rocket_rides.faults import InjectedCrash, crash_at, listening
+from streamer import checks
+from streamer.mend import mend
+from tests.support.disasters import cut_newest, flush, restart_redis
+from tests.support.receipts import SOON, Staff, sent
+from tests.support.receiver import ACCEPT, HANG, Answer, Request, refuse
+from tests.support.world import World, drain, eventually, take
+
+pytestmark = pytest.mark.stream_servers
+LOSSES: dict[str, Callable[[Staff], object]] = {
+    "a flush": lambda staff: flush(staff.world),
+    "a deleted stream": lambda staff: staff.world.log().start_anew(),
+    "a destroyed group": lambda staff: staff.group.destroy(),
+    "a destroyed group and a flush": lambda staff: (staff.group.destroy(), flush(staff.world)),
+    "trimming past the group by the cap": lambda staff: staff.world.log().trim_to(0, exactly=True),
+    "a log without its newest entries": lambda staff: cut_newest(staff.world),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_each_ride_gets_its_receipt_and_none_with_an_outcome_is_sent_again(
+    staff: Staff, loss: str, impatient: None
+) -> None:
+    """30 are delivered, 10 are pending under the name of a worker that died, 30 are unread."""
+    delivered = sent(staff.world, 30)
+    one = staff.worker("one", SOON, concurrency=10)
+    one.until(lambda: staff.outcomes() == 30 and staff.pending == 0)
+    staff.receiver.behaviour = HANG
+    pending = sent(staff.world, 10)
+    one.until(lambda: len(staff.receiver.requests) == 40)
+    unread = sent(staff.world, 30)
+    one.die()
+    staff.receiver.behaviour = ACCEPT
+    LOSSES[loss](staff)
+    other = staff.worker("other", SOON)
+    other.until(lambda: staff.complete_to == 70 and staff.pending == 0)
+    assert staff.outcomes() == 70
+    assert {staff.receiver.rides[ride] for ride in delivered} == {1}
+    assert {staff.receiver.rides[ride] for ride in pending} == {2}
+    assert {staff.receiver.rides[ride] for ride in unread} == {1}
+    new = sent(staff.world, 5)
+    other.until(lambda: staff.outcomes() == 75)
+    assert {staff.receiver.rides[ride] for ride in new} == {1}
+
+
+def test_what_is_under_way_when_the_log_is_lost_is_not_sent_by_another_worker_too(
+    staff: Staff,
+) -> None:
+    """Its lease is in Postgres."""
+    rides = sent(staff.world, 10)
+    staff.receiver.behaviour = Answer(delay=0.7)
+    one, other = staff.worker("one", SOON._replace(timeout=5)), staff.worker("other", SOON)
+    one.until(lambda: len(staff.receiver.requests) == 10)
+    flush(staff.world)
+    rounds = other.until(lambda: one.run_once() and staff.complete_to == 10)
+    assert sum(done.made_group for done in rounds) <= 1
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+@pytest.mark.parametrize("disaster", [flush, restart_redis])
+def test_a_process_that_waits_for_entries_goes_on_after(
+    staff: Staff, disaster: Callable[[World], None]
+) -> None:
+    world = staff.world
+    sent(world, 3)
+    workers = [
+        staff.service(name, SWEEP_AFTER="0.5").says(f"{name} delivers receipts")
+        for name in ("one", "other")
+    ]
+    eventually(lambda: staff.outcomes() == 3)
+    disaster(world)
+    world.take(1, 2)
+    drain(world.streamer())
+    eventually(lambda: staff.outcomes() == 5)
+    eventually(lambda: staff.complete_to == 5)
+    assert max(staff.receiver.rides.values()) == 1
+    assert all(worker.process.poll() is None for worker in workers)
+
+
+def test_a_ride_that_is_read_between_two_looks_of_the_sweep_is_not_taken_for_lost(
+    staff: Staff, impatient: None
+) -> None:
+    """Be it pending by then, or done with."""
+    read, done = staff.worker("reads", concurrency=5), staff.worker("delivers", concurrency=5)
+    read.run_once()  # makes the group
+    rides = sent(staff.world, 5)
+    staff.receiver.behaviour = HANG
+    looked: list[object] = []
+
+    def between(step: object) -> None:
+        if step is not Step.WHILE_SWEEPING or looked:
+            return
+        looked.append(step)
+        with listening(lambda _: None):
+            read.until(lambda: len(staff.receiver.requests) == 5)
+            staff.receiver.behaviour = ACCEPT
+            sent(staff.world, 5)
+            done.until(lambda: staff.outcomes() == 5)
+
+    sweeping = staff.worker("sweeps", SOON, concurrency=1)
+    with listening(between):
+        assert sweeping._sweep.lost() == []
+    assert looked
+    staff.world.connection.execute("UPDATE receipts SET due_at = now() WHERE outcome IS NULL")
+    assert sweeping._sweep.lost() == []
+    read.die()
+    assert sweeping._sweep.lost() == []
+    assert staff.receiver.rides == dict.fromkeys([*rides, *range(6, 11)], 1)
+
+
+def test_a_pending_entry_that_was_trimmed_is_acknowledged_and_its_ride_delivered(
+    staff: Staff, impatient: None
+) -> None:
+    """By a worker that dies before any attempt, and by one that dies in the middle of it."""
+    rides = sent(staff.world, 5)
+    one = staff.worker("one", SOON)
+    with pytest.raises(InjectedCrash), crash_at(Step.AFTER_READING):
+        one.until(lambda: False)
+    one.die()
+    rides += sent(staff.world, 5)
+    two = staff.worker("two", SOON)
+    two._look_at = float("inf")
+    with pytest.raises(InjectedCrash), crash_at(Step.BEFORE_SENDING):
+        two.until(lambda: False)
+    two.die()
+    assert staff.pending == 10
+    staff.world.log().trim_to(0, exactly=True)
+    staff.worker("other", SOON).until(lambda: staff.complete_to == 10 and staff.pending == 0)
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+def test_what_is_unread_or_in_hand_is_never_swept(staff: Staff, impatient: None) -> None:
+    """Not even while its receiver fails, or a worker is behind."""
+    sent(staff.world, 80)
+
+    def fails_at_first(request: Request) -> Answer:
+        fails = request.ride_id % 10 == 0 and staff.receiver.rides[request.ride_id] < 2
+        return refuse(503) if fails else Answer(delay=0.01)
+
+    staff.receiver.behaviour = fails_at_first
+    one = staff.worker("one", SOON._replace(sweep_after=0), concurrency=4)
+    rounds = one.until(lambda: staff.complete_to == 80)
+    assert [ride for done in rounds for ride in done.swept] == []
+    assert staff.outcomes() == 80
+
+
+def stranded(world: World) -> None:
+    """Ride 2 comes too late for the log, which has had ride 4."""
+    with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
+        world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
+        take(ahead, 10)  # draws 1, 2 and 3
+        world.take(20)
+        drain(world.streamer())
+        take(ahead, 30)
+        world.connection.execute(checks.AS_MIGRATED)
+
+
+def test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is(staff: Staff) -> None:
+    """Be it mended in the middle of a sweep, which has not seen it, or after the sweep was past."""
+    world = staff.world
+    stranded(world)
+    world.connection.execute("DELETE FROM rides WHERE id = 2")  # as if it was not committed yet
+    worker = staff.worker("one")
+    worker.until(lambda: staff.outcomes() == 2)
+    mended: list[int] = []
+
+    def between(step: object) -> None:
+        if step is Step.WHILE_SWEEPING and not mended:
+            mended.extend(mend(world.connect())[0])
+
+    with listening(between):
+        assert worker._sweep.lost() == []
+    assert mended == [2]
+    assert staff.complete_to == 0
+    world.connection.execute(
+        "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2, 30)"
+    )
+    worker = staff.worker("other", SOON)
+    worker.until(lambda: staff.complete_to == 4)
+    assert staff.receiver.rides == {1: 1, 2: 1, 4: 1}
+    world.connection.execute("DELETE FROM receipts WHERE ride_id = 2")
+    world.connection.execute("INSERT INTO staged_log_records VALUES (2, 'create', 'ride', '{}')")
+    assert mend(world.connect())[0] == [2]
+    worker.until(lambda: staff.complete_to == 4)
+    assert staff.receiver.rides == {1: 1, 2: 2, 4: 1}
+
+
+def test_a_hole_in_the_numbers_and_a_ride_that_waits_hold_up_nobody(
+    staff: Staff, impatient: None
+) -> None:
+    """`complete_to` stays below the one that waits."""
+    world = staff.world
+    sent(world, 3)
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1000")
+    sent(world, 3)
+    staff.receiver.behaviour = lambda r: refuse(503) if r.ride_id == 1000 else ACCEPT
+    worker = staff.worker("one", SOON._replace(attempts=1000))
+    worker.until(lambda: staff.outcomes() == 5 and staff.complete_to == 999)
+    sent(world, 10)
+    worker.until(lambda: staff.outcomes() == 15)
+    staff.receiver.behaviour = ACCEPT
+    worker.until(lambda: staff.complete_to == 1012)
+    assert sum(staff.receiver.rides.values()) == 15 + staff.receipt(1000).attempts
