@@ -252,8 +252,9 @@ class Worker:
                 self._deliveries.end(known.receipt, Verdict(Kind.REFUSED, why), known.attempts)
             case "suspect":
                 self._hand.suspect(errand.ride_id, known.unfinished)
-            case _:
-                self._hand.postpone(errand.ride_id, max(known.wait or 0, LEASED_POLL))
+            case _:  # where another's attempt is under way, its outcome may come at any moment
+                wait = 0 if known.unfinished else known.wait or 0
+                self._hand.postpone(errand.ride_id, max(wait, LEASED_POLL))
         return True
 
     def _settle(self, rides: Iterable[int]) -> None:
