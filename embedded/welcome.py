@@ -35,6 +35,7 @@ The fleet is up. Ctrl-C here stops it; the data is kept.
 In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers      the totals
+  curl http://{{api}}/rides/1/receipt      what became of a ride's receipt
   make break        ways to break it and watch it heal
   make psql         a prompt on its database
   make redis-cli    a prompt on its log
@@ -42,11 +43,15 @@ In a second terminal{{where}}:
 
 
 class Welcome:
-    """Prints the welcome as soon as the API is ready and streamer and consumers are at work."""
+    """Prints the welcome as soon as the API is ready, and the streamer and all readers at work."""
 
     def __init__(self, config: Settings) -> None:
         self._config = config
-        self._wanted = {sessions.STREAMER, *map(sessions.consumer, consumers_of_the_procfile())}
+        self._wanted = {
+            sessions.STREAMER,
+            *map(sessions.consumer, named_in_the_procfile("consumers")),
+            *map(sessions.receipts, named_in_the_procfile("consumers.receipts")),
+        }
 
     def begin(self, stop: Stop) -> None:
         """Wait for the fleet in a thread of its own: a server that hangs must not delay others."""
@@ -88,6 +93,6 @@ class Welcome:
         return self._wanted <= names
 
 
-def consumers_of_the_procfile() -> list[str]:
-    """The names of the consumers in a complete fleet."""
-    return re.findall(r"-m consumers (\S+)", (PROJECT / "Procfile").read_text())
+def named_in_the_procfile(module: str) -> list[str]:
+    """The names that a complete fleet gives to the processes of a module."""
+    return re.findall(rf"-m {re.escape(module)} (\S+)", (PROJECT / "Procfile").read_text())

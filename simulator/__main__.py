@@ -3,6 +3,9 @@
 Each ride has its own Idempotency-Key and is posted with it until the API answers, so that a lost
 answer never makes two rides of one. Without `--rides` only a signal ends it.
 
+It is also the customer that receives the rides' receipts at RECEIPT_URL, where that is an address
+of this machine (`simulator.customer`). Without that it posts rides all the same.
+
 After a crash or a signal the client does not know of up to `--concurrency` rides whether they were
 taken. The API knows: each is there once, whole, or not at all.
 """
@@ -24,14 +27,18 @@ import httpx
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from rocket_rides import fleet, process, settings
+from rocket_rides import errors, fleet, process, settings
+from rocket_rides.settings import Settings
+from simulator import reception
 from simulator.client import Outcomes, post_ride, wait_for_api
+from simulator.customer import Customer
 
 logger = logging.getLogger("simulator")
 
 SHORTEST, LONGEST = 5_000, 1_000_000  # millimetres
 TIMEOUT = 10.0
 REPORT_EVERY = 10.0
+LOOK_EVERY = 0.1  # for the last receipts
 # Seconds that it may fall behind schedule: more would turn an outage of the API into a flood.
 CATCH_UP = 1.0
 
@@ -52,9 +59,17 @@ def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
 
 
 async def simulate(
-    url: str, rides: Rides, concurrency: int, outcomes: Outcomes, bar: "tqdm[Never]"
+    url: str,
+    rides: Rides,
+    concurrency: int,
+    outcomes: Outcomes,
+    bar: "tqdm[Never]",
+    customer: Customer | None,
 ) -> None:
-    """Post `rides`, at most `concurrency` at a time. SIGTERM and SIGINT cancel it."""
+    """Post `rides`, at most `concurrency` at a time, then wait for those receipts that are due.
+
+    SIGTERM and SIGINT cancel it.
+    """
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 (a coroutine runs in a task)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,13 +78,18 @@ async def simulate(
     async def post() -> None:
         for due, metres in rides:
             await asyncio.sleep(due - monotonic())
-            await post_ride(api, metres, outcomes)
+            ride_id = await post_ride(api, metres, outcomes)
+            if customer and ride_id is not None:
+                customer.posted(ride_id, metres)
             bar.update()
 
     async def report() -> None:
         while True:
             await asyncio.sleep(REPORT_EVERY)
             logger.info("%s", outcomes)
+            if customer:
+                customer.look()
+                logger.info("%s", customer.report())
 
     limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     # trust_env=False: the API is on this machine or where API_URL says, never behind a proxy.
@@ -81,6 +101,9 @@ async def simulate(
         async with asyncio.TaskGroup() as posters:
             for _ in range(concurrency):
                 posters.create_task(post())
+        while customer and customer.waits:
+            customer.look()
+            await asyncio.sleep(LOOK_EVERY)
         reporter.cancel()
 
 
@@ -104,12 +127,48 @@ def arguments() -> argparse.Namespace:
     add("--rides", type=at_least_one, metavar="N", help="stop after N rides (default: never)")
     add("--rate", type=per_second, default=2.0, help="rides a second; 0: no limit (default: 2)")
     add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at once")
+    add(
+        *("--receipts",),
+        action=argparse.BooleanOptionalAction,
+        help="receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)",
+    )
     add("--seed", type=int, help="seed for the same distances and pauses in every run")
     return parser.parse_args()
 
 
+def to_receive(config: Settings, given: argparse.Namespace) -> Customer | None:
+    """The customer, unless it is not wanted or can't verify anything."""
+    wanted = given.receipts if given.receipts is not None else given.rides is None
+    if wanted and not config.signing_secret:
+        logger.warning("receipts can't be verified, so none are received: set RECEIPT_SECRET")
+        return None
+    return Customer(config.signing_secret, random.Random(given.seed)) if wanted else None
+
+
+async def run(
+    config: Settings,
+    given: argparse.Namespace,
+    outcomes: Outcomes,
+    customer: Customer | None,
+    bar: "tqdm[Never]",
+) -> None:
+    """Simulate, with the customer only where it can receive."""
+    if customer:
+        try:
+            await reception.open_at(config.receiver_url, customer.receives)
+        except (OSError, UnicodeError) as error:
+            where, why = config.receiver_url, errors.in_one_line(error)
+            logger.warning("receipts can't be received at %s: %s", where, why)
+            customer = None
+    rides = schedule(random.Random(given.seed), given.rate, given.rides)
+    await simulate(config.rides_url, rides, given.concurrency, outcomes, bar, customer)
+
+
 def main() -> int:
-    """Return 1 if all `--rides` were answered and some were refused, else 0."""
+    """Return 1 if all `--rides` were answered and something was wrong with one, else 0.
+
+    That is a ride that was refused, or a receipt that was forged, wrong or missing.
+    """
     given = arguments()
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
@@ -118,7 +177,7 @@ def main() -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
 
     outcomes = Outcomes()
-    rides = schedule(random.Random(given.seed), given.rate, given.rides)
+    customer = to_receive(config, given)
     # disable=None is tqdm's "only on a terminal".
     disable = None if given.rides else True
     with (
@@ -126,9 +185,12 @@ def main() -> int:
         logging_redirect_tqdm(),
         suppress(asyncio.CancelledError),  # how a signal ends it
     ):
-        asyncio.run(simulate(config.rides_url, rides, given.concurrency, outcomes, bar))
+        asyncio.run(run(config, given, outcomes, customer, bar))
     logger.info("%s", outcomes)
-    return int(outcomes.refused > 0 and outcomes.posted + outcomes.refused == given.rides)
+    if customer and customer.counts:
+        logger.info("%s", customer.report())
+    wrong = outcomes.refused > 0 or (customer is not None and not customer.is_content)
+    return int(wrong and outcomes.posted + outcomes.refused == given.rides)
 
 
 if __name__ == "__main__":

@@ -44,12 +44,15 @@ async def wait_for_api(api: httpx.AsyncClient) -> None:
         await asyncio.sleep(delay)
 
 
-async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes) -> None:
+async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes) -> int | None:
     """Post one ride until the API answers; the same key makes every repeat the same ride.
+
+    Returns the ride's id, or None when the API refused it or did not say.
 
     A 5xx, a lost connection or a timeout is not an answer. Any other failure is a bug, in the API
     or in this client, that a retry would not fix: it is logged and counted as refused.
     """
+    ride_id = None
     key = str(uuid.uuid4())  # never seeded: a second run with the same seed must post new rides
     for delay in waiting.delays():
         try:
@@ -61,13 +64,16 @@ async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes)
         else:
             if answer.is_success:
                 outcomes.posted += 1
-                return
+                digits = answer.headers.get("Location", "").removeprefix("/rides/")
+                ride_id = int(digits) if digits.isdecimal() else None
+                break
             if not answer.is_server_error:
                 outcomes.refused += 1
                 text = " ".join(answer.text[:200].split())
                 logger.error("a ride of %s m got %s: %s", metres, answer.status_code, text)
-                return
+                break
             reason = f"status {answer.status_code}"
         outcomes.retried += 1
         logger.debug("%s: retrying %s in %.2f s", reason, key, delay)
         await asyncio.sleep(delay)
+    return ride_id

@@ -1,8 +1,9 @@
 """Delivers receipts: signs each, posts it to the receiver, and says what came of it.
 
-An attempt is one POST, signed after Standard Webhooks with the time of that attempt. It has one
-time limit in all, from the look-up of the address to the end of the answer. `verdict` says what an
-answer means, `transfers` how the requests are made.
+An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
+on a kept connection that turns out to be dead, it is sent again on a new one. It has one time limit
+in all, from the look-up of the address to the end of the answer. `verdict` says what an answer
+means, `transfers` how the requests are made.
 
 A process that dies in an attempt leaves open whether the receiver has the receipt. It holds nothing
 that others would need: the next attempt is like the first.

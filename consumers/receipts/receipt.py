@@ -19,7 +19,7 @@ class Receipt(NamedTuple):
     webhook_id: str
 
     def body(self) -> bytes:
-        """The JSON that is signed and sent: see docs/consumers.md.
+        """The JSON that is signed and sent.
 
         `timestamp` is when the event occurred, as Standard Webhooks has it, so when the ride was
         taken. The distance is a JSON number with all its digits, never a binary float.

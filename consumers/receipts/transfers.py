@@ -7,6 +7,7 @@ something else can end it.
 
 import os
 import select
+import threading
 import time
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,8 @@ from consumers.receipts.verdict import NOT_HTTP, Answer, Kind, Verdict, in_one_l
 
 # Bytes of an answer's body that are read before the connection is closed, and that are kept.
 MOST_READ, MOST_KEPT = 64 * 1024, 1024
+
+LONGEST_CLOSE = 1.0
 
 NOT_TAKEN = frozenset({pycurl.E_COULDNT_RESOLVE_HOST, pycurl.E_COULDNT_CONNECT})
 # libcurl's words for these would be a riddle: HTTP/0.9, weird server reply.
@@ -116,8 +119,8 @@ class Transfers(Generic[Tag]):
     def begin(self, tag: Tag, headers: list[str], body: bytes) -> None:
         handle = self._free.pop() if self._free else _Handle(self._settings)
         handle.prepare(headers, body)
-        self._busy[handle.curl] = handle, tag
         self._multi.add_handle(handle.curl)
+        self._busy[handle.curl] = handle, tag
 
     def ended(self, wait: float, wake: int | None) -> list[tuple[Tag, Verdict]]:
         """Those that have ended since the last call.
@@ -146,12 +149,19 @@ class Transfers(Generic[Tag]):
         return [tag for _, tag in cancelled]
 
     def close(self) -> None:
+        """Give up all, and close all connections. Takes LONGEST_CLOSE seconds at most.
+
+        libcurl would wait for a name server that does not answer, for about ten seconds; a process
+        that is to end leaves that to a thread, which ends with it.
+        """
         self.cancel()
-        self._multi.close()
-        for handle in self._free:
-            handle.curl.close()
-        self._free.clear()
-        self._sockets.close()
+        closing = threading.Thread(target=self._multi.close, daemon=True)
+        closing.start()
+        closing.join(LONGEST_CLOSE)
+        if not closing.is_alive():
+            for handle in self._free:
+                handle.curl.close()
+            self._sockets.close()
 
     def _work(self, until: float, wake: int | None) -> bool:
         """Have libcurl deal with what is ready next; whether there is nothing more to wait for."""

@@ -74,14 +74,14 @@ def test_the_specification_catches_a_mistake(key: str, value: object) -> None:
 def test_all_that_the_design_runs_is_there() -> None:
     assert SERVICES.keys() == {
         *("postgres", "redis", "migrate", "api", "streamer", "consumer0", "consumer1"),
-        "reconciler",
+        *("receipts0", "receipts1", "reconciler", "simulator"),
     }
 
 
 def test_it_runs_what_the_procfile_runs() -> None:
     lines = (PROJECT / "Procfile").read_text().splitlines()
     fleet = dict(line.split(": ", 1) for line in lines)
-    assert fleet.keys() - OURS.keys() == {"servers", "simulator"}
+    assert fleet.keys() - OURS.keys() == {"servers"}
     for name in fleet.keys() & OURS.keys():
         assert fleet[name].endswith(" ".join(["exec", *OURS[name]["command"]]))
 
@@ -98,16 +98,26 @@ def test_every_lasting_service_is_restarted_and_the_migration_is_not() -> None:
     assert all("stop_grace_period" in service for service in SERVICES.values())
 
 
-def test_every_lasting_service_but_the_one_that_sleeps_by_day_has_a_health_check() -> None:
+def test_every_lasting_service_but_those_that_nobody_waits_for_has_a_health_check() -> None:
     checked = {name for name, service in SERVICES.items() if "healthcheck" in service}
-    assert checked == LASTING - {"reconciler"}
+    assert checked == LASTING - {"reconciler", "simulator"}
+    assert not {"reconciler", "simulator"} & {n for s in OURS.values() for n in s["depends_on"]}
 
 
 def test_the_streamer_and_each_consumer_ask_about_themselves() -> None:
-    for name in ("streamer", "consumer0", "consumer1"):
-        python, m, module, asked = SERVICES[name]["healthcheck"]["test"][1:]
+    for name in ("streamer", "consumer0", "consumer1", "receipts0", "receipts1"):
+        python, m, module, *kind, asked = SERVICES[name]["healthcheck"]["test"][1:]
         assert (python, m, module) == ("python", "-m", "rocket_rides.health")
+        assert kind == (["--receipts"] if name.startswith("receipts") else [])
         assert asked == SERVICES[name]["command"][-1] == name
+
+
+def test_receipts_go_to_the_demos_customer_unless_another_is_named() -> None:
+    who = ("receipts0", "receipts1", "simulator")
+    assert {SERVICES[name]["environment"]["RECEIPT_URL"] for name in who} == {
+        f"${{RECEIPT_URL:-http://simulator:{Settings().api_port + 2}/receipts}}"
+    }
+    assert [name for name, service in SERVICES.items() if "profiles" in service] == ["simulator"]
 
 
 def test_each_dependency_can_be_met() -> None:
@@ -156,6 +166,9 @@ def test_no_password_is_in_the_file() -> None:
     password = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
     assert password.startswith("${POSTGRES_PASSWORD:?")
     assert {service["environment"]["PGPASSWORD"] for service in OURS.values()} == {password}
+    secrets = {service["environment"].get("RECEIPT_SECRET") for service in OURS.values()} - {None}
+    assert len(secrets) == 1
+    assert secrets.pop().startswith("${RECEIPT_SECRET:?")
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -1,0 +1,163 @@
+"""The simulator as the customer, run as a process, to which the courier delivers."""
+
+import asyncio
+import socket
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from consumers.receipts.courier import Courier, Kind, Verdict
+from consumers.receipts.receipt import Receipt
+from rocket_rides.settings import DEMO_SECRET
+from simulator import reception
+from simulator.customer import Reply
+from tests.support.simulator import Api, run, serving, start
+from tests.support.world import eventually, free_port
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> str:
+    url = f"http://127.0.0.1:{free_port()}/receipts"
+    monkeypatch.setenv("RECEIPT_URL", url)
+    monkeypatch.setenv("RECEIPT_SECRET", DEMO_SECRET)
+    return url
+
+
+def deliver(url: str, api: Api, rides: int, secret: str = DEMO_SECRET) -> dict[int, Verdict]:
+    """Deliver the receipts of that many rides, as they are posted, until none is put off."""
+    final: dict[int, Verdict] = {}
+    started: set[int] = set()
+    with Courier(url, secret, 8, 10) as courier:
+        while len(final) < rides:
+            for ride_id, (_, metres) in zip(count(api.first), list(api.posts), strict=False):
+                if courier.room and ride_id not in started and ride_id not in final:
+                    started.add(ride_id)
+                    courier.start(Receipt(ride_id, metres, datetime.now(UTC), f"r_{ride_id}"))
+            for receipt, verdict in courier.finished(0.01):
+                started.discard(receipt.ride_id)
+                if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):
+                    final[receipt.ride_id] = verdict
+    return final
+
+
+def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
+    with serving(first=180) as api:
+        process = start(
+            api.server_port, "--receipts", "--rides", "40", "--rate", "0", "--seed", "7"
+        )
+        verdicts = deliver(url, api, 40)
+        said, _ = process.communicate(timeout=15)
+    refused = {ride: v for ride, v in verdicts.items() if v.kind is Kind.REFUSED}
+    assert refused == {
+        200: Verdict(Kind.REFUSED, "status 422: this customer never accepts ride 200")
+    }
+    first, second = said.splitlines()
+    assert first == "INFO    40 rides posted, 0 retried"
+    assert second.startswith("INFO    receipts: 39 accepted, 1 never accepted, ")
+    assert process.returncode == 0
+
+
+def test_forged_receipts_are_refused_and_end_a_run_with_1(url: str) -> None:
+    with serving() as api:
+        process = start(api.server_port, "--receipts", "--rides", "1", "--rate", "0")
+        forged = deliver(url, api, 1, "whsec_" + "QUJD" * 8)
+        assert forged[1].reason.startswith("status 401: a receipt is forged: No matching")
+        deliver(url, api, 1)
+        said, _ = process.communicate(timeout=15)
+    assert "WARNING a receipt is forged: No matching signature found\n" in said
+    assert process.returncode == 1
+
+
+def test_without_its_port_it_posts_all_the_same_and_says_so_once(url: str) -> None:
+    port = int(url.rpartition(":")[2].partition("/")[0])
+    with serving() as api, socket.create_server(("127.0.0.1", port)):
+        status, said = run(api.server_port, "--receipts", "--rides", "3", "--rate", "0")
+    warning, posted = said.splitlines()
+    assert warning.startswith(f"WARNING receipts can't be received at {url}: ")
+    assert "in use" in warning
+    assert (status, posted) == (0, "INFO    3 rides posted, 0 retried")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("RECEIPT_SECRET", "", "receipts can't be verified, so none are received"),
+        ("RECEIPT_URL", "https://127.0.0.1:1/", "receipts can't be received at https://127"),
+        ("RECEIPT_URL", "http://192.0.2.1:8002/", "receipts can't be received at http://192"),
+    ],
+)
+def test_receipts_that_are_not_for_it_are_no_hindrance(
+    name: str, value: str, line: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with serving() as api:
+        status, said = run(api.server_port, "--receipts", "--rides", "2", "--rate", "0")
+    warning, posted = said.splitlines()
+    assert warning.startswith(f"WARNING {line}")
+    assert (status, posted) == (0, "INFO    2 rides posted, 0 retried")
+
+
+def test_a_load_generator_receives_nothing_unless_asked(url: str) -> None:
+    with serving() as api:
+        process = start(api.server_port, "--rides", "100", "--rate", "100")
+        eventually(lambda: api.posts)
+        with Courier(url, DEMO_SECRET, 1, 1) as courier:
+            courier.start(Receipt(1, api.posts[0][1], datetime.now(UTC), "r_1"))
+            [(_, verdict)] = courier.finished(5)
+        said, _ = process.communicate(timeout=15)
+    assert verdict.kind is Kind.AWAY
+    assert said == "INFO    100 rides posted, 0 retried\n"
+
+
+def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
+    port = int(url.rpartition(":")[2].partition("/")[0])
+    with serving() as api:
+        process = start(api.server_port, "--receipts", "--rate", "20")
+        eventually(lambda: api.posts)
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(
+                b"POST /receipts HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf"
+            )
+            process.terminate()
+            said, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert said.count("\n") == 1
+
+
+CONVERSATIONS = {
+    b"GET /r HTTP/1.1\r\nhost: x\r\n\r\n": b"HTTP/1.1 405 ",
+    b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\nx": b"HTTP/1.1 404 ",
+    b"\x16\x03\x01 this is TLS\r\n\r\n": b"HTTP/1.1 400 ",
+    b"POST /r HTTP/1.1\r\nhost: x\r\ncontent-length: 999999\r\n\r\n"
+    + b"x" * 99_999: b"HTTP/1.1 413 ",
+    b"POST /r HTTP/1.1\r\nx: " + b"y" * 99_999: b"HTTP/1.1 431 ",
+    b"POST /r HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf": b"",
+}
+
+
+def test_whoever_speaks_http_badly_is_answered_and_holds_up_nobody() -> None:
+    async def converse() -> None:
+        def receive(headers: dict[str, str], body: bytes) -> Reply:
+            return Reply(200, body.decode(), delay=float(headers["delay"]))
+
+        port = free_port()
+        server = await reception.open_at(f"http://127.0.0.1:{port}/r", receive)
+        for request, answer in CONVERSATIONS.items():
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request)
+            if not answer:
+                writer.write_eof()
+            assert (await asyncio.wait_for(reader.read(9999), 5)).startswith(answer)
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for text, delay in (("one", 0.01), ("two", 0), ("three", 0)):  # pipelined
+            head = f"POST /r HTTP/1.1\r\nhost: x\r\ndelay: {delay}\r\ncontent-length: {len(text)}"
+            writer.write(f"{head}\r\n\r\n{text}".encode())
+        answers = await asyncio.wait_for(reader.readuntil(b"three"), 5)
+        assert answers.count(b"HTTP/1.1 200 ") == 3
+        assert [answers.find(text) > 0 for text in (b"one", b"two")] == [True, True]
+        writer.close()
+        server.close()
+
+    asyncio.run(converse())

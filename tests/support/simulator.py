@@ -1,0 +1,92 @@
+"""The simulator as a process, and a small HTTP server instead of the API, which answers as told."""
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs
+
+from rocket_rides.settings import PROJECT
+
+DROP = 0  # instead of a status: hang up without an answer
+
+
+class Api(ThreadingHTTPServer):
+    """Answers POST /rides with `statuses` in turn, then 201; remembers what was posted.
+
+    The rides are numbered from `first`.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int, statuses: Iterable[int] = (), first: int = 1) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.first = first
+        self.statuses = itertools.chain(statuses, itertools.repeat(201))
+        self.posts: list[tuple[str, Decimal]] = []
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for key, _ in self.posts]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # a whole answer in one packet: in two, it would wait for a delayed ACK
+    server: Api
+
+    def do_GET(self) -> None:
+        self.answer(200 if self.path == "/readyz" else 404)
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.server.posts.append((self.headers["Idempotency-Key"], Decimal(form["distance"][0])))
+        status = next(self.server.statuses)
+        if status == DROP:
+            self.close_connection = True
+        else:
+            ride_id = self.server.first + len(self.server.posts) - 1
+            self.answer(status if self.path == "/rides" else 404, f"/rides/{ride_id}")
+
+    def answer(self, status: int, location: str = "") -> None:
+        body = f"this is\n{status}".encode()
+        self.send_response(status)
+        if location:
+            self.send_header("Location", location)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(port: int = 0, statuses: Iterable[int] = (), first: int = 1) -> Iterator[Api]:
+    with Api(port, statuses, first) as api:
+        Thread(target=api.serve_forever, args=(0.01,), daemon=True).start()
+        yield api
+        api.shutdown()
+
+
+def start(port: int, *arguments: str, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "simulator", "--no-receipts", *arguments],
+        cwd=PROJECT,
+        env=os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+    )
+
+
+def run(port: int, *arguments: str) -> tuple[int, str]:
+    """Return the exit status and all that was said."""
+    process = start(port, *arguments)
+    said, _ = process.communicate(timeout=30)
+    return process.returncode, said
