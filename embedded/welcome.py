@@ -49,6 +49,7 @@ class Welcome:
         self._config = config
         self._wanted = {
             sessions.STREAMER,
+            sessions.ROLLUP,
             *map(sessions.consumer, named_in_the_procfile("consumers")),
             *map(sessions.receipts, named_in_the_procfile("consumers.receipts")),
         }

@@ -74,7 +74,7 @@ def test_the_specification_catches_a_mistake(key: str, value: object) -> None:
 def test_all_that_the_design_runs_is_there() -> None:
     assert SERVICES.keys() == {
         *("postgres", "redis", "migrate", "api", "streamer", "consumer0", "consumer1"),
-        *("receipts0", "receipts1", "reconciler", "simulator"),
+        *("rollup", "receipts0", "receipts1", "reconciler", "simulator"),
     }
 
 
@@ -105,11 +105,11 @@ def test_every_lasting_service_but_those_that_nobody_waits_for_has_a_health_chec
 
 
 def test_the_streamer_and_each_consumer_ask_about_themselves() -> None:
-    for name in ("streamer", "consumer0", "consumer1", "receipts0", "receipts1"):
+    for name in ("streamer", "consumer0", "consumer1", "rollup", "receipts0", "receipts1"):
         python, m, module, *kind, asked = SERVICES[name]["healthcheck"]["test"][1:]
         assert (python, m, module) == ("python", "-m", "rocket_rides.health")
         assert kind == (["--receipts"] if name.startswith("receipts") else [])
-        assert asked == SERVICES[name]["command"][-1] == name
+        assert asked == SERVICES[name]["command"][-1].removeprefix("consumers.") == name
 
 
 def test_receipts_go_to_the_demos_customer_unless_another_is_named() -> None:
