@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import consume, drain, figures, idle, latency, post, reconcile
+from benchmarks import consume, drain, figures, idle, latency, post, reconcile, rollup
 from benchmarks.stand import stand
 
 PARTS = {
@@ -24,6 +24,7 @@ PARTS = {
     "latency": latency.measure,
     "idle": idle.measure,
     "reconcile": reconcile.measure,
+    "rollup": rollup.measure,
 }
 
 

@@ -30,6 +30,7 @@ class Lead:
 
     def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self.connection = connection
         checkpoint = Checkpoint(connection, KIND, NAME)
         before = generation.of_before(connection)
         dirty.delete(log, before)
