@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import consume, drain, figures, idle, latency, post, reconcile, rollup
+from benchmarks import consume, drain, figures, groups, idle, latency, post, reconcile, rollup
 from benchmarks.stand import stand
 
 PARTS = {
@@ -23,6 +23,7 @@ PARTS = {
     "consume": consume.measure,
     "latency": latency.measure,
     "idle": idle.measure,
+    "groups": groups.measure,
     "reconcile": reconcile.measure,
     "rollup": rollup.measure,
 }

@@ -18,7 +18,7 @@ from rocket_rides.log import Log
 # Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
 # for all of them. Where computing takes long, it gets a tenth of the time, up to the longest pause.
 PAUSE = 0.25
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 0.5
 SHARE = 0.1
 
 
