@@ -14,7 +14,18 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import consume, drain, figures, groups, idle, latency, post, receipts, reconcile
+from benchmarks import (
+    consume,
+    drain,
+    figures,
+    groups,
+    idle,
+    latency,
+    post,
+    receipts,
+    reconcile,
+    rollup,
+)
 from benchmarks.stand import stand
 
 PARTS = {
@@ -26,6 +37,7 @@ PARTS = {
     "idle": idle.measure,
     "groups": groups.measure,
     "reconcile": reconcile.measure,
+    "rollup": rollup.measure,
 }
 
 
