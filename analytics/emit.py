@@ -13,7 +13,8 @@ RECORD = """
 # Leaves out consumers that were removed meanwhile.
 ASK_FOR_RESETS = """
     INSERT INTO resets (reconciliation_id, consumer_name)
-    SELECT %s, name FROM checkpoints WHERE name = ANY(%s) ORDER BY name FOR KEY SHARE
+    SELECT %s, name FROM checkpoints
+    WHERE kind = 'total' AND name = ANY(%s) ORDER BY name FOR KEY SHARE
     RETURNING consumer_name
 """
 PAST_RUNS = """

@@ -30,6 +30,7 @@ BELIEVED = """(
 
 # Of each group: the first ride that is pending, and the last one that was given to a member. Both
 # are NULL when they are unknown: Redis can't be asked, or the entry was trimmed or is another's.
+# OFFSET 0: or else the planner puts copies of all this wherever the two are used.
 GROUPS = f"""
     SELECT name, last_redis_id, pending,
            CASE WHEN {BELIEVED.format("pending")} THEN pending_ride END AS pending_ride,
@@ -41,6 +42,7 @@ GROUPS = f"""
         %(given_rides)s::bigint[], %(given_terms)s::text[], %(given_upto)s::bigint[]
     ) seen (name, last_redis_id, pending, has_all, pending_ride, pending_term,
             given_ride, given_term, given_upto)
+    OFFSET 0
 """  # noqa: S608 (no value is put in)
 # It lacks `pending` rides, all those after `upto`, and nothing up to `complete_to`. The rollup
 # counts a ride when its minute is made, and not yet when its checkpoint is past it.
@@ -99,15 +101,17 @@ def show(connection: psycopg.Connection, seen: list[Group] | None) -> list[Answe
     if seen is None:
         seen = [Group(groups.name_of(connection))]
     cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
-    consumers = cursor.execute(CONSUMERS, {"limit": LIMIT} | _columns(seen)).fetchall()
+    consumers = cursor.execute(CONSUMERS, values(seen)).fetchall()
     for consumer in consumers:
         reset = {name: consumer.pop(name) for name in RESET}
         consumer["reset"] = reset if reset["reconciliation"] else None
     return consumers
 
 
-def _columns(seen: list[Group]) -> dict[str, list[Any]]:
+def values(seen: list[Group]) -> dict[str, Any]:
+    """What CONSUMERS asks for."""
     return {
+        "limit": LIMIT,
         "names": [group.name for group in seen],
         "redis_ids": [group.last_delivered for group in seen],
         "pending": [group.pending for group in seen],

@@ -1,12 +1,14 @@
 """The routes: what a client may ask for, and what it gets."""
 
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from flask import Blueprint, Response, current_app, request
+from psycopg.abc import Params
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
-from api import booking, consumers, parameters, receipts
+from api import booking, consumers, parameters, periods, receipts
 from api.consumers import Answer
 from api.groups import Group
 from api.pool import Pool, borrowed
@@ -42,7 +44,7 @@ def take_ride() -> tuple[Answer, int, dict[str, str]]:
 @routes.get("/rides/<int:ride_id>")
 def show_ride(ride_id: int) -> Answer:
     """One ride."""
-    rows = _query(FIND_RIDE, ride_id) if ride_id < 2**63 else []
+    rows = _query(FIND_RIDE, [ride_id]) if ride_id < 2**63 else []
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     return {"ride": rows[0]}
@@ -68,6 +70,18 @@ def show_consumers() -> Answer:
         return {"consumers": consumers.show(connection, seen)}
 
 
+@routes.get("/hours")
+def show_hours() -> Answer:
+    """The rides of each hour, and up to which ride they are complete, all at one moment."""
+    return _sums(periods.HOUR)
+
+
+@routes.get("/days")
+def show_days() -> Answer:
+    """The same for days, in UTC."""
+    return _sums(periods.DAY)
+
+
 @routes.get("/healthz")
 def healthz() -> Answer:
     """The process is alive."""
@@ -91,7 +105,13 @@ def describe() -> Response:
     return Response(DESCRIPTION, mimetype="application/json")
 
 
-def _query(statement: str, *values: object) -> list[Answer]:
+def _sums(period: periods.Period) -> Answer:
+    asked = period.asked_for(request.args)
+    values = {"period": period.name, **asked._asdict()}
+    return period.answer(_query(periods.SUMS, values))
+
+
+def _query(statement: LiteralString, values: Params | None = None) -> list[Answer]:
     with borrowed(pool()) as connection:
         cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
         return cursor.execute(statement, values).fetchall()

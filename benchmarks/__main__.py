@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import consume, drain, figures, idle, latency, post, reconcile
+from benchmarks import consume, drain, figures, groups, idle, latency, post, reconcile
 from benchmarks.stand import stand
 
 PARTS = {
@@ -23,6 +23,7 @@ PARTS = {
     "consume": consume.measure,
     "latency": latency.measure,
     "idle": idle.measure,
+    "groups": groups.measure,
     "reconcile": reconcile.measure,
 }
 

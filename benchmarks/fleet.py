@@ -13,7 +13,10 @@ from rocket_rides import database
 
 CONSUMERS = ("consumer0", "consumer1")
 # The ride up to which every total is exact; no row until all consumers have a checkpoint.
-COUNTED = f"SELECT min(last_ride_id) FROM checkpoints HAVING count(*) = {len(CONSUMERS)}"
+COUNTED = f"""
+    SELECT min(last_ride_id) FROM checkpoints
+    WHERE kind = 'total' HAVING count(*) = {len(CONSUMERS)}
+"""
 
 
 class RunningFleet(NamedTuple):

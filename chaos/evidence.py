@@ -25,7 +25,7 @@ TERMS = """
 """
 STANDINGS = """
     SELECT name, last_ride_id, total_distance, unbelieved_entries
-    FROM checkpoints JOIN consumer_states USING (name) ORDER BY name
+    FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
 """
 DEAD_LETTERS = (
     "SELECT consumer_name || ' set aside ' || redis_id || ': ' || reason FROM dead_letters"

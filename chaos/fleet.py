@@ -26,6 +26,7 @@ from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 CONSUMERS = ("consumer0", "consumer1", "consumer2")
 STREAMERS = ("streamer0", "streamer1")
 STREAM = "rocket-rides-log"
+TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
 LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 
@@ -133,7 +134,7 @@ class Fleet:
         try:
             ready = httpx.get(f"http://127.0.0.1:{self.api_port}/readyz", trust_env=False)
             with closing(self.connect()) as connection:
-                known = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
+                known = connection.execute(TOTALS).fetchone()
         except (httpx.TransportError, psycopg.Error, Unavailable):
             return False
         return ready.is_success and known == (len(CONSUMERS),)

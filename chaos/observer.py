@@ -23,7 +23,9 @@ from rocket_rides.log import START, Invalid, Log, decode
 
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
-SLOWEST = "SELECT min(last_ride_id) FROM checkpoints HAVING count(*) = %s"
+SLOWEST = """
+    SELECT min(last_ride_id) FROM checkpoints WHERE kind = 'total' HAVING count(*) = %s
+"""
 
 
 class LogReader(threading.Thread):

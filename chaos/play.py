@@ -34,7 +34,8 @@ QUIET = 1.2
 SETTLED = """
     SELECT NOT EXISTS (SELECT FROM staged_log_records)
        AND (SELECT count(*) FROM checkpoints
-            WHERE last_ride_id = (SELECT coalesce(max(id), 0) FROM rides)) = %s
+            WHERE kind = 'total'
+              AND last_ride_id = (SELECT coalesce(max(id), 0) FROM rides)) = %s
 """
 
 

@@ -19,6 +19,8 @@ class Projection(ABC):
     load what was committed. `str()` describes the state to a person.
     """
 
+    # What sort of consumer this is: a name is unique among those of its kind.
+    KIND: ClassVar[str]
     # An SQL condition on %(name)s: has somebody asked for a repair? Evaluated in every round.
     REPAIR_IS_DUE: ClassVar[LiteralString] = "false"
 
@@ -36,8 +38,8 @@ class Projection(ABC):
     def load(self, at: Position) -> None:
         """Load the state, for a checkpoint that stands `at`.
 
-        Raises Unavailable when there is none: it was deleted, or the checkpoint belongs to another
-        kind of consumer. Then nothing is counted, and the checkpoint does not move.
+        Raises Unavailable when there is none: it was deleted. Then nothing is counted, and the
+        checkpoint does not move.
         """
 
     @abstractmethod

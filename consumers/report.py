@@ -41,6 +41,10 @@ class Report:
     def __call__(self, done: Round, reader: Reader[Any]) -> None:
         """Report what a round did."""
         self.news(done, reader)
+        self.entries(done)
+
+    def entries(self, done: Round) -> None:
+        """Report what was strange about the entries that it read."""
         for letter in done.dead:
             logger.warning(
                 "%s set aside entry %s: %s", self._name, letter.entry.redis_id, letter.reason
@@ -82,7 +86,7 @@ class Report:
                 "%s skipped %s from another database, or from a past that this one has lost. %s"
                 " another database writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
-                entries(foreign),
+                in_entries(foreign),
                 IF_MORE_COME,
             )
         if without_term and self._foreign.unnamed(Counter({NO_TERM: without_term})):
@@ -90,7 +94,7 @@ class Report:
                 "%s skipped %s without a term, as the previous version wrote them. %s"
                 " another fleet writes to this stream: give it a STREAM_NAME of its own",
                 self._name,
-                entries(without_term),
+                in_entries(without_term),
                 IF_MORE_COME,
             )
         if skipped := self._uncommitted.unnamed(uncommitted):
@@ -98,7 +102,7 @@ class Report:
                 "%s skipped %s that the streamer sent and never committed: harmless after a"
                 " change of lead, or a restore. %s an old primary still writes to this stream",
                 self._name,
-                entries(skipped),
+                in_entries(skipped),
                 IF_MORE_COME,
             )
 
@@ -108,6 +112,6 @@ def rides(count: int) -> str:
     return "1 ride" if count == 1 else f"{count} rides"
 
 
-def entries(count: int) -> str:
+def in_entries(count: int) -> str:
     """A number of entries, in words."""
     return "1 entry" if count == 1 else f"{count} entries"

@@ -46,7 +46,11 @@ class Welcome:
 
     def __init__(self, config: Settings) -> None:
         self._config = config
-        self._wanted = {sessions.STREAMER, *map(sessions.consumer, consumers_of_the_procfile())}
+        self._wanted = {
+            sessions.STREAMER,
+            sessions.ROLLUP,
+            *map(sessions.consumer, consumers_of_the_procfile()),
+        }
 
     def begin(self, stop: Stop) -> None:
         """Wait for the fleet in a thread of its own: a server that hangs must not delay others."""

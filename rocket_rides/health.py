@@ -1,9 +1,9 @@
 """`python -m rocket_rides.health NAME`: is the process NAME at work? For health checks.
 
-A streamer (leading or standing by), a consumer or a receipts' worker is at work while its session
-with Postgres has completed a round of work (`rocket_rides.sessions`) and has been active recently:
-even an idle one sends a query at least once a second. Exits with 0 when there is such a session,
-else with 1.
+A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while
+its session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been
+active recently: even an idle one sends a query at least once a second. Exits with 0 when there is
+such a session, else with 1.
 """
 
 import argparse
@@ -35,15 +35,15 @@ def is_at_work(connection: psycopg.Connection, session: str, silence: float = SI
 def main() -> int:
     """Return 0 when the process has a session that is at work, else 1."""
     parser = argparse.ArgumentParser(prog="python -m rocket_rides.health", description=__doc__)
-    parser.add_argument("name", help="streamer, or a consumer's name")
+    parser.add_argument("name", help="streamer, rollup, or a consumer's name")
     parser.add_argument(
-        "--consumer", action="store_true", help="a consumer, even if named streamer"
+        "--consumer", action="store_true", help="a consumer, even if named streamer or rollup"
     )
     parser.add_argument("--receipts", action="store_true", help="a worker that delivers receipts")
     arguments = parser.parse_args()
     session = sessions.consumer(arguments.name)
-    if arguments.name == sessions.STREAMER and not arguments.consumer:
-        session = sessions.STREAMER
+    if arguments.name in (sessions.STREAMER, sessions.ROLLUP) and not arguments.consumer:
+        session = arguments.name
     if arguments.receipts:
         session = sessions.receipts(arguments.name)
     try:

@@ -1,8 +1,8 @@
 """Application names: what each process calls its session with Postgres, for the health check.
 
-A session is called `streamer (starting)`, `consumer NAME (starting)` or `receipts NAME (starting)`
-until it has completed a round of work; from then on the same without its suffix. A process that
-keeps failing opens a new session with each attempt, so it never loses the suffix.
+A session is called `streamer (starting)`, `rollup (starting)`, `consumer NAME (starting)` or
+`receipts NAME (starting)` until it has completed a round of work; from then on the same without its
+suffix. A process that keeps failing opens a new session with each attempt, so it never loses it.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import re
 import psycopg
 
 STREAMER = "streamer"
+ROLLUP = "rollup"
 CONSUMER, RECEIPTS = "consumer ", "receipts "
 STARTING = " (starting)"
 

@@ -21,15 +21,15 @@ SIGTERM finishes the current batch.
 """
 
 import logging
-from itertools import count
 
 import psycopg
 import redis
 
 from rocket_rides import database, fleet, process, sessions, settings, waiting
 from rocket_rides.faults import strikes
-from rocket_rides.locks import Lock, try_lock
+from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
+from rocket_rides.standby import wait_for_the_lead
 from streamer import checks
 from streamer.drain import Streamer
 from streamer.trimming import Caps, Trimmer
@@ -37,10 +37,9 @@ from streamer.upkeep import Alarms, Upkeep
 
 logger = logging.getLogger("streamer")
 
-STANDBY_POLL = 0.2  # seconds between attempts to take the lead
+FULL_POLL = 0.2  # seconds between attempts to append to a full log
 IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
 WAIT_POLL = 0.001  # the same while writers are about to commit
-STEADY = 1.0  # seconds after which leading counts as working
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
@@ -62,25 +61,10 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
-            if wait_for_the_lead(connection, stop, progress):
+            if wait_for_the_lead(connection, Lock.LEADER, stop, progress, sessions.STREAMER):
                 lead(connection, log, config, stop, progress, alarms)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
-
-
-def wait_for_the_lead(
-    connection: psycopg.Connection, stop: process.Stop, progress: waiting.Progress
-) -> bool:
-    """Poll for the leader lock (waiting for it would hold back vacuum); False when stopped."""
-    for looks in count():
-        if stop or try_lock(connection, Lock.LEADER):
-            break
-        progress.announce("another streamer leads; standing by")
-        if looks * STANDBY_POLL > STEADY:  # the other may be failing as well
-            progress.made()
-            sessions.at_work(connection)
-        stop.wait(STANDBY_POLL)
-    return not stop
 
 
 def lead(
@@ -106,7 +90,7 @@ def lead(
         except LogFull as refusal:
             trimmer.make_room()
             complaint(f"{refusal}; trimming old entries")
-            stop.wait(STANDBY_POLL)
+            stop.wait(FULL_POLL)
             continue
         except LogExhausted as reason:
             log.start_anew()

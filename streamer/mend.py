@@ -9,8 +9,9 @@ consumer that has yet to start, sees a gap and heals it from the rides; and the 
 rebuilds a warehouse that is past these rides. Then it takes the records out of the outbox, adds up
 all rides up to there, and asks every consumer for a reset to that sum, as a reconciliation does:
 the consumer itself applies it, exactly, wherever it stands by then (`consumers.totals.reset`). So
-every total ends up exact. Only readers outside this project have to be told of these rides: the
-log will never contain them.
+every total ends up exact. The rollup is set back below the lowest of these rides, under a new
+generation, and rolls them up again. Only readers outside this project have to be told of these
+rides: the log will never contain them.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -22,6 +23,7 @@ The fleet may keep running meanwhile.
 """
 
 import logging
+import secrets
 
 import psycopg
 
@@ -48,6 +50,11 @@ ASK_FOR_RESETS = """
     SELECT mended.id, name FROM mended CROSS JOIN consumer_states ORDER BY name
     RETURNING consumer_name
 """
+# The rollup marks everything past `complete_to` again, and no leader of before can undo that.
+ROLL_UP_AGAIN = """
+    UPDATE rollup_state
+    SET complete_to = least(complete_to, %(lowest)s - 1), generation = %(generation)s
+"""
 
 # Their receipts are due: the sweep (`consumers.receipts.sweep`) looks again from the lowest on.
 # Counted, so that a sweep that is under way can't undo it.
@@ -73,7 +80,11 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
         if rides:
             connection.execute(SET_RECEIPTS_BACK, [rides[0]])
         asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
-        return rides, [name for (name,) in asked]
+        named = [name for (name,) in asked]
+        if rides:
+            again = {"lowest": rides[0], "generation": secrets.token_hex(8)}
+            connection.execute(ROLL_UP_AGAIN, again)
+        return rides, named
 
 
 def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None:

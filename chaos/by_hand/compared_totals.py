@@ -16,7 +16,7 @@ LOOK_EVERY = 0.2  # seconds
 COMPARED_TOTALS = """
     SELECT name, last_ride_id AS ride, total_distance AS total,
            (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id) AS exact
-    FROM checkpoints JOIN consumer_states USING (name)
+    FROM checkpoints JOIN consumer_states USING (kind, name)
     WHERE name = ANY(%s)
     ORDER BY name
 """

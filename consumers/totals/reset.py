@@ -32,15 +32,16 @@ NEWEST = """
            checkpoints.last_ride_id, consumer_states.total_distance, last_sent_id
     FROM resets
     JOIN reconciliations ON reconciliations.id = reconciliation_id
-    JOIN checkpoints ON checkpoints.name = consumer_name
-    JOIN consumer_states USING (name)
+    JOIN checkpoints ON kind = consumer_kind AND checkpoints.name = consumer_name
+    JOIN consumer_states USING (kind, name)
     CROSS JOIN streamer_state
     WHERE consumer_name = %s ORDER BY resets.id DESC LIMIT 1
 """
 
 APPLY = """
     WITH moved AS (
-        UPDATE checkpoints SET last_ride_id = %(to_ride_id)s WHERE name = %(name)s
+        UPDATE checkpoints SET last_ride_id = %(to_ride_id)s
+        WHERE kind = 'total' AND name = %(name)s
     ), counted AS (
         UPDATE consumer_states SET total_distance = %(reconciled_total)s + (
             SELECT coalesce(sum(distance), 0) FROM rides

@@ -15,7 +15,7 @@ from rocket_rides.log import Record
 
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
 LOAD = "SELECT total_distance FROM consumer_states WHERE name = %s"
-FORGET = sql.SQL("DELETE FROM checkpoints WHERE name = {}")
+FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = 'total' AND name = {}")
 ADD = """
     UPDATE consumer_states SET total_distance = total_distance + %s WHERE name = %s
     RETURNING total_distance
@@ -25,6 +25,7 @@ ADD = """
 class Total(Projection):
     """The exact sum of the distances of all rides up to the checkpoint."""
 
+    KIND = "total"
     REPAIR_IS_DUE = (
         "EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')"
     )

@@ -192,6 +192,18 @@ class Log:
         last: str = facts[b"last-generated-id"].decode()
         return last
 
+    def replication_id(self) -> str:
+        """Names the history of writes that this server has; empty where Redis does not tell.
+
+        After a fail-over, or a restart, it is another one.
+        """
+        try:
+            reply: bytes = self.command("INFO", "replication")
+        except redis.ResponseError:  # some users may not ask
+            return ""
+        facts = dict(line.split(":", 1) for line in reply.decode().splitlines() if ":" in line)
+        return facts.get("master_replid", "")
+
     def length(self) -> int:
         """How many entries the stream holds."""
         return int(self.command("XLEN", self.name))
@@ -211,12 +223,12 @@ class Log:
 
     def command(self, *words: object) -> Any:
         """Send a command. Raises redis.RedisError, with a message that begins with "Redis"."""
-        with _naming_the_server():
+        with naming_the_server():
             return self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
 
     def run(self, script: Script, *values: object) -> Any:
         """Run a script on the stream, in one atomic step. Raises as `command` does."""
-        with _naming_the_server():
+        with naming_the_server():
             return script(keys=[self.name], args=values)  # type: ignore[arg-type]
 
     def _trim(self, strategy: str, threshold: str | int, exactly: bool) -> int:
@@ -246,7 +258,8 @@ class Log:
 
 
 @contextmanager
-def _naming_the_server() -> Iterator[None]:
+def naming_the_server() -> Iterator[None]:
+    """Raise every error of Redis with a message that says whose it is."""
     try:
         yield
     except redis.ResponseError as error:

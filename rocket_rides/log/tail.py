@@ -29,10 +29,11 @@ class Tail:
         Sets `ended` when none can follow. Raises redis.RedisError, and goes on where it was when it
         is called again.
         """
-        found = self._log.read(self._after, min(count, BATCH), wait)
+        left = wait if self._until is None else (self._until - self._log.clock()) / 1000
+        found = self._log.read(self._after, min(count, BATCH), max(0, min(wait, left)))
         if found:
             self._after = found[-1].redis_id
-        elif self._until is not None and self._log.clock() >= self._until:
+        elif self._until is not None and left <= 0:
             self.ended = True
         kept = [entry for entry in found if self._until is None or time_of(entry) < self._until]
         self.ended = self.ended or len(kept) < len(found)

@@ -74,7 +74,7 @@ def test_the_specification_catches_a_mistake(key: str, value: object) -> None:
 def test_all_that_the_design_runs_is_there() -> None:
     assert SERVICES.keys() == {
         *("postgres", "redis", "migrate", "api", "streamer", "consumer0", "consumer1"),
-        "reconciler",
+        *("rollup", "reconciler"),
     }
 
 
@@ -104,10 +104,10 @@ def test_every_lasting_service_but_the_one_that_sleeps_by_day_has_a_health_check
 
 
 def test_the_streamer_and_each_consumer_ask_about_themselves() -> None:
-    for name in ("streamer", "consumer0", "consumer1"):
+    for name in ("streamer", "consumer0", "consumer1", "rollup"):
         python, m, module, asked = SERVICES[name]["healthcheck"]["test"][1:]
         assert (python, m, module) == ("python", "-m", "rocket_rides.health")
-        assert asked == SERVICES[name]["command"][-1] == name
+        assert asked == SERVICES[name]["command"][-1].removeprefix("consumers.") == name
 
 
 def test_each_dependency_can_be_met() -> None:

@@ -75,7 +75,7 @@ def test_the_fleet_counts_every_ride_through_a_clean_stop_and_a_crash(new_fleet:
 
 # At whatever rides they stand: while the simulator posts, no two looks see the same.
 EXACT_PAST = """
-    SELECT count(*) FROM checkpoints JOIN consumer_states USING (name)
+    SELECT count(*) FROM checkpoints JOIN consumer_states USING (kind, name)
     WHERE last_ride_id >= %s
       AND total_distance = (SELECT sum(distance) FROM rides WHERE id <= last_ride_id)
 """

@@ -217,7 +217,8 @@ def test_the_greatest_id_that_there_is_can_be_pending(world: World) -> None:
     world.log().redis.xadd(world.stream, {"n": 1}, id=last)
     assert [entry.redis_id for entry in workers.read(1)] == [last]
     assert [p.redis_id for p in workers.pending(1, after=f"{GREATEST}-{GREATEST - 1}")] == [last]
-    assert workers.pending(1, after=last) == workers.unread(1) == []
+    assert workers.pending(1, after=last) == []
+    assert workers.unread(1) == []
     assert groups.positions(world.log())[0].first_pending == last
 
 
@@ -233,7 +234,7 @@ def test_a_user_who_may_not_is_told_so(world: World, command: str) -> None:
 
 def test_another_type_of_key_is_refused_and_kept(world: World) -> None:
     world.log().redis.set(world.stream, "mine")
-    for command in [*EVERYTHING, lambda workers: workers.make()]:
+    for command in (*EVERYTHING, Group.make):
         with pytest.raises(redis.ResponseError, match=r"WRONGTYPE|wrong kind"):
             command(group(world))
     assert world.log().redis.get(world.stream) == b"mine"

@@ -22,7 +22,7 @@ NAMES = [
 ]
 SESSIONS = """
     SELECT pid, application_name FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name ~ '^(streamer|consumer)'
+    WHERE datname = current_database() AND application_name ~ '^(streamer|rollup|consumer)'
 """
 
 
@@ -55,6 +55,8 @@ def is_well_in_the_end(world: World, *arguments: str) -> None:
         (["consumers", "x" * NAME_LENGTH], ["x" * NAME_LENGTH]),
         (["consumers", "käufer"], ["käufer"]),
         (["consumers", "streamer"], ["--consumer", "streamer"]),
+        (["consumers.rollup"], ["rollup"]),
+        (["consumers", "rollup"], ["--consumer", "rollup"]),
     ],
     ids=lambda words: "-".join(words)[:20],
 )

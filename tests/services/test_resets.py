@@ -6,7 +6,8 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from api.views import CONSUMERS
+from api.consumers import CONSUMERS, values
+from api.pool import SESSION
 from consumers.checkpoint import MOVE
 from consumers.round import Round, Step
 from consumers.totals.reset import Applied, Reset
@@ -208,6 +209,6 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
 
 
 def test_the_list_of_consumers_finds_each_newest_reset_in_an_index(world: World) -> None:
-    world.connection.execute("SET enable_seqscan = off")  # as the API does
-    plan = world.connection.execute(f"EXPLAIN {CONSUMERS}").fetchall()
+    connection = world.connect(**SESSION)  # as the API's are
+    plan = connection.execute(f"EXPLAIN {CONSUMERS}", values([])).fetchall()
     assert "Index Scan Backward using resets_newest" in str(plan)

@@ -82,7 +82,7 @@ STANDINGS = """
     SELECT name, last_ride_id, total_distance,
            (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id),
            EXISTS (SELECT FROM resets WHERE consumer_name = name AND status = 'pending')
-    FROM checkpoints JOIN consumer_states USING (name)
+    FROM checkpoints JOIN consumer_states USING (kind, name)
 """
 TAMPER = "UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = %s"
 RECONCILE = """

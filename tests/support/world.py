@@ -148,7 +148,7 @@ class World:
         """The last ride and the total of a consumer, as committed."""
         row = self.connection.execute(
             "SELECT last_ride_id, total_distance FROM checkpoints"
-            " JOIN consumer_states USING (name) WHERE name = %s",
+            " JOIN consumer_states USING (kind, name) WHERE name = %s",
             [name],
         ).fetchone()
         return row or (-1, Decimal(-1))

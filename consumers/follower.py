@@ -1,0 +1,100 @@
+"""Following the log from a checkpoint: what was read, whether it can be believed, what is missing.
+
+What becomes of it is up to the kind of reader: `reader` counts each ride once, in one transaction
+with the checkpoint; `rollup.marker` marks the minutes that the rides fall into.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, LiteralString
+
+import psycopg
+
+from consumers.checkpoint import Checkpoint, Position
+from consumers.digest import Bounds, Digest, digest
+from consumers.round import Round
+from rocket_rides.database import LAST_DRAWN
+from rocket_rides.log import START, Log, as_numbers
+from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
+
+# One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
+BOUNDS = f"""
+    SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN}, {{repair_is_due}} FROM streamer_state
+"""  # noqa: S608
+
+
+class Follower(ABC):
+    """Follows `log` from a checkpoint on the same `connection`."""
+
+    at: Position
+    behind = False  # whether there may be more to take at once
+
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        log: Log,
+        checkpoint: Checkpoint,
+        batch_size: int,
+        repair_is_due: LiteralString = "false",
+    ) -> None:
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self.name = checkpoint.name
+        self._connection = connection
+        self._log = log
+        self._batch_size = batch_size
+        self._bounds_statement = BOUNDS.format(repair_is_due=repair_is_due)
+        self._checkpoint = checkpoint
+        self._terms = Terms()
+        self._last_sent = 0  # as known before a read
+
+    def run_once(self, *, wait: float = 0) -> Round:
+        """Take one batch from the log, or check an idle one, and return what was done.
+
+        Waits up to `wait` seconds for an entry, outside any transaction. Raises psycopg.Error,
+        redis.RedisError, Unavailable or Overtaken: then nothing was committed.
+        """
+        done = self._look(wait)
+        if self.at.ride_id < self._last_sent and done in (Round(), Round(held=True)):
+            return self._look(0)  # what was sent by then is in the log now, or lost
+        return done
+
+    @abstractmethod
+    def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
+        """Do what is to be done with a batch, move the checkpoint, and set `at`."""
+
+    def _repair(self) -> Round:
+        """Do what `repair_is_due`, an SQL condition on %(name)s, has found to be asked for."""
+        raise NotImplementedError
+
+    def _look(self, wait: float) -> Round:
+        """Read, ask how far the entries can be believed, and commit them.
+
+        A read that reached the end of the stream, whatever it held, has seen everything that was
+        sent before it: what it did not see is lost.
+        """
+        sent_before = self._last_sent
+        entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self.behind = len(entries) == self._batch_size
+        bounds, repair_is_due = self._bounds()  # younger than the entries
+        self._last_sent = bounds.last_sent
+        if repair_is_due:  # the next round reads from wherever that leads
+            return self._repair()
+        if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
+            # Wiped, or restored to an earlier state: what was counted before will be skipped.
+            return self._commit(Digest(self.at.ride_id, START), rewound=True)
+        batch = digest(entries, self.at.ride_id, self.at.redis_id, bounds)
+        if len(entries) < self._batch_size:
+            batch.close_gap(min(sent_before, bounds.last_sent))
+        if (batch.last_redis_id, batch.last_ride_id) == self.at:
+            return Round(held=bool(entries))
+        return self._commit(batch)
+
+    def _bounds(self) -> tuple[Bounds, bool]:
+        """How far the log can be believed, and whether a repair is due. Raises StateLost."""
+        asked: dict[str, Any] = {"name": self.name, "known": self._terms.newest}
+        row = self._connection.execute(self._bounds_statement, asked).fetchone()
+        if row is None:
+            raise StateLost
+        last_sent, last_drawn, terms, repair_is_due = row
+        # What was sent was drawn, even if the sequence was set back since.
+        believed = self._terms.update(terms, max(last_drawn, last_sent))
+        return Bounds(last_sent, believed), repair_is_due

@@ -1,0 +1,105 @@
+"""`python -m consumers.rollup`: keeps how many rides there were in each minute, and how long.
+
+It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in rollup_state: each
+minute has the number and the exact distance of its rides up to some ride that is not below that.
+
+The work is idempotent, so nothing is counted, and no transaction spans the two servers. The marker
+follows the log and marks minutes as dirty, in an Ick (`rocket_rides.ick`); the indexer computes
+dirty minutes from the rides. A minute that is marked a thousand times is computed once.
+
+A crash leaves behind, by the step at which it comes:
+
+* after minutes were marked, before the checkpoint moved: they are marked again.
+* after minutes were computed, before the Ick's commit: they are computed again.
+* after the commit, before `complete_to` rose: minutes that are right, and marked again.
+* anywhere: an Ick, named in rollup_state, which the next leader deletes.
+
+One process leads; any other is a hot standby. Each lead, and each one after a lost connection,
+begins a new generation (`consumers.rollup.generation`), at `complete_to`: so it does not matter
+what Redis has lost. A leader that hangs is disconnected by Postgres after LEADER_TIMEOUT seconds.
+
+A limit: a Redis that loses writes while the connection lives, as behind a proxy that fails over, is
+noticed by its replication id, where the user may ask for it (INFO).
+"""
+
+import random
+
+import psycopg
+import redis
+
+from consumers import running
+from consumers.rollup.lead import Lead
+from consumers.rollup.minutes import SESSION
+from consumers.rollup.report import Report
+from consumers.rollup.step import IN_A_ROUND
+from consumers.running import HELD_POLL, IDLE_ROUND
+from rocket_rides import database, process, sessions, settings
+from rocket_rides.faults import crash_at, strikes
+from rocket_rides.locks import Lock
+from rocket_rides.log import Log
+from rocket_rides.standby import wait_for_the_lead
+from rocket_rides.waiting import Complaint, Progress
+
+# Computing a minute of millions of rides takes seconds; beyond this it is set aside.
+LONGEST_STATEMENT = "60s"
+
+
+def run(config: settings.Settings, stop: process.Stop) -> None:
+    """Lead or stand by until `stop`."""
+    timeout = f"{config.leader_timeout}s"
+    report = Report()
+
+    def session(progress: Progress) -> None:
+        with (
+            database.connect(
+                config.postgres_url,
+                sessions.starting(sessions.ROLLUP),
+                statement_timeout=LONGEST_STATEMENT,
+                lock_timeout=timeout,
+                idle_in_transaction_session_timeout=timeout,
+                idle_session_timeout=timeout,
+                **SESSION,
+            ) as connection,
+            Log(config.log_url, config.stream_name) as log,
+        ):
+            database.require_current_schema(connection)
+            if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):
+                lead(connection, log, config, stop, progress, report)
+
+    process.keep_running(session, stop, psycopg.Error, redis.RedisError)
+
+
+def lead(
+    connection: psycopg.Connection,
+    log: Log,
+    config: settings.Settings,
+    stop: process.Stop,
+    progress: Progress,
+    report: Report,
+) -> None:
+    """Mark and compute, round after round."""
+    leading = Lead(connection, log, config.batch_size)
+    progress.announce(f"leading; every minute is right up to ride {leading.generation.complete_to}")
+    complaint = Complaint(1)
+    while not stop:
+        step = random.choice(IN_A_ROUND) if strikes(config.crash_rate) else None
+        with crash_at(step):
+            done = leading.run_once(wait=IDLE_ROUND)
+        progress.made()
+        sessions.at_work(connection)
+        report(done, leading)
+        if done.held:
+            complaint("the log is ahead of what the streamer has committed")
+        else:
+            complaint = Complaint(1)
+        stop.wait(max(leading.pause, HELD_POLL if done.held else 0))
+
+
+def main() -> None:
+    """Run the rollup until SIGTERM or SIGINT."""
+    process.take_no_arguments("consumers.rollup", __doc__)
+    run(*running.start())
+
+
+if __name__ == "__main__":
+    main()

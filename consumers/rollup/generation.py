@@ -1,0 +1,77 @@
+"""A generation: one lead's right to move the rollup's checkpoint and to say how far it is complete.
+
+Whoever takes the lead draws a random generation, and so does a mend. In one transaction it is
+written to `rollup_state` and the checkpoint goes back to `complete_to`: the rides past it may have
+been marked in an Ick that is lost. From then on nothing that an earlier leader attempts is done,
+however late it wakes up, because each of its transactions first locks the row, and finds another
+generation in it.
+
+The generation also names the Ick. The one of the leader before is deleted first, and no other is
+touched: Icks of another database, or of a past that this one has lost, may be in the same Redis.
+"""
+
+import secrets
+
+import psycopg
+
+from consumers.checkpoint import Checkpoint
+from rocket_rides.errors import Overtaken
+
+KIND = NAME = "rollup"  # of the checkpoint
+
+MAKE = "INSERT INTO rollup_state DEFAULT VALUES ON CONFLICT DO NOTHING"
+OF_BEFORE = "SELECT ick FROM rollup_state"
+DRAW = """
+    UPDATE rollup_state SET generation = %(new)s, ick = %(new)s WHERE ick = %(before)s
+    RETURNING complete_to
+"""
+GO_BACK = "UPDATE checkpoints SET last_ride_id = %s WHERE kind = %s AND name = %s"
+HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
+# A minute that was set aside is not right for its rides: `complete_to` stays below them.
+COMPLETE = """
+    UPDATE rollup_state SET complete_to = greatest(complete_to, least(
+        %s, (SELECT min(lowest_ride_id) - 1 FROM set_aside_minutes)
+    ))
+    WHERE generation = %s RETURNING complete_to
+"""
+
+
+def of_before(connection: psycopg.Connection) -> str:
+    """The generation whose Ick may still be in Redis; empty if there is none."""
+    connection.execute(MAKE)
+    [(ick,)] = connection.execute(OF_BEFORE)
+    return str(ick)
+
+
+class Generation:
+    """A new one, drawn on `connection` by the session that has the lead. Raises Overtaken."""
+
+    def __init__(self, connection: psycopg.Connection, checkpoint: Checkpoint, before: str) -> None:
+        self.name = secrets.token_hex(8)
+        self._connection = connection
+        with connection.transaction():
+            row = connection.execute(DRAW, {"new": self.name, "before": before}).fetchone()
+            if row is None:
+                raise overtaken()
+            [self.complete_to] = row
+            checkpoint.make()
+            connection.execute(GO_BACK, [self.complete_to, KIND, NAME])
+
+    def hold(self) -> None:
+        """Keep anyone from drawing another until this transaction ends. Raises Overtaken."""
+        if self._connection.execute(HOLD, [self.name]).rowcount != 1:
+            raise overtaken()
+
+    def complete(self, upto: int) -> None:
+        """Say that every minute is right for the rides up to there, but for those set aside.
+
+        Raises Overtaken.
+        """
+        row = self._connection.execute(COMPLETE, [upto, self.name]).fetchone()
+        if row is None:
+            raise overtaken()
+        [self.complete_to] = row
+
+
+def overtaken() -> Overtaken:
+    return Overtaken("another process, or a mend, has begun a new generation of the rollup")

@@ -1,0 +1,61 @@
+"""One lead: a generation, its Ick, and the marker and the indexer that work in turns."""
+
+import time
+
+import psycopg
+
+from consumers.checkpoint import Checkpoint
+from consumers.rollup import dirty, generation
+from consumers.rollup.dirty import DirtyMinutes
+from consumers.rollup.generation import KIND, NAME, Generation
+from consumers.rollup.indexer import Indexer
+from consumers.rollup.marker import Marker
+from consumers.rollup.step import Step
+from consumers.round import Round
+from rocket_rides.faults import reached
+from rocket_rides.log import Log
+
+# Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
+# for all of them. Where computing takes long, it gets a tenth of the time, up to the longest pause.
+PAUSE = 0.25
+LONGEST_PAUSE = 2.0
+SHARE = 0.1
+
+
+class Lead:
+    """Begins a new generation. For the session that has the lock; see `generation`.
+
+    Every method raises psycopg.Error, redis.RedisError or Unavailable: then this lead is over.
+    """
+
+    def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        checkpoint = Checkpoint(connection, KIND, NAME)
+        before = generation.of_before(connection)
+        dirty.delete(log, before)
+        reached(Step.AFTER_DELETION)
+        self.generation = Generation(connection, checkpoint, before)
+        reached(Step.AFTER_DRAW)
+        self.dirty = DirtyMinutes(log, self.generation.name)
+        self.marker = Marker(connection, log, checkpoint, self.generation, self.dirty, batch_size)
+        self.indexer = Indexer(connection, self.generation, self.dirty)
+        self._due = 0.0
+
+    def run_once(self, *, wait: float = 0) -> Round:
+        """Mark one batch, and compute what is dirty if that is due; returns what the batch held.
+
+        Waits up to `wait` seconds for an entry where nothing is dirty.
+        """
+        done = self.marker.run_once(wait=0 if self.dirty.count else wait)
+        began = time.monotonic()
+        if began >= self._due:
+            more = self.indexer.run_once(self.marker.at.ride_id)
+            took = time.monotonic() - began
+            pause = min(max(PAUSE, took / SHARE - took), LONGEST_PAUSE)
+            self._due = time.monotonic() + (0 if more else pause)
+        return done
+
+    @property
+    def pause(self) -> float:
+        """Seconds until there is something to do: rides gather, to be marked and folded at once."""
+        return 0 if self.marker.behind else max(0, self._due - time.monotonic())

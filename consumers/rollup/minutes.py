@@ -1,0 +1,69 @@
+"""Computing minutes anew, from the rides: the same result however often, and whoever does it."""
+
+from collections.abc import Sequence
+
+import psycopg
+
+from consumers.rollup.generation import Generation, overtaken
+from rocket_rides.terms import StateLost
+
+# One statement, so one snapshot: of the rides, and of the last_sent that labels the result. Rides
+# above it don't count, or the right result would be refused later.
+#
+# Rides are looked up in stretches, for a backlog has thousands of minutes in a row. `rides` is read
+# by the index on created_at: there is no condition on the id, which would tempt the planner.
+# The lock on rollup_state keeps a new generation waiting until this has committed.
+COMPUTE = """
+    WITH mine AS MATERIALIZED (
+        SELECT FROM rollup_state WHERE generation = %(generation)s FOR SHARE
+    ), settled AS MATERIALIZED (
+        SELECT last_sent_id AS upto FROM streamer_state
+    ), wanted AS MATERIALIZED (
+        SELECT minute FROM unnest(%(minutes)s::timestamptz[]) minute
+    ), apart AS (
+        SELECT minute,
+               minute - lag(minute) OVER (ORDER BY minute) > interval '10 minutes' AS is_apart
+        FROM wanted
+    ), numbered AS (
+        SELECT minute, count(*) FILTER (WHERE is_apart) OVER (ORDER BY minute) AS stretch
+        FROM apart
+    ), stretches AS MATERIALIZED (
+        SELECT min(minute) AS first, max(minute) + interval '1 minute' AS until
+        FROM numbered GROUP BY stretch
+    ), counted AS (
+        SELECT minute, rides, distance
+        FROM stretches CROSS JOIN settled CROSS JOIN LATERAL (
+            SELECT date_trunc('minute', created_at) AS minute,
+                   count(*) FILTER (WHERE id <= upto) AS rides,
+                   sum(distance) FILTER (WHERE id <= upto) AS distance
+            FROM rides WHERE created_at >= first AND created_at < until GROUP BY 1
+        ) within
+    ), put AS (
+        INSERT INTO ride_minutes (minute, rides, distance, upto)
+        SELECT minute, coalesce(rides, 0), coalesce(distance, 0), upto
+        FROM mine CROSS JOIN settled CROSS JOIN wanted LEFT JOIN counted USING (minute)
+        ON CONFLICT (minute) DO UPDATE
+        SET rides = excluded.rides, distance = excluded.distance, upto = excluded.upto
+        WHERE excluded.upto >= ride_minutes.upto
+    ), no_longer_set_aside AS (
+        DELETE FROM set_aside_minutes USING mine, wanted
+        WHERE set_aside_minutes.minute = wanted.minute
+    )
+    SELECT (SELECT upto FROM settled) FROM mine
+"""
+
+# For the session that computes. A new table has no statistics, so the planner would scan it.
+SESSION = {"timezone": "UTC", "datestyle": "ISO", "enable_seqscan": "off", "jit": "off"}
+
+
+def compute(connection: psycopg.Connection, generation: Generation, minutes: Sequence[str]) -> None:
+    """Compute these minutes and store them. Raises Overtaken, StateLost or psycopg.Error.
+
+    They are written as Postgres writes them. One that was set aside no longer is.
+    """
+    values = {"generation": generation.name, "minutes": list(minutes)}
+    row = connection.execute(COMPUTE, values).fetchone()
+    if row is None:
+        raise overtaken()
+    if row == (None,):
+        raise StateLost

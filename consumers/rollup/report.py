@@ -1,0 +1,44 @@
+"""What the rollup says of its rounds, for a person."""
+
+import logging
+import time
+
+from consumers import report
+from consumers.rollup.generation import NAME
+from consumers.rollup.lead import Lead
+from consumers.round import Round
+
+logger = logging.getLogger("rollup")
+
+EVERY = 10.0  # seconds
+
+
+class Report:
+    """The log lines of the rollup, over all of its leads."""
+
+    def __init__(self) -> None:
+        self._log = report.Report(NAME)
+        self._rides = self._minutes = 0
+        self._before: Lead | None = None
+        self._due = 0.0
+
+    def __call__(self, done: Round, lead: Lead) -> None:
+        """Report what a round met in the log, and now and then what was rolled up."""
+        self._log.entries(done)
+        rides, minutes = lead.marker.marked, lead.indexer.computed
+        if lead is not self._before:
+            self._before, self._rides, self._minutes = lead, 0, 0
+        if minutes > self._minutes and time.monotonic() >= self._due:
+            logger.info(
+                "%s rolled up by computing %s; complete up to ride %d",
+                report.rides(rides - self._rides),
+                in_minutes(minutes - self._minutes),
+                lead.generation.complete_to,
+            )
+            self._rides, self._minutes = rides, minutes
+            self._due = time.monotonic() + EVERY
+
+
+def in_minutes(count: int) -> str:
+    """A number of minutes, in words."""
+    return "1 minute" if count == 1 else f"{count} minutes"

@@ -1,0 +1,70 @@
+"""Minutes that could not be computed: each is kept with its reason, and stops no other.
+
+Until one is right, `complete_to` stays below the lowest ride that it lacks. It is tried again when
+another ride falls into it, and when somebody asks: `python -m consumers.rollup.aside retry`.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from consumers.rollup.dirty import Mark
+from rocket_rides.database import one_row
+
+PUT = """
+    INSERT INTO set_aside_minutes AS known (minute, lowest_ride_id, reason, attempts)
+    VALUES (%s, %s, %s, %s)
+    ON CONFLICT (minute) DO UPDATE
+    SET lowest_ride_id = least(known.lowest_ride_id, excluded.lowest_ride_id),
+        reason = excluded.reason, attempts = known.attempts + excluded.attempts,
+        set_aside_at = excluded.set_aside_at, retry = false
+    RETURNING xmax = 0
+"""
+TO_RETRY = "SELECT minute::text, lowest_ride_id FROM set_aside_minutes WHERE retry ORDER BY minute"
+ALL = """
+    SELECT minute::text, lowest_ride_id, attempts, set_aside_at, retry, reason
+    FROM set_aside_minutes ORDER BY minute
+"""
+ASK = """
+    UPDATE set_aside_minutes SET retry = true
+    WHERE %(all)s OR minute = ANY(%(minutes)s::timestamptz[]) RETURNING minute::text
+"""
+
+
+class SetAside(NamedTuple):
+    """A minute as Postgres writes it, and what is known about it."""
+
+    minute: str
+    lowest_ride_id: int
+    attempts: int
+    set_aside_at: datetime
+    retry: bool  # somebody asked for another attempt
+    reason: str
+
+
+def put(connection: psycopg.Connection, mark: Mark, reason: str, attempts: int) -> bool:
+    """Set a minute aside after so many attempts; returns whether it was not set aside before."""
+    values = [mark.minute, mark.lowest, reason, attempts]
+    return bool(one_row(connection.execute(PUT, values))[0])
+
+
+def to_retry(connection: psycopg.Connection) -> list[Mark]:
+    """The minutes for which somebody asked for another attempt."""
+    return [Mark(*row) for row in connection.execute(TO_RETRY)]
+
+
+def listed(connection: psycopg.Connection) -> list[SetAside]:
+    """All of them, oldest minute first."""
+    return connection.cursor(row_factory=class_row(SetAside)).execute(ALL).fetchall()
+
+
+def ask(connection: psycopg.Connection, minutes: Iterable[str] = (), *, every: bool) -> list[str]:
+    """Ask for another attempt at these minutes, or at `every` one; returns those that there are.
+
+    Raises psycopg.DataError for what is not a time.
+    """
+    asked = connection.execute(ASK, {"all": every, "minutes": list(minutes)})
+    return sorted(minute for (minute,) in asked)

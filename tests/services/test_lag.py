@@ -1,0 +1,248 @@
+"""GET /consumers: every reader of the log, of whatever kind, and how far it is behind."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+
+from api import consumers
+from api.groups import PATIENCE, look
+from api.pool import SESSION
+from rocket_rides import groups
+from rocket_rides.groups import Group
+from rocket_rides.log import START
+from streamer.trimming import Caps, Trimmer
+from tests.support.api import Api
+from tests.support.world import World, catch_up, drain, eventually, free_port
+
+AGES = "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * id)"
+MANY = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
+ROLLED_UP = "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('rollup', 'rollup', %s)"
+COMPLETE = "UPDATE rollup_state SET complete_to = %s"
+
+Shown = dict[str, Any]
+
+
+def group(world: World, name: str = "workers") -> Group:
+    return Group(world.log(), name, "member")
+
+
+def shown(world: World, name: str) -> Shown:
+    """The reader of that name, as it is shown now."""
+    readers = consumers.show(world.connection, look(world.log()))
+    [reader] = [reader for reader in readers if reader["name"] == name]
+    return reader
+
+
+def lag(world: World, name: str = "workers") -> tuple[int | None, int | None]:
+    """In rides, and in seconds, rounded."""
+    reader = shown(world, name)
+    seconds = reader["seconds_behind"]
+    return reader["rides_behind"], seconds if seconds is None else round(seconds, -1)
+
+
+def send(world: World, rides: int) -> list[str]:
+    """Send rides, the nth of which is 1000 - 10 n seconds old; returns the entries' ids."""
+    world.take(*[1] * rides)
+    world.connection.execute(AGES)
+    drain(world.streamer())
+    return [entry.redis_id for entry in world.log().read(START, 100_000)]
+
+
+def test_a_checkpoint_lags_by_the_rides_that_it_has_not_counted(world: World) -> None:
+    slow, fast = world.consumer("slow", batch_size=3), world.consumer("fast")
+    assert lag(world, "slow") == (0, 0)
+    send(world, 10)
+    slow.run_once()
+    catch_up(fast)
+    assert lag(world, "slow") == (7, 960)  # the fourth ride is the oldest of seven
+    assert lag(world, "fast") == (0, 0)
+    assert shown(world, "fast")["kind"] == "total"
+    # Not even the streamer has it yet, and every consumer lags by it.
+    world.take(1)
+    rides, seconds = shown(world, "fast")["rides_behind"], shown(world, "fast")["seconds_behind"]
+    assert rides == 1
+    assert 0 <= seconds < 60
+
+
+def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -> None:
+    send(world, 10)
+    world.connection.execute(ROLLED_UP, [10])
+    world.connection.execute(COMPLETE, [6])
+    world.consumer("rollup")  # a total of that name
+    total, rollup = sorted(
+        consumers.show(world.connection, []), key=lambda reader: str(reader["kind"]), reverse=True
+    )
+    assert (total["kind"], total["rides_behind"], total["total_distance"]) == ("total", 10, 0)
+    assert (rollup["kind"], rollup["rides_behind"], rollup["total_distance"]) == ("rollup", 4, None)
+    assert round(rollup["seconds_behind"], -1) == 930
+    world.connection.execute(COMPLETE, [10])
+    world.connection.execute("DELETE FROM consumer_states")
+    world.connection.execute("DELETE FROM checkpoints WHERE kind = 'total'")
+    assert lag(world, "rollup") == (0, 0)
+
+
+@pytest.mark.stream_servers
+def test_a_group_lags_by_what_is_pending_and_by_what_it_was_not_given(world: World) -> None:
+    workers = group(world)
+    workers.make()
+    assert lag(world) == (0, 0)
+    ids = send(world, 10)
+    assert lag(world) == (10, 990)
+    workers.read(6)
+    assert lag(world) == (10, 990)
+    workers.ack([ids[0], ids[1], ids[4]])
+    assert lag(world) == (7, 970)  # 3, 4 and 6 are pending; 7 to 10 wait
+    reader = shown(world, "workers")
+    assert (reader["kind"], reader["pending_entries"], reader["last_ride_id"]) == ("group", 3, 6)
+    assert (reader["last_redis_id"], reader["total_distance"]) == (ids[5], None)
+    workers.ack(ids)
+    assert lag(world) == (4, 930)
+    workers.ack([entry.redis_id for entry in workers.read(10)])
+    assert lag(world) == (0, 0)
+    world.take(1)  # has not been sent yet
+    assert lag(world) == (1, 0)
+    world.log().start_anew()
+    assert [reader["kind"] for reader in consumers.show(world.connection, look(world.log()))] == []
+
+
+@pytest.mark.stream_servers
+def test_a_groups_lag_is_known_or_null_when_its_entries_are_gone(world: World) -> None:
+    workers, late = group(world), group(world, "late")
+    workers.make()
+    late.make()
+    ids = send(world, 10)
+    workers.read(8)
+    workers.ack(ids[2:8])
+    Trimmer(world.connection, world.log(), Caps(1000, 0)).trim()
+    # Nothing that it could be given is left, and which rides were pending nobody knows.
+    assert lag(world) == (2, None)
+    assert lag(world, "late") == (0, 0)
+    send(world, 2)
+    assert lag(world) == (4, None)
+    assert lag(world, "late") == (2, 890)  # by the entry that comes next, and the ride before it
+    workers.ack(ids)
+    assert lag(world) == (2, 890)
+
+
+def test_entries_that_are_not_this_databases_tell_nothing_of_a_lag(world: World) -> None:
+    workers = group(world)
+    workers.make()
+    send(world, 3)
+    foreign = {"data": '{"id": 2, "distance": 1}', "prev": "1", "term": "f" * 16}
+    for fields in (foreign, foreign | {"term": b"\0\xff"}, {"nonsense": b"\0"}):
+        world.log().redis.xadd(world.stream, fields)  # type: ignore[arg-type]
+        [*_, last] = given = [entry.redis_id for entry in workers.read(10)]
+        workers.ack(given[:-1])
+        assert lag(world) == (None, None)  # it stands there, and has not acknowledged it
+        workers.ack([last])
+        assert lag(world) == (None, None)
+        assert shown(world, "workers")["last_ride_id"] is None
+
+
+def test_a_lag_costs_the_same_however_large_it_is(world: World) -> None:
+    world.consumer()
+    world.connection.execute(MANY, [100_500])
+    connection = world.connect(**SESSION)  # as the API's are
+    [reader] = consumers.show(connection, [])
+    assert reader["rides_behind"] == 100_000
+    plan = connection.execute(
+        f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}", consumers.values([])
+    ).fetchone()
+    assert plan is not None
+    assert most_rows(plan[0][0]["Plan"]) <= 100_000
+
+
+def most_rows(plan: dict[str, Any]) -> int:
+    """The most rows that any step of a plan has visited in all."""
+    own = int(plan["Actual Rows"] * plan["Actual Loops"])
+    return max([own, *(most_rows(step) for step in plan.get("Plans", []))])
+
+
+def test_a_ride_of_no_finite_age_makes_the_seconds_unknown(world: World) -> None:
+    world.consumer()
+    world.take(1, 1)
+    world.connection.execute("UPDATE rides SET created_at = '-infinity' WHERE id = 1")
+    assert lag(world, "consumer0") == (2, None)
+    world.connection.execute("UPDATE rides SET created_at = now() + '1 day' WHERE id = 1")
+    assert lag(world, "consumer0") == (2, 0)
+
+
+def unknown(world: World) -> Shown:
+    return {
+        "kind": "group",
+        "name": groups.name_of(world.connection),
+        **dict.fromkeys(
+            (
+                "total_distance",
+                "last_ride_id",
+                "last_redis_id",
+                "unbelieved_entries",
+                "pending_entries",
+                "rides_behind",
+                "seconds_behind",
+                "reset",
+            )
+        ),
+    }
+
+
+def readers(api: Api) -> list[Shown]:
+    found: list[Shown] = api.client.get("/consumers").json()["consumers"]
+    return found
+
+
+def took(api: Api) -> float:
+    """Seconds that GET /consumers takes."""
+    began = time.monotonic()
+    readers(api)
+    return time.monotonic() - began
+
+
+@pytest.fixture
+def api_without_redis(world: World) -> Iterator[Api]:
+    api = Api(world, REDIS_URL=f"redis://127.0.0.1:{free_port()}")
+    yield api
+    api.client.close()
+
+
+def test_the_api_does_not_depend_on_redis(world: World, api_without_redis: Api) -> None:
+    api = api_without_redis
+    world.consumer()
+    assert api.post("5").status_code == 201
+    assert api.ready()
+    total, own = readers(api)
+    assert (total["name"], total["rides_behind"]) == ("consumer0", 1)
+    assert own == unknown(world)
+
+
+@contextmanager
+def hanging(world: World) -> Iterator[None]:
+    """Redis takes connections, and answers nothing."""
+    with redis.Redis.from_url(world.redis.url) as control:
+        server = control.info("server")["process_id"]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+def test_a_redis_that_hangs_delays_nothing_and_is_asked_again(world: World) -> None:
+    api = Api(world, API_WORKERS="1")
+    group(world).make()
+    [workers] = readers(api)
+    assert (workers["name"], workers["rides_behind"]) == ("workers", 0)
+    with hanging(world):
+        eventually(lambda: readers(api) == [unknown(world)])
+        assert min(took(api) for _ in range(3)) < PATIENCE / 2
+        assert api.ready()
+    eventually(lambda: readers(api) == [workers])
+    api.client.close()
+    assert api.service.stop() == 0
+    assert "Traceback" not in api.service.output.read_text()

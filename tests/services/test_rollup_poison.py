@@ -1,0 +1,144 @@
+"""A minute that can't be computed is set aside with its reason, and stops nothing else."""
+
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+from consumers.rollup.aside import main
+from tests.support.api import Api
+from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at
+from tests.support.world import World, eventually
+
+POISON = """
+    ALTER TABLE ride_minutes ADD CONSTRAINT poison
+    CHECK (minute <> '2026-03-01 10:01Z' OR rides < 2)
+"""
+CURE = "ALTER TABLE ride_minutes DROP CONSTRAINT poison"
+RIDES = [(f"2026-03-01 10:{minute:02}:{second:02}Z", 1) for minute in range(5) for second in (0, 1)]
+ASIDE = "SELECT minute::text, lowest_ride_id, attempts, reason FROM set_aside_minutes"
+
+
+class Answer(NamedTuple):
+    """What the command printed, and how it ended."""
+
+    output: str
+    status: object
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def aside(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """`python -m consumers.rollup.aside`, in this process."""
+
+    def run(*arguments: str, database_url: str = world.postgres_url) -> Answer:
+        monkeypatch.setenv("DATABASE_URL", database_url)
+        monkeypatch.setattr("sys.argv", ["aside", *arguments])
+        try:
+            main()
+        except SystemExit as end:
+            return Answer(capsys.readouterr().out, end.code)
+        return Answer(capsys.readouterr().out, 0)
+
+    return run
+
+
+def test_a_poisonous_minute_is_set_aside_seen_and_tried_again(
+    world: World, api: Api, aside: Command
+) -> None:
+    assert aside("list").output == "no minute is set aside\n"
+    world.connection.execute(POISON)
+    world.service("streamer").says("leading")
+    send_rides = send_at(world, *RIDES)
+    process = world.service("consumers.rollup").says("set aside minute 2026-03-01 10:01:00+00")
+    lowest = send_rides[2]
+    eventually(lambda: complete_to(world) == lowest - 1)
+    world.take(5)
+    eventually(lambda: len(kept(world)) == 5, "the other minutes, and the one of a new ride")
+    assert complete_to(world) == lowest - 1
+
+    [line] = aside("list").output.splitlines()
+    assert line.startswith(f"2026-03-01 10:01:00+00  from ride {lowest} on, 3 attempts: ")
+    assert 'violates check constraint "poison"' in line
+    assert json.loads(aside("list", "--json").output)["lowest_ride_id"] == lowest
+    shown = api.client.get(
+        "/hours", params={"from": "2026-03-01T10:00:00Z", "to": "2026-03-01T11:00:00Z"}
+    ).json()
+    assert shown["set_aside"] == ["2026-03-01T10:01:00Z"]
+    assert shown["complete_to"] == lowest - 1
+    assert shown["hours"][0]["rides"] == 8
+
+    assert aside("retry", "2026-03-01 10:02Z").status == "not set aside: 1 of these minutes"
+    assert "invalid input syntax" in str(aside("retry", "no time").status)
+    assert aside("retry").status == aside("retry", "--all", "2026-03-01 10:01Z").status == 2
+    asked = aside("retry", "2026-03-01T10:01:00Z")
+    assert asked.output == "2026-03-01 10:01:00+00 will be tried again\n"
+    eventually(lambda: world.value("SELECT attempts FROM set_aside_minutes") == 4)
+    world.connection.execute(CURE)
+    assert aside("retry", "--all").status == 0
+    eventually(lambda: is_complete(world))
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
+    assert process.stop() == 0
+
+
+def test_another_ride_in_the_minute_has_it_tried_again(world: World) -> None:
+    world.connection.execute(POISON)
+    send_at(world, *RIDES)
+    leading = lead(world)
+    hurry(leading)
+    [(minute, lowest, attempts, reason)] = world.connection.execute(ASIDE)
+    assert (minute, lowest, attempts) == ("2026-03-01 10:01:00+00", 3, 3)
+    assert "poison" in reason
+    send_at(world, ("2026-03-01 10:01:02Z", 1))
+    hurry(leading)
+    [(_, lowest, attempts, _)] = world.connection.execute(ASIDE)
+    assert (lowest, attempts, complete_to(world)) == (3, 6, 2)
+    world.connection.execute(CURE)
+    send_at(world, ("2026-03-01 10:01:03Z", 1))
+    hurry(leading)
+    assert is_complete(world)
+
+
+def test_a_minute_stays_set_aside_under_the_next_leader(world: World) -> None:
+    world.connection.execute(POISON)
+    send_at(world, *RIDES)
+    hurry(lead(world))
+    second = lead(world)
+    assert second.marker.at.ride_id == complete_to(world) == 2
+    hurry(second)
+    assert complete_to(world) == 2
+    assert len(kept(world)) == 4
+
+
+@pytest.mark.parametrize("time", ["infinity", "-infinity", "294276-12-31 23:59:59Z"])
+def test_a_ride_of_no_minute_is_set_aside(world: World, time: str) -> None:
+    send_at(world, ("2026-03-01 10:00:00Z", 1), (time, 1), ("2026-03-01 10:01:00Z", 1))
+    hurry(lead(world))
+    assert [rides for _, rides, _ in kept(world)] == [1, 1]
+    assert complete_to(world) == 1
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 1
+
+
+def test_a_server_that_cannot_write_is_no_minutes_fault(world: World) -> None:
+    send_at(world, *RIDES)
+    leading = lead(world)
+    leading.marker.run_once()
+    leading.indexer._connection.execute("SET default_transaction_read_only = on")
+    for _ in range(5):
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            leading.indexer.run_once(leading.marker.at.ride_id)
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
+    hurry(lead(world))
+    assert is_complete(world)
+
+
+def test_the_command_says_in_one_line_what_keeps_it_from_working(aside: Command) -> None:
+    reason = str(aside("list", database_url="postgresql:///x?host=/nowhere").status)
+    assert reason.startswith("Postgres can't be reached")
+    assert len(reason.splitlines()) == 1

@@ -1,0 +1,99 @@
+"""A rollup in the test's own process, and what its result must be."""
+
+from decimal import Decimal
+
+from consumers.rollup import dirty
+from consumers.rollup.lead import Lead
+from consumers.rollup.minutes import SESSION
+from rocket_rides.database import one_row
+from rocket_rides.locks import Lock, try_lock
+from tests.support.world import World, drain
+
+KEPT = "SELECT minute::text, rides, distance FROM ride_minutes WHERE rides > 0 ORDER BY minute"
+TRUE = """
+    SELECT date_trunc('minute', created_at)::text AS minute, count(*), sum(distance)
+    FROM rides WHERE isfinite(created_at) GROUP BY 1 ORDER BY min(created_at)
+"""
+# Rides of the rollup's minutes, or of the rides themselves, that one of them has and the other not.
+TAKE_AT = """
+    WITH ride AS (
+        INSERT INTO rides (created_at, distance)
+        SELECT at, distance FROM unnest(%s::timestamptz[], %s::numeric[]) t(at, distance)
+        RETURNING id, distance
+    ), staged AS (
+        INSERT INTO staged_log_records (id, action, object, data)
+        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+    )
+    SELECT id FROM ride ORDER BY id
+"""
+
+
+def take_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
+    """Take rides that were requested at these times, without sending them."""
+    moments = [moment for moment, _ in rides]
+    distances = [Decimal(str(distance)) for _, distance in rides]
+    return [id_ for (id_,) in world.connection.execute(TAKE_AT, [moments, distances])]
+
+
+def send_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
+    """Take rides that were requested at these times, and send them."""
+    taken = take_at(world, *rides)
+    drain(world.streamer())
+    return taken
+
+
+def send(world: World, *distances: str | float) -> list[int]:
+    """Take rides that are requested now, and send them."""
+    taken = world.take(*distances)
+    drain(world.streamer())
+    return taken
+
+
+def lead(world: World, batch_size: int = 1000) -> Lead:
+    """A lead on connections of its own, which has the lock unless somebody else has it."""
+    connection = world.connect(**SESSION)
+    try_lock(connection, Lock.ROLLUP)
+    return Lead(connection, world.log(), batch_size)
+
+
+def hurry(leading: Lead) -> None:
+    """Mark and compute, without a pause, until nothing is left to do."""
+    while True:
+        before = leading.marker.at, leading.dirty.count, leading.generation.complete_to
+        leading._due = 0
+        leading.run_once()
+        after = leading.marker.at, leading.dirty.count, leading.generation.complete_to
+        if after == before and not leading.dirty.count:
+            return
+
+
+def kept(world: World) -> list[tuple[str, int, Decimal]]:
+    world.connection.execute("SET timezone = 'UTC'")
+    return world.connection.execute(KEPT).fetchall()
+
+
+def exact(world: World) -> bool:
+    """Whether every minute has exactly its rides."""
+    world.connection.execute("SET timezone = 'UTC'")
+    return kept(world) == world.connection.execute(TRUE).fetchall()
+
+
+def complete_to(world: World) -> int:
+    return world.value("SELECT complete_to FROM rollup_state")
+
+
+def is_complete(world: World) -> bool:
+    """Whether every minute is right for every ride that there is, and says so."""
+    return complete_to(world) == world.truth[0] and exact(world)
+
+
+def icks(world: World) -> set[str]:
+    """The generations whose Icks are in Redis."""
+    names = world.log().redis.keys(f"{world.stream}/rollup/*")
+    return {name.decode().split("/")[2] for name in names if isinstance(name, bytes)}
+
+
+def ick(world: World) -> str:
+    """The key of the Ick that the database knows of."""
+    [name] = one_row(world.connection.execute("SELECT ick FROM rollup_state"))
+    return dirty.key(world.log(), name)
