@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import consume, drain, figures, groups, idle, latency, post, reconcile
+from benchmarks import consume, drain, figures, groups, idle, latency, post, reconcile, rollup
 from benchmarks.stand import stand
 
 PARTS = {
@@ -25,6 +25,7 @@ PARTS = {
     "idle": idle.measure,
     "groups": groups.measure,
     "reconcile": reconcile.measure,
+    "rollup": rollup.measure,
 }
 
 

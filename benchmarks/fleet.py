@@ -1,4 +1,4 @@
-"""A whole fleet: API, streamer and two consumers, with default settings."""
+"""A whole fleet: API, streamer, two consumers and the rollup, with default settings."""
 
 import contextlib
 from collections.abc import Iterator
@@ -34,6 +34,7 @@ def fleet(stand: Stand) -> Iterator[RunningFleet]:
         services = {"api": api, "streamer": exits.enter_context(stand.service("streamer"))}
         for name in CONSUMERS:
             services[name] = exits.enter_context(stand.service("consumers", name))
+        services["rollup"] = exits.enter_context(stand.service("consumers.rollup"))
         with (
             database.connect(stand.postgres.url, "benchmark") as connection,
             contextlib.closing(load.KeepAlive(port)) as client,

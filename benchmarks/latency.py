@@ -10,6 +10,7 @@ import random
 import select
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import closing
 from statistics import quantiles
 
@@ -67,11 +68,17 @@ def add(figures: dict[int, Figure], took: Milliseconds, limit: Milliseconds) -> 
 
 
 class Journey:
-    """Follows rides from answer to totals, one after another or at a steady rate."""
+    """Follows rides until they are counted, one after another or at a steady rate."""
 
     def __init__(
-        self, client: load.KeepAlive, connection: psycopg.Connection, *, alone: bool
+        self,
+        client: load.KeepAlive,
+        connection: psycopg.Connection,
+        *,
+        alone: bool,
+        counted: Callable[[psycopg.Connection], int] = fleet.counted,
     ) -> None:
+        self._counted = counted  # up to which ride
         self._client = client
         self._connection = connection
         self._alone = alone
@@ -108,14 +115,14 @@ class Journey:
             self._asking = False
 
     def _arrived(self) -> Milliseconds:
-        counted = fleet.counted(self._connection)
+        counted = self._counted(self._connection)
         now = time.perf_counter()
         took: Milliseconds = []
         while self._waiting and self._waiting[0][0] <= counted:
             took.append((now - self._waiting.popleft()[1]) * 1000)
             self._due = now + random.uniform(*PAUSE) if self._alone else self._due
         if self._waiting and now - self._waiting[0][1] > PATIENCE:
-            raise TimeoutError(f"ride {self._waiting[0][0]} is in no total")
+            raise TimeoutError(f"ride {self._waiting[0][0]} is not counted")
         return took
 
 

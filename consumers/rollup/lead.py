@@ -18,7 +18,7 @@ from rocket_rides.log import Log
 # Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
 # for all of them. Where computing takes long, it gets a tenth of the time, up to the longest pause.
 PAUSE = 0.25
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 0.5
 SHARE = 0.1
 
 
@@ -30,6 +30,7 @@ class Lead:
 
     def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self.connection = connection
         checkpoint = Checkpoint(connection, KIND, NAME)
         before = generation.of_before(connection)
         dirty.delete(log, before)

@@ -21,11 +21,12 @@ PIECE = 100_000  # rides that are marked at once
 
 # Everything up to there is settled. The session's zone is UTC.
 MINUTES = """
-    SELECT date_trunc('minute', created_at)::text, min(id), max(id), count(*)
+    SELECT minute::text, min(id), max(id), count(*)
     FROM (
-        SELECT id, created_at FROM rides WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
+        SELECT id, date_trunc('minute', created_at) AS minute FROM rides
+        WHERE id > %s AND id <= %s ORDER BY id LIMIT %s
     ) piece
-    GROUP BY 1
+    GROUP BY minute
 """
 
 

@@ -10,14 +10,15 @@ from rocket_rides.terms import StateLost
 # One statement, so one snapshot: of the rides, and of the last_sent that labels the result. Rides
 # above it don't count, or the right result would be refused later.
 #
-# Rides are looked up in stretches, for a backlog has thousands of minutes in a row. `rides` is read
-# by the index on created_at: there is no condition on the id, which would tempt the planner.
+# Rides are looked up in stretches, for a backlog has thousands of minutes in a row. They are found
+# by the index on created_at: a condition on the id would tempt the planner to use that. And nothing
+# is joined by the minute: without statistics, the planner would expect millions, and use files.
 # The lock on rollup_state keeps a new generation waiting until this has committed.
 COMPUTE = """
     WITH mine AS MATERIALIZED (
-        SELECT FROM rollup_state WHERE generation = %(generation)s FOR SHARE
+        SELECT FROM rollup_state WHERE generation = %(generation)s LIMIT 1 FOR SHARE
     ), settled AS MATERIALIZED (
-        SELECT last_sent_id AS upto FROM streamer_state
+        SELECT last_sent_id AS upto FROM streamer_state LIMIT 1
     ), wanted AS MATERIALIZED (
         SELECT minute FROM unnest(%(minutes)s::timestamptz[]) minute
     ), apart AS (
@@ -40,8 +41,12 @@ COMPUTE = """
         ) within
     ), put AS (
         INSERT INTO ride_minutes (minute, rides, distance, upto)
-        SELECT minute, coalesce(rides, 0), coalesce(distance, 0), upto
-        FROM mine CROSS JOIN settled CROSS JOIN wanted LEFT JOIN counted USING (minute)
+        SELECT minute, sum(rides)::bigint, coalesce(sum(distance), 0), upto
+        FROM mine CROSS JOIN settled CROSS JOIN (
+            SELECT minute, rides, distance, false AS is_wanted FROM counted
+            UNION ALL SELECT minute, 0, 0, true FROM wanted
+        ) each
+        GROUP BY minute, upto HAVING bool_or(is_wanted)
         ON CONFLICT (minute) DO UPDATE
         SET rides = excluded.rides, distance = excluded.distance, upto = excluded.upto
         WHERE excluded.upto >= ride_minutes.upto
@@ -52,8 +57,15 @@ COMPUTE = """
     SELECT (SELECT upto FROM settled) FROM mine
 """
 
-# For the session that computes. A new table has no statistics, so the planner would scan it.
-SESSION = {"timezone": "UTC", "datestyle": "ISO", "enable_seqscan": "off", "jit": "off"}
+# For the session that marks and computes. A new table has no statistics: the planner would scan it
+# for a minute, and sort all of it for its first rides.
+SESSION = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "jit": "off",
+}
 
 
 def compute(connection: psycopg.Connection, generation: Generation, minutes: Sequence[str]) -> None:

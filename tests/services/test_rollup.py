@@ -4,6 +4,7 @@ import re
 
 import pytest
 import redis
+from psycopg.abc import Params
 
 from consumers.rollup import marker
 from consumers.rollup.dirty import DirtyMinutes, Mark
@@ -199,7 +200,7 @@ def test_a_user_of_redis_who_may_not_ask_for_its_replication_id_rolls_up_all_the
         assert process.stop() == 0
 
 
-def plan(world: World, statement: str, values: dict[str, object]) -> str:
+def plan(world: World, statement: str, values: Params) -> str:
     rows = world.connection.execute(f"EXPLAIN {statement}", values)
     return "\n".join(line for (line,) in rows)
 
@@ -216,13 +217,16 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
         text = plan(world, COMPUTE, values)
         assert "Bitmap Index Scan on rides_created_at" in text
         assert "rides_pkey" not in text
+        text = plan(world, marker.MINUTES, [0, 1000, 10])
+        assert "Index Scan using rides_pkey" in text
+        assert "Sort" not in text
         send(world, *[1] * 500)
         world.connection.execute("ANALYZE rides")
 
     def written() -> tuple[str, ...]:
         insert = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, 1000)"
         [line] = re.findall(
-            r"WAL: .*", plan(world, f"(ANALYZE, WAL, COSTS OFF, TIMING OFF) {insert}", {})
+            r"WAL: .*", plan(world, f"(ANALYZE, WAL, COSTS OFF, TIMING OFF) {insert}", [])
         )[:1]
         return tuple(re.findall(r"records=(\d+)", line))
 

@@ -10,6 +10,7 @@ import redis
 from chaos.backup import Backup
 from consumers.rollup import marker
 from consumers.rollup.dirty import Mark, MarksLost
+from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import compute
 from consumers.rollup.step import Step
 from rocket_rides.errors import Overtaken
@@ -225,8 +226,16 @@ def test_whoever_was_replaced_can_neither_move_nor_commit_anything(world: World)
     assert is_complete(world)
 
 
-def test_a_successor_waits_for_what_is_under_way_and_refuses_what_comes_later(
-    world: World,
+ATTEMPTS: list[Callable[[Lead], object]] = [
+    lambda stale: stale.marker.run_once(),
+    lambda stale: compute(stale.connection, stale.generation, ["2026-03-01 10:00Z"]),
+    lambda stale: stale.generation.complete(10),
+]
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=["move", "compute", "complete"])
+def test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused(
+    world: World, attempt: Callable[[Lead], object]
 ) -> None:
     """The checkpoint stands where the successor puts it: only the generation tells them apart."""
     stale = lead(world)
@@ -235,20 +244,21 @@ def test_a_successor_waits_for_what_is_under_way_and_refuses_what_comes_later(
         successor.execute("UPDATE rollup_state SET generation = repeat('0', 16)")
         outcome: list[BaseException] = []
 
-        def move() -> None:
+        def run() -> None:
             try:
-                stale.marker.run_once()
+                attempt(stale)
             except Overtaken as overtaken:
                 outcome.append(overtaken)
 
-        moving = threading.Thread(target=move)
-        moving.start()
+        attempting = threading.Thread(target=run)
+        attempting.start()
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         eventually(lambda: world.value(waiting) == 1)
         successor.commit()
-        moving.join()
+        attempting.join()
     assert outcome
-    assert world.value("SELECT last_ride_id FROM checkpoints") == 0
+    assert world.value("SELECT last_ride_id FROM checkpoints") == complete_to(world) == 0
+    assert kept(world) == []
 
 
 def test_a_ride_that_commits_late_into_a_minute_just_computed(world: World) -> None:

@@ -129,7 +129,7 @@ def test_a_server_that_cannot_write_is_no_minutes_fault(world: World) -> None:
     send_at(world, *RIDES)
     leading = lead(world)
     leading.marker.run_once()
-    leading.indexer._connection.execute("SET default_transaction_read_only = on")
+    leading.connection.execute("SET default_transaction_read_only = on")
     for _ in range(5):
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             leading.indexer.run_once(leading.marker.at.ride_id)
