@@ -53,7 +53,7 @@ def show_ride(ride_id: int) -> Answer:
 @routes.get("/rides/<int:ride_id>/receipt")
 def show_receipt(ride_id: int) -> Answer:
     """What came of a ride's receipt so far."""
-    rows = _query(receipts.FIND, ride_id) if ride_id < 2**63 else []
+    rows = _query(receipts.FIND, [ride_id]) if ride_id < 2**63 else []
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     [receipt] = rows

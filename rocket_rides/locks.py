@@ -16,8 +16,8 @@ class Lock(IntEnum):
     RECONCILIATION = 7_268_002  # the run of the nightly job
     MIGRATION = 7_268_003
     PRUNING = 7_268_004  # the API's worker that deletes old idempotency keys
-    SWEEP = 7_268_006  # the receipts' worker that looks for rides that were lost
     ROLLUP = 7_268_005  # the rollup that marks and computes minutes
+    SWEEP = 7_268_006  # the receipts' worker that looks for rides that were lost
 
 
 def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:

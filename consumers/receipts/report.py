@@ -6,7 +6,7 @@ import time
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.round import Round
 from consumers.report import Report as ReaderReport
-from consumers.report import entries, rides
+from consumers.report import in_entries, rides
 from rocket_rides.waiting import Complaint
 
 logger = logging.getLogger("consumer")
@@ -34,7 +34,7 @@ class Report:
         if done.made_group:
             logger.info("%s made the consumer group: reading the log from its start", self._name)
         if done.claimed:
-            logger.info("%s took over %s", self._name, entries(done.claimed))
+            logger.info("%s took over %s", self._name, in_entries(done.claimed))
         if done.given_up:
             logger.info("%s gave up %s, which others took over", self._name, rides(done.given_up))
         if done.swept:
