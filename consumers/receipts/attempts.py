@@ -41,7 +41,7 @@ BEGIN = f"""
                    AS is_due,
                extract(epoch FROM due_at - now()) AS wait
         FROM receipts_state CROSS JOIN streamer_state
-        JOIN rides ON rides.id = ANY(%(rides)s) AND rides.id > since AND rides.id <= last_sent_id
+        JOIN rides ON rides.id = ANY(%(rides)s) AND rides.id <= last_sent_id
         LEFT JOIN receipts ON ride_id = rides.id
     ), begun AS (
         INSERT INTO receipts AS kept (ride_id, attempts, unfinished, due_at)
@@ -102,8 +102,8 @@ class Attempts:
 
         `taken_over` are those whose entry was claimed from a worker that is gone, `alone` those
         that may be attempted although they are suspected. A ride that is missing from the result
-        gets no receipt: it is not there, or was taken before receipts were sent. Raises
-        psycopg.Error; then nothing was written.
+        is not there, or not committed by the streamer. Raises psycopg.Error; then nothing was
+        written.
         """
         values = {
             "rides": list(rides),

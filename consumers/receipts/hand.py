@@ -111,8 +111,11 @@ class Hand:
         return max(0.0, self._waiting[0][0] - self._clock()) if self._waiting else float("inf")
 
     def postpone(self, ride_id: int, seconds: float) -> None:
-        """Not before so many seconds."""
-        if errand := self._errands.get(ride_id):
+        """Not before so many seconds; and no more, if all of its entries are in other hands now."""
+        errand = self._errands.get(ride_id)
+        if errand and not errand.entries and not errand.swept:
+            self._drop(ride_id)
+        elif errand:
             errand.taken_over = False
             due = self._clock() + seconds
             heapq.heappush(self._waiting, (due, next(self._order), ride_id))

@@ -5,36 +5,26 @@ behind, reads on as far as there is room, and starts attempts. Each step is abou
 so a round costs a few statements, however many receipts it is about.
 """
 
-import random
 import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import psycopg
 
-from consumers.receipts.arrivals import Arrivals
 from consumers.receipts.attempts import Attempts, Known
 from consumers.receipts.deliveries import NO_TIME, Deliveries
 from consumers.receipts.hand import Errand, Hand
-from consumers.receipts.membership import Membership
+from consumers.receipts.intake import Intake
 from consumers.receipts.outcomes import save
 from consumers.receipts.round import Round, Step
-from consumers.receipts.sweep import Sweep
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.faults import reached
 from rocket_rides.groups import Group, GroupGone, name_of
-from rocket_rides.log import Entry, Log
-from rocket_rides.waiting import delays
+from rocket_rides.log import Log
 
 # Seconds.
-LOOK_EVERY = 1.0  # at what the other members left behind
 BUSY_POLL = 0.02  # between looks for new entries while attempts are under way
-HELD_POLL, HELD_POLL_LONGEST = 0.001, 0.5  # the streamer commits right after it has sent
 LEASED_POLL = 0.5
-# Entries and rides taken over at a time; there are other workers.
-SHARE = 500
-# Of the time after which something has to have happened.
-HEARTBEATS, SWEEPS = 4, 3
 
 
 class Patience(NamedTuple):
@@ -62,23 +52,21 @@ class Worker:
         self._deliveries = deliveries
         self._patience = patience
         self._group = Group(log, name_of(connection), name)
-        self._membership = Membership(connection, self._group, patience.claim_after)
-        self._arrivals = Arrivals(connection, self._group.name)
         self._attempts = Attempts(connection, patience.attempts, patience.timeout)
-        self._sweep = Sweep(connection, self._group, self._arrivals)
         self._hand = Hand()
-        self._held: list[Entry] = []  # the streamer has not committed them yet
-        self._held_pauses = delays(HELD_POLL, HELD_POLL_LONGEST)
+        self.intake = Intake(
+            connection,
+            self._group,
+            self._hand,
+            deliveries,
+            claim_after=patience.claim_after,
+            sweep_after=patience.sweep_after,
+        )
         self._alone: int | None = None  # the suspected ride that is under way
-        now = time.monotonic()
-        self._keep_at = now + patience.claim_after / HEARTBEATS
-        self._look_at = now
-        # Not all workers at once.
-        self._sweep_at = now + patience.sweep_after / SWEEPS * random.random()
 
     def join(self) -> bool:
         """Become a member, unless another process of this name is one; never waits."""
-        return self._membership.join()
+        return self.intake.membership.join()
 
     @property
     def in_hand(self) -> int:
@@ -92,16 +80,14 @@ class Worker:
         """
         done = Round()
         try:
-            self._keep(done)
+            self.intake.keep(done)
             self._save(done)
-            self._take_over(done)
-            self._take_up_lost(done)
-            self._read(done, wait)
+            self.intake.take_over(done)
+            self.intake.take_up_lost(done)
+            self.intake.read(done, wait)
             self._attempt(done)
         except GroupGone:
-            # What was pending is the sweep's; what was not read is read again from the start.
-            self._hand.lose(list(self._hand.entries), self._deliveries)
-            self._held = []
+            self.intake.give_up()
             done.made_group = self._group.make()
         self._await(wait)
         return done
@@ -116,20 +102,6 @@ class Worker:
         self._save(done)
         self._group.remove_member(self._group.member)
         return done
-
-    def _keep(self, done: Round) -> None:
-        """The heartbeat: what is in hand stays ours, unless others have claimed it already."""
-        now = time.monotonic()
-        if now < self._keep_at:
-            return
-        entries = [*self._hand.entries, *(entry.redis_id for entry in self._held)]
-        kept: set[str] = set()
-        for start in range(0, len(entries), SHARE):
-            kept.update(self._group.keep(entries[start : start + SHARE]))
-        lost = [entry for entry in entries if entry not in kept]
-        done.given_up += self._hand.lose(lost, self._deliveries)
-        self._held = [entry for entry in self._held if entry.redis_id in kept]
-        self._keep_at = now + self._patience.claim_after / HEARTBEATS
 
     def _save(self, done: Round) -> None:
         """Outcomes first, then the acknowledgement."""
@@ -148,71 +120,6 @@ class Worker:
         for ride_id, seconds in saved.again.items():
             self._hand.postpone(ride_id, seconds)
         self._settle([*saved.delivered, *saved.dead, *saved.other])
-
-    def _take_over(self, done: Round) -> None:
-        """What the others left behind, and what somebody wants sent again."""
-        now = time.monotonic()
-        room = min(SHARE - self._hand.fresh, self._hand.room)
-        if now < self._look_at or self._deliveries.breaker.is_open or room <= 0:
-            return
-        in_hand = {*self._hand.entries, *(entry.redis_id for entry in self._held)}
-        claimed = self._membership.claim(room, in_hand)
-        self._sort(claimed, done, taken_over=True)
-        done.claimed += len(claimed)
-        for ride_id in self._sweep.marked(room):
-            self._take_up(ride_id)
-        if not claimed:  # else there may be more
-            self._look_at = now + min(LOOK_EVERY, self._patience.claim_after / HEARTBEATS)
-
-    def _take_up_lost(self, done: Round) -> None:
-        now = time.monotonic()
-        room = min(SHARE - self._hand.fresh, self._hand.room)
-        if now < self._sweep_at or self._deliveries.breaker.is_open or room <= 0:
-            return
-        lost = [ride_id for ride_id in self._sweep.lost() or [] if ride_id not in self._hand]
-        for ride_id in lost[:room]:
-            if self._take_up(ride_id):
-                done.swept.append(ride_id)
-        if len(lost) <= room:  # else go on as soon as there is room
-            self._sweep_at = now + self._patience.sweep_after / SWEEPS
-
-    def _take_up(self, ride_id: int) -> bool:
-        if ride_id in self._hand or ride_id in self._deliveries:
-            return False
-        self._hand.take(ride_id, None)
-        return True
-
-    def _read(self, done: Round, wait: float) -> None:
-        """Read on as far as there is room to deliver at once, and look at what is held again."""
-        room = min(
-            self._deliveries.room - self._hand.fresh, self._hand.room - len(self._held), SHARE
-        )
-        entries = self._held
-        if room > 0:
-            idle = not (self._deliveries.under_way or self._deliveries.unsaved)
-            pause = min(wait, self._hand.next_due_in())
-            if self._held:
-                pause = min(pause, next(self._held_pauses))
-            else:
-                self._held_pauses = delays(HELD_POLL, HELD_POLL_LONGEST)
-            entries = self._held + self._group.read(room, pause if idle else 0)
-        if entries:
-            reached(Step.AFTER_READING)
-            self._held = []
-            self._sort(entries, done)
-
-    def _sort(self, entries: list[Entry], done: Round, *, taken_over: bool = False) -> None:
-        if not entries:
-            return
-        arrived = self._arrivals.sort_out(entries)
-        self._held += arrived.held
-        for entry, ride_id in arrived.news:
-            under_way = ride_id in self._deliveries
-            self._hand.take(ride_id, entry, taken_over=taken_over, under_way=under_way)
-        done.set_aside += arrived.dead
-        done.unbelieved.foreign += arrived.unbelieved.foreign
-        done.unbelieved.uncommitted += arrived.unbelieved.uncommitted
-        self._group.ack(arrived.done)
 
     def _attempt(self, done: Round) -> None:
         """Write an attempt for each ride that it is the turn of, and make it."""

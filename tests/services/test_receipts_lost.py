@@ -19,7 +19,6 @@ LOSSES: dict[str, Callable[[Staff], object]] = {
     "a flush": lambda staff: flush(staff.world),
     "a deleted stream": lambda staff: staff.world.log().start_anew(),
     "a destroyed group": lambda staff: staff.group.destroy(),
-    "a destroyed group and a flush": lambda staff: (staff.group.destroy(), flush(staff.world)),
     "trimming past the group by the cap": lambda staff: staff.world.log().trim_to(0, exactly=True),
     "a log without its newest entries": lambda staff: cut_newest(staff.world),
 }
@@ -101,18 +100,19 @@ def test_a_ride_that_is_read_between_two_looks_of_the_sweep_is_not_taken_for_los
         looked.append(step)
         with listening(lambda _: None):
             read.until(lambda: len(staff.receiver.requests) == 5)
+            staff.world.connection.execute("UPDATE receipts SET due_at = now()")  # no lease
             staff.receiver.behaviour = ACCEPT
             sent(staff.world, 5)
             done.until(lambda: staff.outcomes() == 5)
 
     sweeping = staff.worker("sweeps", SOON, concurrency=1)
     with listening(between):
-        assert sweeping._sweep.lost() == []
+        assert sweeping.intake.sweep.lost() == []
     assert looked
     staff.world.connection.execute("UPDATE receipts SET due_at = now() WHERE outcome IS NULL")
-    assert sweeping._sweep.lost() == []
+    assert sweeping.intake.sweep.lost() == []
     read.die()
-    assert sweeping._sweep.lost() == []
+    assert sweeping.intake.sweep.lost() == []
     assert staff.receiver.rides == dict.fromkeys([*rides, *range(6, 11)], 1)
 
 
@@ -127,7 +127,7 @@ def test_a_pending_entry_that_was_trimmed_is_acknowledged_and_its_ride_delivered
     one.die()
     rides += sent(staff.world, 5)
     two = staff.worker("two", SOON)
-    two._look_at = float("inf")
+    two.intake._look_at = float("inf")
     with pytest.raises(InjectedCrash), crash_at(Step.BEFORE_SENDING):
         two.until(lambda: False)
     two.die()
@@ -177,7 +177,7 @@ def test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is(staff: Staff) -> N
             mended.extend(mend(world.connect())[0])
 
     with listening(between):
-        assert worker._sweep.lost() == []
+        assert worker.intake.sweep.lost() == []
     assert mended == [2]
     assert staff.complete_to == 0
     world.connection.execute(
