@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import consume, drain, figures, idle, latency, post, reconcile
+from benchmarks import consume, drain, figures, groups, idle, latency, post, receipts, reconcile
 from benchmarks.stand import stand
 
 PARTS = {
@@ -22,7 +22,9 @@ PARTS = {
     "drain": drain.measure,
     "consume": consume.measure,
     "latency": latency.measure,
+    "receipts": receipts.measure,
     "idle": idle.measure,
+    "groups": groups.measure,
     "reconcile": reconcile.measure,
 }
 

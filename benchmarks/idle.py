@@ -1,4 +1,8 @@
-"""What an idle fleet costs in processor time and memory, including its servers. Linux only."""
+"""What an idle fleet costs in processor time and memory, including its servers. Linux only.
+
+The rollup and the receipts' workers are started and stopped again in each round, so that what they
+cost the servers and the streamer as well is seen: the difference from the same fleet without them.
+"""
 
 import time
 from collections.abc import Iterable
@@ -7,42 +11,57 @@ import psutil
 
 from benchmarks import fleet
 from benchmarks.figures import Figure, Goal
+from benchmarks.receiver import receiver
 from benchmarks.stand import Stand, wait_until
 
 ROUNDS = 3
-SECONDS = 5
+SECONDS = 10
 MEGABYTE = 1e6
 CPU_GOAL = Goal("value", "<=", 3)
+MORE_GOAL = Goal("value", "<=", 1)
 MEMORY_GOAL = Goal("value", "<=", 80)
+
+Processes = dict[str, psutil.Process]
 
 
 def measure(stand: Stand) -> list[Figure]:
     """Processor time of process trees over some seconds; memory of each one's largest process."""
-    with fleet.fleet(stand) as running:
-        roots = running.services | {
+    total = Figure("Idle fleet, all processes", "% of a core", goal=CPU_GOAL)
+    without = Figure("Idle fleet without rollup and receipts", "% of a core")
+    more = Figure("Idle rollup and receipts, all they cause", "% of a core", goal=MORE_GOAL)
+    each: dict[str, Figure] = {}
+    memory: list[Figure] = []
+    with receiver() as customer, fleet.totals(stand) as (_, services):
+        roots = services | {
             "Postgres": psutil.Process(stand.postgres.pid),
             "Redis": psutil.Process(stand.redis.pid),
         }
-        wait_until(lambda: _is_quiet(roots.values()), "the fleet is idle")
-        return [*_processor(roots), *_memory(roots)]
+        for _ in range(ROUNDS):
+            without.runs.append(sum(_processor(roots).values()))
+            with fleet.rollup(stand) as marker, fleet.workers(stand, customer) as members:
+                everything = {**roots, **marker, **members}
+                usage = _processor(everything)
+                memory = _memory(everything)
+            for name, percent in usage.items():
+                each.setdefault(name, Figure(f"Idle {name}", "% of a core")).runs.append(percent)
+            total.runs.append(sum(usage.values()))
+            more.runs.append(total.runs[-1] - without.runs[-1])
+    return [total, without, more, *each.values(), *memory]
 
 
-def _processor(roots: dict[str, psutil.Process]) -> list[Figure]:
-    total = Figure("Idle fleet, all processes", "% of a core", goal=CPU_GOAL)
-    each = {name: Figure(f"Idle {name}", "% of a core") for name in roots}
-    for _ in range(ROUNDS):
-        before = {name: _seconds_used(root) for name, root in roots.items()}
-        started = time.perf_counter()
-        time.sleep(SECONDS)
-        after = {name: _seconds_used(root) for name, root in roots.items()}
-        passed = time.perf_counter() - started
-        for name, figure in each.items():
-            figure.runs.append(100 * (after[name] - before[name]) / passed)
-        total.runs.append(sum(figure.runs[-1] for figure in each.values()))
-    return [total, *each.values()]
+def _processor(roots: Processes) -> dict[str, float]:
+    """The share of a core that each process tree takes once it is quiet, in percent."""
+    wait_until(lambda: _is_quiet(roots.values()), "the fleet is idle")
+    before = {name: _seconds_used(root) for name, root in roots.items()}
+    started = time.perf_counter()
+    time.sleep(SECONDS)
+    passed = time.perf_counter() - started
+    return {
+        name: 100 * (_seconds_used(root) - before[name]) / passed for name, root in roots.items()
+    }
 
 
-def _memory(roots: dict[str, psutil.Process]) -> list[Figure]:
+def _memory(roots: Processes) -> list[Figure]:
     """For each process tree, the largest process: by PSS (its share of memory) and by RSS."""
     figures = []
     for name, root in roots.items():

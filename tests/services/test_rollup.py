@@ -8,6 +8,8 @@ import redis
 from consumers.rollup import marker
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
+from rocket_rides.errors import Overtaken
+from rocket_rides.settings import PROJECT
 from rocket_rides.terms import StateLost
 from tests.support.rollup import (
     complete_to,
@@ -140,6 +142,21 @@ def test_a_minute_whose_rides_are_gone_is_empty(world: World) -> None:
     assert world.value("SELECT count(*) FROM ride_minutes WHERE rides = 0") == 1
 
 
+def test_everything_can_be_computed_anew(world: World) -> None:
+    """As docs/limits.md says. Rides that were changed by hand are in their minutes again."""
+    [statement] = re.findall(r'"(WITH gone .*)\\""', (PROJECT / "docs/limits.md").read_text())
+    send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
+    leading = lead(world)
+    hurry(leading)
+    world.connection.execute("UPDATE rides SET created_at = '2026-03-01 10:05Z' WHERE id = 1")
+    world.connection.execute(statement)
+    send(world, 5)
+    with pytest.raises(Overtaken):
+        hurry(leading)
+    hurry(lead(world))
+    assert is_complete(world)
+
+
 def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     total = world.consumer("rollup")
     world.log().redis.xadd(world.stream, {"not": "a record"})
@@ -191,7 +208,10 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
     """Without statistics as well; and an INSERT writes as much as it would without the index."""
     for name, value in SESSION.items():
         world.connection.execute(f"SET {name} = {value!r}")
-    values = {"generation": "x", "minutes": ["2026-03-01 10:00Z", "2026-03-01 10:01Z"]}
+    values: dict[str, object] = {
+        "generation": "x",
+        "minutes": ["2026-03-01 10:00Z", "2026-03-01 10:01Z"],
+    }
     for _ in range(2):
         text = plan(world, COMPUTE, values)
         assert "Bitmap Index Scan on rides_created_at" in text

@@ -14,7 +14,8 @@ from migrations import config, downgrade, upgrade
 from migrations.models import Base
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
-from tests.support.world import World
+from tests.support.rollup import hurry, is_complete, lead
+from tests.support.world import World, catch_up, drain
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
@@ -73,6 +74,39 @@ def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(wo
     upgrade(world.postgres_url)
 
 
+def test_kinds_come_and_go_with_what_there_is(world: World) -> None:
+    """Down again, a name is unique: the total keeps it; and what the rollup kept is gone."""
+    downgrade(world.postgres_url, "0003")
+    world.take(5)
+    drain(world.streamer())
+    world.connection.execute("INSERT INTO checkpoints (name, last_ride_id) VALUES ('a', 1)")
+    world.connection.execute("INSERT INTO consumer_states (name, total_distance) VALUES ('a', 5)")
+    world.connection.execute(RECONCILE % "1, 5, 1, 0, '{}'")
+    world.connection.execute(RESET % "'a', 'applied', now(), 0, 0, 1, 5")
+    world.connection.execute(
+        "INSERT INTO dead_letters (consumer_name, redis_id, fields, reason)"
+        " VALUES ('a', '1-0', '{}', 'not JSON')"
+    )
+    upgrade(world.postgres_url)
+    hurry(lead(world))
+    assert is_complete(world)
+    world.connection.execute(
+        "INSERT INTO checkpoints (kind, name) VALUES ('outside', 'a'), ('outside', 'b')"
+    )
+    assert catch_up(world.consumer("a")) == world.truth
+    downgrade(world.postgres_url, "0003")
+    found = world.connection.execute(
+        "SELECT name, last_ride_id, total_distance FROM checkpoints"
+        " LEFT JOIN consumer_states USING (name) ORDER BY name",
+        prepare=False,
+    )
+    assert found.fetchall() == [("a", 1, 5), ("b", 0, None)]
+    assert world.value("SELECT count(*) FROM dead_letters JOIN resets USING (consumer_name)") == 1
+    upgrade(world.postgres_url)
+    hurry(lead(world))
+    assert is_complete(world)
+
+
 @pytest.mark.parametrize(
     ("found", "advice"),
     [
@@ -97,6 +131,7 @@ RESET = """
                         from_ride_id, from_total, to_ride_id, to_total)
     SELECT max(id), %s FROM reconciliations
 """
+MINUTE = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s)"
 REFUSED = {
     "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
@@ -113,6 +148,21 @@ REFUSED = {
     "a term twice": "INSERT INTO terms VALUES (1, '0123456789abcdef'), (2, '0123456789abcdef')",
     "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",
     "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
+    "a consumer of no kind": "INSERT INTO checkpoints (name, kind) VALUES ('a', '')",
+    "a consumer twice": "INSERT INTO checkpoints (name) VALUES ('c')",
+    "a total of another kind": "INSERT INTO consumer_states (name, kind) VALUES ('c', 'rollup')",
+    "a total of a rollup": "INSERT INTO consumer_states (name) VALUES ('rolled')",
+    "a reset of a rollup": RESET % "'rolled', 'pending', NULL, NULL, NULL, NULL, NULL",
+    "half a minute": MINUTE % "'2026-03-01 10:00:30Z', 1, 1, 1",
+    "no minute at all": MINUTE % "'infinity', 1, 1, 1",
+    "a minute of less than no rides": MINUTE % "'2026-03-01 10:00Z', -1, 1, 1",
+    "a minute of NaN": MINUTE % "'2026-03-01 10:00Z', 1, 'NaN', 1",
+    "a minute below nothing": MINUTE % "'2026-03-01 10:00Z', 1, -1, 1",
+    "a minute before all rides": MINUTE % "'2026-03-01 10:00Z', 1, 1, -1",
+    "a second rollup state": "INSERT INTO rollup_state (only_row) VALUES (false)",
+    "complete to less than nothing": "UPDATE rollup_state SET complete_to = -1",
+    "a generation without a name": "UPDATE rollup_state SET generation = 'x'",
+    "an Ick without a generation": "UPDATE rollup_state SET ick = 'x'",
     "a nameless consumer": "INSERT INTO checkpoints (name) VALUES ('')",
     "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
     "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",
@@ -142,6 +192,9 @@ REFUSED = {
 @pytest.fixture(scope="module")
 def connection(module_world: World) -> Iterator[psycopg.Connection]:
     module_world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c'), ('r')")
+    module_world.connection.execute(
+        "INSERT INTO checkpoints (kind, name) VALUES ('rollup', 'rolled')"
+    )
     module_world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
     module_world.connection.execute(RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL")
     yield module_world.connection

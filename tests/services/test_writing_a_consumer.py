@@ -47,14 +47,12 @@ def test_the_example_runs_heals_a_gap_and_goes_on_after_a_kill(
     eventually(lambda: longest(world) == 1000)
 
 
-def test_the_example_leaves_another_consumers_checkpoint_alone(
-    world: World, tmp_path: Path
-) -> None:
+def test_the_example_leaves_a_total_of_the_same_name_alone(world: World, tmp_path: Path) -> None:
     total = world.consumer("consumer0")
-    started(world, tmp_path, "mine").says("stands at")  # the table is there
     world.take(5)
     drain(world.streamer())
-    started(world, tmp_path, "consumer0").says("consumer0 has a checkpoint, but no longest ride")
+    started(world, tmp_path, "consumer0").says("1 ride up to 1")
+    assert longest(world) == 5
     assert world.standing("consumer0") == (0, Decimal(0))
     assert exact(world, total)
 
