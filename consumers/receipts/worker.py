@@ -152,9 +152,9 @@ class Worker:
     def _take_over(self, done: Round) -> None:
         """What the others left behind, and what somebody wants sent again."""
         now = time.monotonic()
-        room = min(SHARE - self._hand.fresh, self._hand.room)
-        if now < self._look_at or self._deliveries.breaker.is_open or room <= 0:
+        if now < self._look_at:
             return
+        room = self._room_to_take_up
         in_hand = {*self._hand.entries, *(entry.redis_id for entry in self._held)}
         claimed = self._membership.claim(room, in_hand)
         self._sort(claimed, done, taken_over=True)
@@ -166,8 +166,8 @@ class Worker:
 
     def _take_up_lost(self, done: Round) -> None:
         now = time.monotonic()
-        room = min(SHARE - self._hand.fresh, self._hand.room)
-        if now < self._sweep_at or self._deliveries.breaker.is_open or room <= 0:
+        room = self._room_to_take_up
+        if now < self._sweep_at or not room:
             return
         lost = [ride_id for ride_id in self._sweep.lost() or [] if ride_id not in self._hand]
         for ride_id in lost[:room]:
@@ -175,6 +175,13 @@ class Worker:
                 done.swept.append(ride_id)
         if len(lost) <= room:  # else go on as soon as there is room
             self._sweep_at = now + self._patience.sweep_after / SWEEPS
+
+    @property
+    def _room_to_take_up(self) -> int:
+        """How many rides may be taken over at once: others may deliver them, too."""
+        if self._deliveries.breaker.is_open:
+            return 0
+        return max(0, min(SHARE - self._hand.fresh, self._hand.room))
 
     def _take_up(self, ride_id: int) -> bool:
         if ride_id in self._hand or ride_id in self._deliveries:

@@ -162,7 +162,7 @@ def test_each_kind_of_refusal_is_as_described(live: Api, status: int) -> None:
 def test_being_unavailable_is_as_described(live: Api, module_world: World) -> None:
     with transaction(module_world) as blocker:
         blocker.execute("LOCK TABLE rides, checkpoints, alembic_version, ride_minutes")
-        for path in ("/rides/1", "/consumers", "/hours", "/days", "/readyz"):
+        for path in ("/rides/1", "/rides/1/receipt", "/consumers", "/hours", "/days", "/readyz"):
             answer = live.client.get(path, params=A_DAY)
             assert answer.status_code == 503
             is_as_described(path.replace("1", "{ride_id}"), "GET", answer, ride_id=1)

@@ -132,6 +132,11 @@ RESET = """
     SELECT max(id), %s FROM reconciliations
 """
 MINUTE = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s)"
+RECEIPT = (
+    "INSERT INTO receipts"
+    " (ride_id, outcome, attempts, decided_at, dead_at, replay_at, dropped_at, due_at)"
+    " VALUES (1, %s, now())"
+)
 REFUSED = {
     "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
@@ -147,6 +152,19 @@ REFUSED = {
     "a term without a name": "INSERT INTO terms VALUES (1, '')",
     "a term twice": "INSERT INTO terms VALUES (1, '0123456789abcdef'), (2, '0123456789abcdef')",
     "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",
+    "an outcome of another kind": RECEIPT % "'lost', 1, now(), NULL, NULL, NULL",
+    "fewer than no attempts": RECEIPT % "NULL, -1, NULL, NULL, NULL, NULL",
+    "an outcome at no time": RECEIPT % "'delivered', 1, NULL, NULL, NULL, NULL",
+    "a time of no outcome": RECEIPT % "NULL, 1, now(), NULL, NULL, NULL",
+    "a dead letter of no time": RECEIPT % "'dead', 1, now(), NULL, NULL, NULL",
+    "a delivered dead letter": RECEIPT % "'delivered', 1, now(), now(), NULL, NULL",
+    "a replay of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, now(), NULL",
+    "a drop of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, NULL, now()",
+    "a replay of what was dropped": RECEIPT % "'dead', 1, now(), now(), now(), now()",
+    "a second state of receipts": "INSERT INTO receipts_state SELECT false, 0, 0, 0, salt"
+    " FROM receipts_state",
+    "receipts complete before they began": "UPDATE receipts_state SET since = complete_to + 1",
+    "an empty salt": "UPDATE receipts_state SET salt = ''",
     "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
     "a consumer of no kind": "INSERT INTO checkpoints (name, kind) VALUES ('a', '')",
     "a consumer twice": "INSERT INTO checkpoints (name) VALUES ('c')",
