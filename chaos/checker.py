@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from itertools import islice
 
-from chaos import derived_checker
+from chaos import minutes_checker, receipts_checker
 from chaos.evidence import Evidence
 from chaos.journal import Ask
 from chaos.log_checker import (
@@ -114,7 +114,8 @@ CLAIMS = (
     the_log_is_a_chain_of_rides,
     what_is_not_true_is_explained,
     nobody_is_blamed_without_reason,
-    *derived_checker.CLAIMS,
+    *minutes_checker.CLAIMS,
+    *receipts_checker.CLAIMS,
     nothing_is_left_staged,
     nothing_else_broke,
 )

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import psycopg
 
+from chaos.deliveries import Delivery
 from chaos.derived import FinalReceipts, FinalRollup
 from chaos.journal import Ask
-from chaos.receiver import Delivery
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record

@@ -1,68 +1,21 @@
-"""The receiver of the receipts: a real HTTP server that notes what it is sent, and fails on demand.
+"""The receiver of the receipts: a real HTTP server, which notes what it is sent.
 
-It refuses one ride in a hundred for good, by the distance, so that every run has rides whose
-receipt must end as a dead letter, and no others may.
+It fails on demand, in one of the ways that `Mood` lists.
 """
 
 import base64
-import json
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
-from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from standardwebhooks import Webhook, WebhookVerificationError
+from chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
 
 HOST = "127.0.0.1"
 POLL = 0.05  # seconds
-UNWELCOME_EVERY = Decimal("100.900")  # metres: each hundredth of the distances that are asked for
-
-NO_RECEIPT = (WebhookVerificationError, ValueError, LookupError, TypeError, InvalidOperation)
-
-
-class Mood(Enum):
-    """What the receiver does with a request."""
-
-    WELL = "takes receipts"
-    BUSY = "answers 503"
-    HANGING = "never answers"
-    CUTTING = "hangs up in the middle of its answer"
-    AWAY = "does not listen"
-
-
-FAILURES = (Mood.BUSY, Mood.HANGING, Mood.CUTTING, Mood.AWAY)
-
-
-class Delivery(NamedTuple):
-    """One request. What the body says is None where there is a `flaw`: then it is no receipt.
-
-    `taken` is the ride's time, `distance` is in metres, `at` is on the monotonic clock. `status` is
-    the whole answer, None if there was none.
-    """
-
-    webhook_id: str
-    ride: int | None
-    distance: Decimal | None
-    taken: datetime | None
-    at: float
-    status: int | None
-    flaw: str = ""
-
-    @property
-    def accepted(self) -> bool:
-        return self.status == 204
-
-
-def is_unwelcome(distance: Decimal) -> bool:
-    """Whether the receiver never takes the receipt of a ride of this distance (metres)."""
-    return not distance % UNWELCOME_EVERY
 
 
 class Receiver:
@@ -85,7 +38,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.port}/receipts"
+        return f"http://{HOST}:{self.port}{PATH}"
 
     def start(self) -> None:
         self._server = _Server(self)
@@ -130,25 +83,6 @@ class Receiver:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def judge(self, path: str, headers: dict[str, str], body: bytes) -> Delivery:
-        """What this request is, and how it is to be answered now."""
-        webhook_id, at, mood = headers.get("webhook-id", ""), time.monotonic(), self.mood
-        try:
-            Webhook(self.secret).verify(body, headers, json_parse=False)
-            said = json.loads(body, parse_float=Decimal)
-            ride, distance = int(said["data"]["ride_id"]), Decimal(said["data"]["distance"])
-            taken = datetime.fromisoformat(said["timestamp"])
-            if path != "/receipts" or said["type"] != "ride.receipt":
-                raise ValueError(f"{said['type']!r} to {path}")
-        except NO_RECEIPT as error:
-            flaw = f"{type(error).__name__}: {error}"
-            return Delivery(webhook_id, None, None, None, at, 400, flaw)
-        if mood is Mood.WELL:
-            status: int | None = 410 if is_unwelcome(distance) else 204
-        else:
-            status = 503 if mood is Mood.BUSY else None
-        return Delivery(webhook_id, ride, distance, taken, at, status)
-
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
@@ -183,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        delivery = receiver.judge(self.path, headers, body)
+        delivery = judge(receiver.secret, receiver.mood, self.path, headers, body)
         receiver.deliveries.append(delivery)
         if delivery.status is None:
             if receiver.mood is Mood.HANGING:
@@ -193,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.send_response(delivery.status)
-        if delivery.status != 204:
+        if delivery.status != TAKEN:
             self.send_header("content-length", "0")
         self.end_headers()
 

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from chaos.checker import double, true_total
-from chaos.derived_checker import DEAD, DELIVERED, Deliveries, every_minute_is_exact
 from chaos.evidence import Evidence
 from chaos.log_checker import Story
 from chaos.logs import Said
 from chaos.losses import lost, undone
+from chaos.minutes_checker import every_minute_is_exact
 from chaos.play import Outcome
+from chaos.receipts_checker import DEAD, DELIVERED, Deliveries
 from chaos.recovery import Recovery
 
 

@@ -2,8 +2,8 @@
 
 import random
 
+from chaos.deliveries import FAILURES
 from chaos.faults.scene import Moot, Scene
-from chaos.receiver import FAILURES
 
 
 def fail(scene: Scene, dice: random.Random) -> str:

@@ -22,6 +22,7 @@ class Errand:
     entries: set[str] = field(default_factory=set)  # ids in the stream
     swept: bool = False
     taken_over: bool = False  # from a worker that is gone
+    turn: int = 0  # its place in one of the queues; any other place of this ride is void
 
 
 class Hand:
@@ -31,10 +32,11 @@ class Hand:
         self._clock = clock
         self._errands: dict[int, Errand] = {}
         self._rides: dict[str, int] = {}  # by entry
-        self._fresh: deque[int] = deque()
-        self._waiting: list[tuple[float, int, int]] = []  # a heap: when, in what order, ride
-        self._suspects: list[tuple[int, int]] = []  # a heap: attempts without an end, ride
-        self._order = count()
+        # Queues of turns and rides; two are heaps, by when and by attempts without an end.
+        self._fresh: deque[tuple[int, int]] = deque()
+        self._waiting: list[tuple[float, int, int]] = []
+        self._suspects: list[tuple[int, int, int]] = []
+        self._turns = count(1)
 
     def __len__(self) -> int:
         return len(self._errands)
@@ -64,7 +66,8 @@ class Hand:
         if errand is None:
             errand = self._errands[ride_id] = Errand(ride_id)
             if not under_way:
-                self._fresh.append(ride_id)
+                errand.turn = next(self._turns)
+                self._fresh.append((errand.turn, ride_id))
         errand.taken_over |= taken_over
         if entry is None:
             errand.swept = True
@@ -84,25 +87,29 @@ class Hand:
     def _next_due(self) -> Errand | None:
         now = self._clock()
         while self._waiting and self._waiting[0][0] <= now:
-            ride_id = heapq.heappop(self._waiting)[2]
-            if ride_id in self._errands:
-                return self._errands[ride_id]
+            _, *turn = heapq.heappop(self._waiting)
+            if errand := self._called(*turn):
+                return errand
         return None
 
     def _next_fresh(self) -> Errand | None:
         while self._fresh:
-            ride_id = self._fresh.popleft()
-            if ride_id in self._errands:
-                return self._errands[ride_id]
+            if errand := self._called(*self._fresh.popleft()):
+                return errand
         return None
 
     def next_suspect(self) -> Errand | None:
         """The one that has lost the fewest workers: the innocent come first."""
         while self._suspects:
-            ride_id = heapq.heappop(self._suspects)[1]
-            if ride_id in self._errands:
-                return self._errands[ride_id]
+            _, *turn = heapq.heappop(self._suspects)
+            if errand := self._called(*turn):
+                return errand
         return None
+
+    def _called(self, turn: int, ride_id: int) -> Errand | None:
+        """The errand whose turn it is: none if it was dropped, and perhaps taken up anew, since."""
+        errand = self._errands.get(ride_id)
+        return errand if errand and errand.turn == turn else None
 
     def next_due_in(self) -> float:
         """Seconds until the first that waits is due."""
@@ -117,12 +124,14 @@ class Hand:
             self._drop(ride_id)
         elif errand:
             errand.taken_over = False
-            due = self._clock() + seconds
-            heapq.heappush(self._waiting, (due, next(self._order), ride_id))
+            errand.turn = next(self._turns)
+            heapq.heappush(self._waiting, (self._clock() + seconds, errand.turn, ride_id))
 
     def suspect(self, ride_id: int, unfinished: int) -> None:
         """Only alone."""
-        heapq.heappush(self._suspects, (unfinished, ride_id))
+        if errand := self._errands.get(ride_id):
+            errand.turn = next(self._turns)
+            heapq.heappush(self._suspects, (unfinished, errand.turn, ride_id))
 
     def settle(self, rides: Iterable[int]) -> list[str]:
         """These rides are done: the entries to acknowledge."""

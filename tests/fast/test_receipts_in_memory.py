@@ -70,6 +70,23 @@ def test_what_others_have_claimed_is_given_up_but_for_what_is_under_way_or_swept
     assert rides(held, 9) == [2, 3, 4]
 
 
+def test_what_was_given_up_and_is_taken_up_again_is_attempted_once() -> None:
+    clock = Clock()
+    held = Hand(clock)
+    for again in range(2):
+        held.take(1, f"1-{again}")
+        assert rides(held, 9) == [1]
+        held.postpone(1, 1)
+        held.lose([f"1-{again}"], busy=())
+    held.take(1, None)
+    clock.now += 2
+    assert rides(held, 9) == [1]
+    held.suspect(1, 2)
+    held.settle([1])
+    held.take(1, None)
+    assert (rides(held, 9), held.next_suspect()) == ([1], None)
+
+
 def test_the_innocent_are_tried_before_what_has_lost_more_workers() -> None:
     held = Hand(Clock())
     for ride_id, unfinished in ((1, 5), (2, 2), (3, 3)):

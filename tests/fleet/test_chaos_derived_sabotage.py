@@ -6,7 +6,7 @@ Every scenario is also played unbroken: then the checker has nothing to say.
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -15,10 +15,11 @@ import redis
 from standardwebhooks import Webhook
 
 from chaos.checker import check
+from chaos.deliveries import Mood
 from chaos.derived import read_receipts, read_rollup
 from chaos.evidence import Evidence, Told, read_final_state
 from chaos.journal import Answer, Ask
-from chaos.receiver import Delivery, Mood, Receiver
+from chaos.receiver import Receiver
 from consumers.receipts import outcomes
 from consumers.receipts.attempts import Known
 from consumers.receipts.breaker import Breaker
@@ -103,17 +104,28 @@ def run_ahead(patch: Patch) -> None:
     patch.setattr(Generation, "complete", lambda me, upto: complete(me, upto + 1))
 
 
-def delivered(world: World, receiver: Receiver, asks: Iterable[Ask], attempts: int = 100) -> None:
-    """Let a worker deliver until every receipt has its outcome, or no longer."""
+def delivered(
+    world: World, receiver: Receiver, asks: Iterable[Ask], first: Mood = Mood.WELL
+) -> None:
+    """Let a worker deliver until every receipt has its outcome, or no longer.
+
+    Until the receiver has been sent anything, it is in its `first` mood.
+    """
     last = max(answer.ride for ask in asks for answer in ask.answers)
-    with Courier(receiver.url, receiver.secret, concurrency=8, timeout=0.5) as courier:
-        patience = Patience(attempts, timeout=0.5, claim_after=0.2, sweep_after=0.1)
+    with (
+        Courier(receiver.url, receiver.secret, concurrency=8, timeout=0.5) as courier,
+        ExitStack() as failing,
+    ):
+        failing.enter_context(receiver.failing(first))
+        patience = Patience(attempts=100, timeout=0.5, claim_after=0.2, sweep_after=0.1)
         deliveries = Deliveries(courier, Breaker())
         worker = Worker(world.connect(), world.log(), "worker", deliveries, patience)
         assert worker.join()
         deadline = time.monotonic() + LONGEST
         while time.monotonic() < deadline:
             worker.run_once(wait=0.02)
+            if receiver.deliveries:
+                failing.close()
             if world.value("SELECT complete_to FROM receipts_state") >= last:
                 break
 
@@ -136,14 +148,7 @@ def a_receiver_that_fails(world: World) -> Findings:
     """It hangs up in the middle of its first answer."""
     asks = take(world, "1")
     with Receiver() as receiver:
-        judge = receiver.judge
-
-        def fail_once(path: str, headers: dict[str, str], body: bytes) -> Delivery:
-            receiver.mood = Mood.WELL if receiver.deliveries else Mood.CUTTING
-            return judge(path, headers, body)
-
-        receiver.judge = fail_once  # type: ignore[method-assign]
-        delivered(world, receiver, asks)
+        delivered(world, receiver, asks, first=Mood.CUTTING)
         return judged(world, receiver, asks)
 
 

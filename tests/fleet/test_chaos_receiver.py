@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from chaos.receiver import Mood, Receiver
+from chaos.deliveries import Mood
+from chaos.receiver import Receiver
 from consumers.receipts.courier import Courier, Kind
 from consumers.receipts.receipt import Receipt
 

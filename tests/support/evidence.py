@@ -5,10 +5,10 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from chaos.deliveries import Delivery
 from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
 from chaos.evidence import Evidence, FinalStanding, FinalState, Told
 from chaos.journal import Answer, Ask
-from chaos.receiver import Delivery
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
