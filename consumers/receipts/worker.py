@@ -79,6 +79,7 @@ class Worker:
         Raises psycopg.Error, redis.RedisError or StateLost. What is under way goes on.
         """
         done = Round()
+        wait = min(wait, self.intake.keep_every)
         try:
             self.intake.keep(done)
             self._save(done)
