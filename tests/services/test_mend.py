@@ -2,7 +2,6 @@
 
 import re
 
-import psycopg
 import pytest
 
 from rocket_rides import terms
