@@ -81,6 +81,7 @@ class Sweep:
         self._group = group
         self._arrivals = arrivals
         self._seen = _Seen(-1, 0, [])
+        self.most_open = MOST_OPEN
 
     def marked(self, most: int) -> list[int]:
         """Up to `most` rides whose receipts somebody wants sent again."""
@@ -109,15 +110,17 @@ class Sweep:
         if mends != self._seen.mends:
             self._seen = _Seen(mends, complete_to, [])
         after = max(self._seen.after, complete_to)
+        most = self.most_open - len(self._seen.open)
         values = {
             "known": self._seen.open,
             "after": after,
             "upto": upto,
-            "most": MOST_OPEN - len(self._seen.open),
+            "most": most,
         }
         found = self._connection.execute(OPEN, values).fetchall()
         rides = [ride_id for ride_id, _ in found]
-        looked = max(after, rides[-1] if len(rides) >= MOST_OPEN else upto)
+        new = [ride_id for ride_id in rides if ride_id > after]
+        looked = max(after, upto if len(new) < most else max(new, default=after))
         self._seen = _Seen(mends, looked, rides)
         complete = rides[0] - 1 if rides else looked
         self._connection.execute(COMPLETE, {"upto": complete, "mends": mends})
