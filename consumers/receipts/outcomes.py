@@ -5,13 +5,14 @@ result home late, and may still say that the receiver has the receipt.
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import psycopg
 
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import Kind, Verdict
+from rocket_rides.errors import in_one_line
 from rocket_rides.receipts import WEBHOOK_ID
 
 # Seconds before the second attempt; three times as long before each further one, up to the longest.
@@ -21,6 +22,10 @@ FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
 # Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
 AWAY_DELAY = 0.5
 
+# Seconds until the next attempt, where Postgres does not take the outcome of this one.
+UNWRITTEN_DELAY = 60.0
+
+# An outcome is written a second time when the reply to the first was lost, so that must do no harm.
 # The rows are locked in the order of the rides, and then read anew, as the others left them. A
 # verdict on a ride of another history, which was restored away meanwhile, is no outcome of ours.
 SAVE = f"""
@@ -42,7 +47,7 @@ SAVE = f"""
         replay_at = CASE WHEN kind <> 'delivered' AND NOT {{is_dead}} THEN replay_at END,
         dropped_at = CASE WHEN kind <> 'delivered' THEN dropped_at END,
         reason = CASE WHEN kind <> 'delivered' THEN ended.reason END,
-        attempts = attempts - (kind = 'away')::int,
+        attempts = greatest(attempts - (kind = 'away')::int, forgiven),
         unfinished = 0,
         due_at = now() + make_interval(secs => delay)
     FROM ended
@@ -75,14 +80,32 @@ class Saved(NamedTuple):
     dead: dict[int, str]  # and why
     again: dict[int, float]  # to be tried again, after so many seconds
     other: list[int]  # nothing was changed: others know better
+    unwritten: dict[int, str]  # Postgres does not take the outcome, and why
 
 
-def save(connection: psycopg.Connection, ended: Iterable[Ended], most: int) -> Saved:
+def save(connection: psycopg.Connection, ended: Collection[Ended], most: int) -> Saved:
     """Write down how these attempts ended, one for each ride, committed on return.
 
-    A receipt that was to be tried again is dead once it has had `most` attempts. Raises
-    psycopg.Error; then nothing was written.
+    A receipt that was to be tried again is dead once it has had `most` attempts. What Postgres
+    does not take holds up no other. Raises psycopg.Error if it takes nothing at all.
     """
+    try:
+        return _save(connection, ended, most)
+    except (psycopg.DataError, psycopg.IntegrityError) as error:
+        if len(ended) == 1:
+            return Saved([], {}, {}, [], {end.receipt.ride_id: in_one_line(error) for end in ended})
+    one_by_one = [save(connection, [end], most) for end in ended]
+    saved = Saved([], {}, {}, [], {})
+    for one in one_by_one:
+        saved.delivered.extend(one.delivered)
+        saved.dead.update(one.dead)
+        saved.again.update(one.again)
+        saved.other.extend(one.other)
+        saved.unwritten.update(one.unwritten)
+    return saved
+
+
+def _save(connection: psycopg.Connection, ended: Iterable[Ended], most: int) -> Saved:
     delays = {end.receipt.ride_id: (end, end.delay) for end in ended}
     values = {
         "rides": list(delays),
@@ -92,7 +115,7 @@ def save(connection: psycopg.Connection, ended: Iterable[Ended], most: int) -> S
         "delays": [delay for _, delay in delays.values()],
         "most": most,
     }
-    saved = Saved([], {}, {}, [])
+    saved = Saved([], {}, {}, [], {})
     for ride_id, outcome, replay in connection.execute(SAVE, values):
         end, delay = delays.pop(ride_id)
         if outcome == "delivered":

@@ -15,7 +15,7 @@ from consumers.receipts.attempts import Attempts, Known
 from consumers.receipts.deliveries import NO_TIME, Deliveries
 from consumers.receipts.hand import Errand, Hand
 from consumers.receipts.intake import Intake
-from consumers.receipts.outcomes import save
+from consumers.receipts.outcomes import UNWRITTEN_DELAY, save
 from consumers.receipts.round import Round, Step
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.faults import reached
@@ -117,9 +117,12 @@ class Worker:
         reached(Step.BEFORE_ACKNOWLEDGING)
         done.delivered += saved.delivered
         done.dead |= saved.dead
+        done.unwritten |= saved.unwritten
         done.again += len(saved.again)
         for ride_id, seconds in saved.again.items():
             self._hand.postpone(ride_id, seconds)
+        for ride_id in saved.unwritten:
+            self._hand.postpone(ride_id, UNWRITTEN_DELAY)
         self._settle([*saved.delivered, *saved.dead, *saved.other])
 
     def _attempt(self, done: Round) -> None:

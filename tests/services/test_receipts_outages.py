@@ -1,13 +1,11 @@
 """Receipts while something is away, refuses, or comes back: nothing stops a worker for ever."""
 
-import time
-
 import pytest
 
-from consumers.receipts import outcomes
+from consumers.receipts import outcomes, worker
 from tests.support.disasters import flush
 from tests.support.receipts import SOON, Staff, sent
-from tests.support.receiver import ACCEPT, Answer, refuse
+from tests.support.receiver import refuse
 
 
 def test_an_answer_that_asks_for_time_is_written_down_beside_any_other(
@@ -38,3 +36,35 @@ def test_more_lost_rides_than_a_worker_remembers_get_their_receipts(
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
 
 
+def test_an_outcome_that_is_written_twice_stops_nobody(staff: Staff, impatient: None) -> None:
+    """Postgres' reply to the first was lost. Nobody took the request, so no attempt counts."""
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.goes_away()
+    worker = staff.worker("one", SOON)
+    worker.until(lambda: worker.deliveries.unsaved)
+    outcomes.save(worker.connection, worker.deliveries.unsaved.values(), 10)
+    worker.run_once()
+    assert staff.receipt(ride_id)[:2] == (None, 0)
+    staff.receiver.comes_back()
+    worker.until(lambda: staff.outcomes() == 1)
+    assert staff.receipt(ride_id).attempts == 1
+
+
+def test_an_outcome_that_postgres_refuses_holds_up_no_other(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch, impatient: None
+) -> None:
+    """It is tried again, like an attempt that nobody wrote the end of."""
+    monkeypatch.setattr(worker, "UNWRITTEN_DELAY", 0.01)
+    rides = sent(staff.world, 10)
+    bad = rides[4]
+    staff.world.connection.execute(
+        f"ALTER TABLE receipts ADD CONSTRAINT odd CHECK (outcome IS NULL OR ride_id <> {bad})"
+    )
+    one = staff.worker("one", SOON)
+    rounds = one.until(lambda: staff.outcomes() == 9 and staff.receiver.rides[bad] > 1)
+    refused = {ride: why for done in rounds for ride, why in done.unwritten.items()}
+    assert list(refused) == [bad]
+    assert "odd" in refused[bad]
+    staff.world.connection.execute("ALTER TABLE receipts DROP CONSTRAINT odd")
+    one.until(lambda: staff.outcomes() == 10 and staff.pending == 0)
+    assert set(staff.receiver.rides) == set(rides)
