@@ -18,7 +18,7 @@ class Deliveries:
     """What one worker process has under way, by ride."""
 
     def __init__(self, courier: Courier, breaker: Breaker) -> None:
-        self.under_way: dict[int, int] = {}  # ride -> the number of the attempt
+        self.under_way: dict[int, tuple[int, int]] = {}  # ride -> number, forgiven: see Ended
         self.unsaved: dict[int, Ended] = {}
         self.breaker = breaker
         self._courier = courier
@@ -31,20 +31,20 @@ class Deliveries:
         """How many more attempts may be started now."""
         return self.breaker.allows(len(self.under_way), self._courier.room)
 
-    def start(self, receipt: Receipt, number: int) -> None:
-        """Make the `number`-th attempt, while there is `room`."""
+    def start(self, receipt: Receipt, number: int, forgiven: int) -> None:
+        """Make the `number`-th attempt since the last replay, while there is `room`."""
         self._courier.start(receipt)
-        self.under_way[receipt.ride_id] = number
+        self.under_way[receipt.ride_id] = number, forgiven
 
-    def end(self, receipt: Receipt, verdict: Verdict, number: int) -> None:
+    def end(self, receipt: Receipt, verdict: Verdict, number: int, forgiven: int) -> None:
         """Have it written down without having sent anything."""
-        self.unsaved[receipt.ride_id] = Ended(receipt, verdict, number)
+        self.unsaved[receipt.ride_id] = Ended(receipt, verdict, number, forgiven)
 
     def wait(self, seconds: float) -> None:
         """Wait for the first to end, but not longer; what has ended is then in `unsaved`."""
         for receipt, verdict in self._courier.finished(seconds):
             self.breaker.note(verdict)
-            self.end(receipt, verdict, self.under_way.pop(receipt.ride_id))
+            self.end(receipt, verdict, *self.under_way.pop(receipt.ride_id))
 
     def forget(self) -> None:
         """Lose everything, as a crash would."""

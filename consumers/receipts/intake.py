@@ -103,9 +103,12 @@ class Intake:
 
     @property
     def _room_to_take_up(self) -> int:
-        """How many rides may be taken over at once: others may deliver them, too."""
+        """How many rides may be taken over at once: others may deliver them, too.
+
+        While the receiver is only probed: one, when it may be asked and nothing in hand is due.
+        """
         if self._deliveries.breaker.is_open:
-            return 0
+            return int(self._deliveries.room > 0 and self._hand.next_due_in() > 0)
         return max(0, min(SHARE - self._hand.fresh, self._hand.room))
 
     def _take_up(self, ride_id: int) -> bool:

@@ -1,7 +1,8 @@
 """Outcomes: what came of attempts, in Postgres before their entries are acknowledged.
 
 `delivered` replaces `dead`, never the reverse: a worker that slept through a claim brings its
-result home late, and may still say that the receiver has the receipt.
+result home late, and may still say that the receiver has the receipt. It may say nothing else if
+the receipt is being sent anew since: what was refused before a replay says nothing about it.
 """
 
 import random
@@ -30,9 +31,10 @@ UNWRITTEN_DELAY = 60.0
 # verdict on a ride of another history, which was restored away meanwhile, is no outcome of ours.
 SAVE = f"""
     WITH ended AS MATERIALIZED (
-        SELECT receipts.ride_id, kind, ended.reason, delay
+        SELECT receipts.ride_id, kind, ended.reason, delay, before
         FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(kinds)s::text[], %(reasons)s::text[],
-                    %(delays)s::float8[]) AS ended (ride_id, webhook_id, kind, reason, delay)
+                    %(delays)s::float8[], %(forgiven)s::int[])
+            AS ended (ride_id, webhook_id, kind, reason, delay, before)
         CROSS JOIN receipts_state
         JOIN rides ON rides.id = ended.ride_id JOIN receipts ON receipts.ride_id = rides.id
         WHERE ended.webhook_id = {WEBHOOK_ID}
@@ -52,17 +54,22 @@ SAVE = f"""
         due_at = now() + make_interval(secs => delay)
     FROM ended
     WHERE receipts.ride_id = ended.ride_id AND outcome IS DISTINCT FROM 'delivered'
-      AND (kind = 'delivered' OR outcome IS NULL OR replay_at IS NOT NULL)
+      AND (kind = 'delivered'
+           OR forgiven = before AND (outcome IS NULL OR replay_at IS NOT NULL))
     RETURNING receipts.ride_id, outcome, replay_at IS NOT NULL
 """.format(is_dead="(kind = 'refused' OR kind = 'retry' AND attempts - forgiven >= %(most)s)")  # noqa: S608
 
 
 class Ended(NamedTuple):
-    """An attempt that has ended: the `number`-th for its receipt, since the last replay."""
+    """An attempt that has ended: the `number`-th for its receipt, since the last replay.
+
+    `forgiven` were made before that.
+    """
 
     receipt: Receipt
     verdict: Verdict
     number: int
+    forgiven: int = 0
 
     @property
     def delay(self) -> float:
@@ -79,7 +86,7 @@ class Saved(NamedTuple):
     delivered: list[int]
     dead: dict[int, str]  # and why
     again: dict[int, float]  # to be tried again, after so many seconds
-    other: list[int]  # nothing was changed: others know better
+    other: list[int]  # nothing was changed: it has an outcome, or is another ride now
     unwritten: dict[int, str]  # Postgres does not take the outcome, and why
 
 
@@ -113,6 +120,7 @@ def _save(connection: psycopg.Connection, ended: Iterable[Ended], most: int) -> 
         "kinds": [end.verdict.kind.value for end, _ in delays.values()],
         "reasons": [end.verdict.reason for end, _ in delays.values()],
         "delays": [delay for _, delay in delays.values()],
+        "forgiven": [end.forgiven for end, _ in delays.values()],
         "most": most,
     }
     saved = Saved([], {}, {}, [], {})

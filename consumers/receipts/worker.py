@@ -123,7 +123,9 @@ class Worker:
             self._hand.postpone(ride_id, seconds)
         for ride_id in saved.unwritten:
             self._hand.postpone(ride_id, UNWRITTEN_DELAY)
-        self._settle([*saved.delivered, *saved.dead, *saved.other])
+        for ride_id in saved.other:  # the next look at its row says what is to be done
+            self._hand.postpone(ride_id, 0)
+        self._settle([*saved.delivered, *saved.dead])
 
     def _attempt(self, done: Round) -> None:
         """Write an attempt for each ride that it is the turn of, and make it."""
@@ -153,14 +155,15 @@ class Worker:
             return False
         match known.state:
             case "begun" if known.created_at is None:
-                self._deliveries.end(known.receipt, NO_TIME, known.attempts + 1)
+                self._deliveries.end(known.receipt, NO_TIME, known.attempts + 1, known.forgiven)
             case "begun":
-                self._deliveries.start(known.receipt, known.attempts + 1)
+                self._deliveries.start(known.receipt, known.attempts + 1, known.forgiven)
                 if alone:
                     self._alone = errand.ride_id
             case "exhausted":
                 why = f"each of {known.attempts} attempts was the last thing its worker did"
-                self._deliveries.end(known.receipt, Verdict(Kind.REFUSED, why), known.attempts)
+                verdict = Verdict(Kind.REFUSED, why)
+                self._deliveries.end(known.receipt, verdict, known.attempts, known.forgiven)
             case "suspect":
                 self._hand.suspect(errand.ride_id, known.unfinished)
             case _:  # where another's attempt is under way, its outcome may come at any moment

@@ -3,9 +3,10 @@
 import pytest
 
 from consumers.receipts import outcomes, worker
+from consumers.receipts.letters import change
 from tests.support.disasters import flush
-from tests.support.receipts import SOON, Staff, sent
-from tests.support.receiver import refuse
+from tests.support.receipts import SOON, Colleague, Staff, sent
+from tests.support.receiver import ACCEPT, Answer, refuse
 
 
 def test_an_answer_that_asks_for_time_is_written_down_beside_any_other(
@@ -68,3 +69,64 @@ def test_an_outcome_that_postgres_refuses_holds_up_no_other(
     staff.world.connection.execute("ALTER TABLE receipts DROP CONSTRAINT odd")
     one.until(lambda: staff.outcomes() == 10 and staff.pending == 0)
     assert set(staff.receiver.rides) == set(rides)
+
+
+def test_a_worker_with_empty_hands_still_asks_a_receiver_that_was_down(
+    staff: Staff, impatient: None
+) -> None:
+    """What it had is lost with the log, or is its former session's, or is to be sent again."""
+    rides = sent(staff.world, 20)
+    staff.receiver.behaviour = refuse(503)
+
+    def until_paused(one: Colleague) -> None:
+        one.until(lambda: one.deliveries.breaker.is_open and not one.deliveries.under_way)
+
+    def has_all(one: Colleague) -> None:
+        staff.receiver.behaviour = ACCEPT
+        one.until(lambda: staff.outcomes() == len(rides))
+
+    one = staff.worker("one", SOON, concurrency=20)
+    until_paused(one)
+    one.connection.close()
+    one = staff.session("one", one.deliveries, SOON)
+    has_all(one)
+    staff.receiver.behaviour = refuse(503)
+    rides += sent(staff.world, 20)
+    until_paused(one)
+    flush(staff.world)
+    one.until(lambda: one.in_hand == 0)
+    has_all(one)
+    staff.receiver.behaviour = refuse(503)
+    rides += sent(staff.world, 20)
+    one = staff.session("few", one.deliveries, SOON._replace(attempts=1))
+    one.until(lambda: staff.outcomes("dead") == 20)
+    assert one.deliveries.breaker.is_open
+    change(staff.world.connection, "replay", [], every=True)
+    has_all(one)
+
+
+def test_what_came_of_an_attempt_before_a_replay_does_not_undo_the_replay(staff: Staff) -> None:
+    """A worker that was stopped brings home a refusal that another one has long had, too."""
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.behaviour = Answer(404)
+    stopped, other = staff.worker("one"), staff.worker("other")
+    stopped.until(lambda: stopped.deliveries.unsaved)
+    [ended] = stopped.deliveries.unsaved.values()
+    outcomes.save(other.connection, [ended], 10)
+    assert staff.receipt(ride_id).outcome == "dead"
+    assert change(staff.world.connection, "replay", [ride_id]) == [ride_id]
+    staff.receiver.behaviour = ACCEPT
+    stopped.until(lambda: staff.pending == 0 and staff.outcomes() == 1)
+    assert staff.receiver.rides == {ride_id: 2}
+
+
+def test_no_entry_is_done_with_before_its_ride_has_an_outcome(
+    staff: Staff, impatient: None
+) -> None:
+    """Its row was lost in a restore, after the attempt."""
+    [ride_id] = sent(staff.world, 1)
+    one = staff.worker("one")
+    one.until(lambda: one.deliveries.unsaved)
+    staff.world.connection.execute("DELETE FROM receipts")
+    one.until(lambda: staff.pending == 0)
+    assert staff.receipt(ride_id).outcome == "delivered"
