@@ -6,7 +6,7 @@ from consumers.receipts import outcomes, worker
 from consumers.receipts.letters import change
 from tests.support.disasters import flush
 from tests.support.receipts import SOON, Colleague, Staff, sent
-from tests.support.receiver import ACCEPT, Answer, refuse
+from tests.support.receiver import ACCEPT, HANG, Answer, refuse
 
 
 def test_an_answer_that_asks_for_time_is_written_down_beside_any_other(
@@ -130,3 +130,28 @@ def test_no_entry_is_done_with_before_its_ride_has_an_outcome(
     staff.world.connection.execute("DELETE FROM receipts")
     one.until(lambda: staff.pending == 0)
     assert staff.receipt(ride_id).outcome == "delivered"
+
+
+def test_whoever_is_back_first_after_a_restart_of_postgres_leaves_the_others_theirs(
+    staff: Staff,
+) -> None:
+    """All locks are gone with the server. A member that stays away is another matter."""
+    rides = sent(staff.world, 10)
+    staff.receiver.behaviour = Answer(delay=0.4)
+    late, first = staff.worker("late"), staff.worker("first")
+    late.until(lambda: len(staff.receiver.requests) == 10)
+    late.connection.close()
+    first.connection.close()
+    first = staff.session("first", first.deliveries)
+    first.intake.membership.gone_after = 1.0
+    rounds = [first.run_once() for _ in range(3)]
+    late = staff.session("late", late.deliveries)
+    late.until(lambda: rounds.append(first.run_once()) or staff.outcomes() == 10)
+    assert sum(done.claimed for done in rounds) == 0
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
+    staff.receiver.behaviour = HANG
+    sent(staff.world, 1)
+    late.until(lambda: len(staff.receiver.requests) == 11)
+    late.die()
+    staff.receiver.behaviour = ACCEPT
+    first.until(lambda: staff.outcomes() == 11)
