@@ -1,8 +1,10 @@
 """Deliveries: attempts under way, and those that have ended and are not written down yet.
 
-They outlive a session with Postgres and Redis. When one of those fails, the attempts go on, and
-what came of them is written down by the next session: so an outage on our side makes nobody get a
-receipt twice, and no attempt count against a receipt.
+They outlive a session with Postgres and Redis. When one of those fails, what
+was sent stays sent, and what came of it is written down by the next session: so an outage on our
+side makes nobody get a receipt twice, and no attempt count against a receipt. That is, unless it
+lasts until others may take over what is under way: for CLAIM_AFTER, or where only this worker's
+connection fails for GONE_AFTER (`membership`). Then they may attempt it too.
 """
 
 from consumers.receipts.breaker import Breaker
