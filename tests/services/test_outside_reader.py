@@ -18,7 +18,9 @@ from tests.support.world import World, drain, take, transaction
 
 PAGE = (PROJECT / "docs/writing-a-consumer.md").read_text()
 CREATE_ROLE, REGISTER, BOUNDS, HEAL, MOVE = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
-POSITION = "SELECT last_redis_id, last_ride_id FROM checkpoints WHERE kind = 'outside' AND name = 'billing'"
+POSITION = """
+    SELECT last_redis_id, last_ride_id FROM checkpoints WHERE kind = 'outside' AND name = 'billing'
+"""
 
 Standing = tuple[str, int]
 

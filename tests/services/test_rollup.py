@@ -175,8 +175,11 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     assert letters.fetchall() == [("rollup",), ("total",)]
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'total'")
     assert world.value("SELECT count(*) FROM consumer_states") == 0
+    total = world.consumer("rollup")
     send(world, 3)
-    hurry(leading)
+    assert catch_up(total) == world.truth
+    hurry(lead(world))  # which goes back to ride 2, and alone
+    assert world.standing("rollup") == world.truth
     assert is_complete(world)
 
 

@@ -16,7 +16,6 @@ from consumers.rollup.step import Step
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.mend import mend
-from tests.services.test_mend import stranded
 from tests.support.clusters import restore
 from tests.support.disasters import (
     Rides,
@@ -26,6 +25,7 @@ from tests.support.disasters import (
     flush,
     restart_postgres,
     restart_redis,
+    stranded,
 )
 from tests.support.rollup import (
     complete_to,

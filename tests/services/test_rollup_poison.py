@@ -10,7 +10,7 @@ import pytest
 from consumers.rollup.aside import main
 from tests.support.api import Api
 from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at
-from tests.support.world import World, eventually
+from tests.support.world import World, drain, eventually
 
 POISON = """
     ALTER TABLE ride_minutes ADD CONSTRAINT poison
@@ -54,12 +54,12 @@ def test_a_poisonous_minute_is_set_aside_seen_and_tried_again(
 ) -> None:
     assert aside("list").output == "no minute is set aside\n"
     world.connection.execute(POISON)
-    world.service("streamer").says("leading")
     send_rides = send_at(world, *RIDES)
     process = world.service("consumers.rollup").says("set aside minute 2026-03-01 10:01:00+00")
     lowest = send_rides[2]
     eventually(lambda: complete_to(world) == lowest - 1)
     world.take(5)
+    drain(world.streamer())
     eventually(lambda: len(kept(world)) == 5, "the other minutes, and the one of a new ride")
     assert complete_to(world) == lowest - 1
 
