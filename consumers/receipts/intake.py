@@ -98,7 +98,7 @@ class Intake:
         for ride_id in lost[:room]:
             if self._take_up(ride_id):
                 done.swept.append(ride_id)
-        if len(lost) <= room:  # else go on as soon as there is room
+        if len(lost) <= room and not self.sweep.goes_on:  # else as soon as there is room
             self._sweep_at = now + self._sweep_every
 
     @property

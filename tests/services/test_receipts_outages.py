@@ -37,6 +37,21 @@ def test_more_lost_rides_than_a_worker_remembers_get_their_receipts(
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
 
 
+def test_a_sweep_looks_at_a_stretch_at_a_time_and_goes_on_at_once(
+    staff: Staff, impatient: None
+) -> None:
+    """However many rides there are past one that waits."""
+    rides = sent(staff.world, 60)
+    one = staff.worker("one", SOON._replace(sweep_after=3600))
+    one.run_once()
+    flush(staff.world)
+    one.intake.sweep.stretch = 7
+    one.intake._sweep_at = 0
+    rounds = one.until(lambda: staff.outcomes() == 60)
+    assert max(len(done.swept) for done in rounds) == 7
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
 def test_an_outcome_that_is_written_twice_stops_nobody(staff: Staff, impatient: None) -> None:
     """Postgres' reply to the first was lost. Nobody took the request, so no attempt counts."""
     [ride_id] = sent(staff.world, 1)
@@ -146,7 +161,12 @@ def test_whoever_is_back_first_after_a_restart_of_postgres_leaves_the_others_the
     first.intake.membership.gone_after = 1.0
     rounds = [first.run_once() for _ in range(3)]
     late = staff.session("late", late.deliveries)
-    late.until(lambda: rounds.append(first.run_once()) or staff.outcomes() == 10)
+
+    def are_delivered() -> bool:
+        rounds.append(first.run_once())
+        return staff.outcomes() == 10
+
+    late.until(are_delivered)
     assert sum(done.claimed for done in rounds) == 0
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
     staff.receiver.behaviour = HANG
