@@ -55,6 +55,11 @@ class Intake:
         self._keep_at, self._look_at = now + self.keep_every, now
         self._sweep_at = now + self._sweep_every * random.random()  # not all workers at once
 
+    @property
+    def room(self) -> int:
+        """How many more entries this worker may hold."""
+        return self._hand.room - len(self._held)
+
     def give_up(self) -> None:
         """The group is gone, and with it what was pending: those rides are the sweep's."""
         self._hand.lose(list(self._hand.entries), self._deliveries)
@@ -122,7 +127,7 @@ class Intake:
         room = self._deliveries.room - self._hand.fresh
         if room > 0 and self._passing:
             room = SHARE
-        room = min(room, self._hand.room - len(self._held), SHARE)
+        room = min(room, self.room, SHARE)
         entries = self._held
         if room > 0:
             idle = not (self._deliveries.under_way or self._deliveries.unsaved)

@@ -71,9 +71,11 @@ class Report:
         now = time.monotonic()
         if now < self._due:
             return
-        if self._delivered or self._again:
-            again = f", {self._again} to be tried again" if self._again else ""
-            logger.info("%d delivered up to ride %d%s", self._delivered, self._last, again)
+        told = [f"{self._delivered} delivered up to ride {self._last}"] if self._delivered else []
+        if self._again:
+            told.append(f"{self._again} to be tried again")
+        if told:
+            logger.info(", ".join(told))
         for ride_id, reason in list(self._dead.items())[:DEAD_NAMED]:
             logger.info("ride %d's receipt is a dead letter: %s", ride_id, reason)
         if len(self._dead) > DEAD_NAMED:

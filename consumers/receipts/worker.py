@@ -179,8 +179,8 @@ class Worker:
         if self._deliveries.unsaved:
             return
         if self._deliveries.under_way:
-            can_read = self._deliveries.room > 0 and self._hand.room > 0
+            can_read = self._deliveries.room > 0 and self.intake.room > 0
             self._deliveries.wait(min(wait, BUSY_POLL if can_read else wait))
-        elif self._deliveries.room <= 0 or self._hand.room <= 0:  # so nothing was waited for yet
+        elif self._deliveries.room <= 0 or self.intake.room <= 0:  # so nothing was waited for yet
             due = max(self._deliveries.breaker.pause, self._hand.next_due_in())
             self._deliveries.wait(min(wait, due))

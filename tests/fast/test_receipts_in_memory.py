@@ -9,6 +9,8 @@ from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
 from consumers.receipts.hand import Hand
 from consumers.receipts.outcomes import LONGEST_DELAY, Ended
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.report import Report
+from consumers.receipts.round import Round
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Kind, Verdict
 from rocket_rides.settings import Settings
 
@@ -171,3 +173,19 @@ def test_the_command_for_dead_letters_refuses_what_it_does_not_understand(
     with pytest.raises(SystemExit) as exit_status:
         dead.parse(words)
     assert exit_status.value.code == 2
+
+
+def test_a_line_tells_what_happened_and_nothing_that_did_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "consumer")
+    report = Report("one", Breaker())
+    report(Round(delivered=[4, 3]), last=True)
+    report(Round(again=1), last=True)
+    report(Round(delivered=[5], again=2), last=True)
+    report(Round(), last=True)
+    assert caplog.messages == [
+        "2 delivered up to ride 4",
+        "1 to be tried again",
+        "1 delivered up to ride 5, 2 to be tried again",
+    ]

@@ -1,12 +1,17 @@
 """Receipts while something is away, refuses, or comes back: nothing stops a worker for ever."""
 
+import time
+
 import pytest
 
-from consumers.receipts import outcomes, worker
+from consumers.receipts import hand, outcomes, worker
 from consumers.receipts.letters import change
+from rocket_rides.faults import InjectedCrash, crash_at
+from streamer.drain import Step as SendStep
 from tests.support.disasters import flush
 from tests.support.receipts import SOON, Colleague, Staff, sent
 from tests.support.receiver import ACCEPT, HANG, Answer, refuse
+from tests.support.world import drain
 
 
 def test_an_answer_that_asks_for_time_is_written_down_beside_any_other(
@@ -175,3 +180,23 @@ def test_whoever_is_back_first_after_a_restart_of_postgres_leaves_the_others_the
     late.die()
     staff.receiver.behaviour = ACCEPT
     first.until(lambda: staff.outcomes() == 11)
+
+
+def test_a_worker_that_holds_all_it_can_waits_for_the_streamer_to_commit(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not spin."""
+    monkeypatch.setattr(hand, "MOST", 20)
+    world = staff.world
+    rides = world.take(*range(1, 31))
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        world.streamer().run_once()
+    one = staff.worker("one")
+    one.until(lambda: staff.pending == 20)
+    began = time.monotonic()
+    for _ in range(3):
+        one.run_once(wait=0.2)
+    assert time.monotonic() - began > 0.5
+    drain(world.streamer())
+    one.until(lambda: staff.outcomes() == 30 and staff.pending == 0)
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
