@@ -3,8 +3,8 @@
 After TRIP failures without a success between them, the worker pauses: it neither reads on nor sends
 anything. Then it makes one attempt, with a receipt that has had the fewest, and by that goes on or
 pauses again, for longer. So however long the receiver is away and however much waits for it, it is
-asked a few times a minute; and as each time it is another receipt's turn, none of them comes to the
-end of its attempts.
+asked a few times a minute; and as each time it is another receipt's turn, a receipt comes to the
+end of its attempts only where few wait, and where the receiver took each and failed.
 """
 
 import time

@@ -22,6 +22,7 @@ class Deliveries:
     def __init__(self, courier: Courier, breaker: Breaker) -> None:
         self.under_way: dict[int, tuple[int, int]] = {}  # ride -> number, forgiven: see Ended
         self.unsaved: dict[int, Ended] = {}
+        self.alone: int | None = None  # the suspected ride that is under way: see `attempts`
         self.breaker = breaker
         self._courier = courier
 
@@ -53,3 +54,4 @@ class Deliveries:
         self._courier.cancel()
         self.under_way.clear()
         self.unsaved.clear()
+        self.alone = None

@@ -48,7 +48,7 @@ STATE = """
 OPEN = """
     SELECT id, coalesce(due_at <= now(), true) FROM (
         SELECT id, due_at FROM unnest(%(known)s::bigint[]) AS known (id)
-        LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL
+        JOIN rides USING (id) LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL
         UNION ALL (
             SELECT id, due_at FROM rides LEFT JOIN receipts ON ride_id = id
             WHERE id > %(after)s AND id <= %(upto)s AND outcome IS NULL

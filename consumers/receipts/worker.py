@@ -1,15 +1,17 @@
 """A worker: delivers the receipts of what the group gives it, one thread, round after round.
 
-A round keeps alive what is in hand, writes down how attempts ended, takes over what others left
+A round writes down how attempts ended, keeps alive what is in hand, takes over what others left
 behind, reads on as far as there is room, and starts attempts. Each step is about all rides at once,
 so a round costs a few statements, however many receipts it is about.
 """
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 import psycopg
+import redis
 
 from consumers.receipts.attempts import Attempts, Known
 from consumers.receipts.deliveries import NO_TIME, Deliveries
@@ -62,7 +64,6 @@ class Worker:
             claim_after=patience.claim_after,
             sweep_after=patience.sweep_after,
         )
-        self._alone: int | None = None  # the suspected ride that is under way
 
     def join(self) -> bool:
         """Become a member, unless another process of this name is one; never waits."""
@@ -81,8 +82,8 @@ class Worker:
         done = Round()
         wait = min(wait, self.intake.keep_every)
         try:
-            self.intake.keep(done)
             self._save(done)
+            self.intake.keep(done)
             self.intake.take_over(done)
             self.intake.take_up_lost(done)
             self.intake.read(done, wait)
@@ -94,14 +95,19 @@ class Worker:
         return done
 
     def finish(self, seconds: float) -> Round:
-        """Write down what is under way, as far as it ends in so many seconds; leave the group."""
+        """Write down what is under way, as far as it ends in so many seconds; leave the group.
+
+        Where Redis can't be reached, the others acknowledge and claim. Raises psycopg.Error.
+        """
         done = Round()
         deadline = time.monotonic() + seconds
         while self._deliveries.under_way and (left := deadline - time.monotonic()) > 0:
             self._deliveries.wait(left)
+            with suppress(redis.RedisError):
+                self._save(done)
+        with suppress(redis.RedisError):
             self._save(done)
-        self._save(done)
-        self._group.remove_member(self._group.member)
+            self._group.remove_member(self._group.member)
         return done
 
     def _save(self, done: Round) -> None:
@@ -111,8 +117,8 @@ class Worker:
             return
         reached(Step.BEFORE_SAVING)
         saved = save(self._connection, ended.values(), self._patience.attempts)
-        if self._alone in ended:
-            self._alone = None
+        if self._deliveries.alone in ended:
+            self._deliveries.alone = None
         ended.clear()
         reached(Step.BEFORE_ACKNOWLEDGING)
         done.delivered += saved.delivered
@@ -132,7 +138,11 @@ class Worker:
         room = self._deliveries.room
         errands = self._hand.next(room, fresh_first=self._deliveries.breaker.is_open)
         alone: list[int] = []
-        if len(errands) < room and self._alone is None and (suspect := self._hand.next_suspect()):
+        if (
+            len(errands) < room
+            and self._deliveries.alone is None
+            and (suspect := self._hand.next_suspect())
+        ):
             errands.append(suspect)
             alone.append(suspect.ride_id)
         if not errands:
@@ -159,9 +169,9 @@ class Worker:
             case "begun":
                 self._deliveries.start(known.receipt, known.attempts + 1, known.forgiven)
                 if alone:
-                    self._alone = errand.ride_id
+                    self._deliveries.alone = errand.ride_id
             case "exhausted":
-                why = f"each of {known.attempts} attempts was the last thing its worker did"
+                why = f"{known.attempts} attempts, the last {known.unfinished} without a known end"
                 verdict = Verdict(Kind.REFUSED, why)
                 self._deliveries.end(known.receipt, verdict, known.attempts, known.forgiven)
             case "suspect":

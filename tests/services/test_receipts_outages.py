@@ -200,3 +200,22 @@ def test_a_worker_that_holds_all_it_can_waits_for_the_streamer_to_commit(
     drain(world.streamer())
     one.until(lambda: staff.outcomes() == 30 and staff.pending == 0)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+def test_a_worker_that_is_to_end_without_redis_writes_down_what_was_delivered(
+    staff: Staff,
+) -> None:
+    """The entries are another worker's to acknowledge."""
+    rides = sent(staff.world, 5)
+    staff.receiver.behaviour = Answer(delay=0.2)
+    one = staff.worker("one")
+    one.until(lambda: one.deliveries.under_way)
+    staff.world.redis.stop()
+    try:
+        done = one.finish(5)
+    finally:
+        staff.world.redis.start()
+    assert sorted(done.delivered) == rides
+    one.die()
+    staff.worker("other", SOON).until(lambda: staff.pending == 0 and staff.complete_to == 5)
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
