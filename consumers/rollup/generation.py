@@ -26,7 +26,7 @@ DRAW = """
     RETURNING complete_to
 """
 GO_BACK = "UPDATE checkpoints SET last_ride_id = %s WHERE kind = %s AND name = %s"
-HOLD = "SELECT FROM rollup_state WHERE generation = %s"
+HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
 # A minute that was set aside is not right for its rides: `complete_to` stays below them.
 COMPLETE = """
     UPDATE rollup_state SET complete_to = greatest(complete_to, least(
