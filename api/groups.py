@@ -67,7 +67,7 @@ class Groups:
             if not told():
                 self._want()
                 patience = 0 if asked < self._failed_at + QUIET else PATIENCE
-                if not self._changed.wait_for(told, patience):
+                if not self._changed.wait_for(told, patience) and patience:
                     self._failed_at = time.monotonic()
             return self._seen if told() else None
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import redis
 
+import api.groups
 from api import consumers
-from api.groups import PATIENCE, look
+from api.groups import PATIENCE, Groups, look
 from api.pool import SESSION
 from rocket_rides import groups
 from rocket_rides.groups import Group
@@ -246,3 +247,16 @@ def test_a_redis_that_hangs_delays_nothing_and_is_asked_again(world: World) -> N
     api.client.close()
     assert api.service.stop() == 0
     assert "Traceback" not in api.service.output.read_text()
+
+
+def test_after_a_failure_each_answer_tells_again_however_often_it_is_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.groups, "FRESH", 0)
+    monkeypatch.setattr(api.groups, "QUIET", 0.2)
+    seen = Groups(world.redis.url, world.stream)
+    assert seen.now() == []
+    with hanging(world):
+        assert seen.now() is None
+    eventually(lambda: seen.now() == [], patience=3)
+    assert [seen.now() for _ in range(10)] == [[]] * 10
