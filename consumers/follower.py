@@ -30,6 +30,7 @@ class Follower(ABC):
 
     at: Position
     behind = False  # whether there may be more to take at once
+    pause: float = 0  # seconds; a round waits for news by itself
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class Follower(ABC):
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
         if (batch.last_redis_id, batch.last_ride_id) == self.at:
+            self.behind = False
             return Round(held=bool(entries))
         return self._commit(batch)
 

@@ -10,7 +10,6 @@ from psycopg.abc import Params
 from consumers.rollup import marker
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
-from rocket_rides.errors import Overtaken
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import StateLost
 from tests.support.rollup import (
