@@ -34,7 +34,7 @@ ALL = """
 ASK = """
     WITH asked AS (
         UPDATE set_aside_minutes SET retry = true
-        WHERE %(all)s OR minute = ANY(%(minutes)s::timestamptz[]) RETURNING minute
+        WHERE %(all)s OR minute = ANY(%(minutes)s::text[]::timestamptz[]) RETURNING minute
     )
     SELECT minute::text, true FROM asked
     UNION ALL
@@ -81,6 +81,5 @@ def ask(
     psycopg.DataError for what is not a time.
     """
     found = connection.execute(ASK, {"all": every, "minutes": list(minutes)}).fetchall()
-    return [minute for minute, there in found if there], [
-        name for name, there in found if not there
-    ]
+    asked, missing = ([name for name, there in found if there is kind] for kind in (True, False))
+    return asked, missing
