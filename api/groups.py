@@ -15,7 +15,7 @@ import redis
 
 from rocket_rides import groups
 from rocket_rides.groups import Position
-from rocket_rides.log import Entry, Invalid, Log, decode
+from rocket_rides.log import Entry, Invalid, Log, as_numbers, decode
 
 PATIENCE = 0.4  # seconds
 TIMEOUT = 0.3  # of a single command
@@ -27,11 +27,10 @@ _TERM = re.compile(rb"[0-9a-f]{16}|")
 
 
 class Ride(NamedTuple):
-    """A ride as the log names it: in an entry of its own, or as the one before that entry."""
+    """A ride as an entry of the log names it."""
 
-    id: int  # the entry's
+    id: int
     term: str
-    upto: int
 
 
 class Group(NamedTuple):
@@ -42,7 +41,7 @@ class Group(NamedTuple):
     last_delivered: str | None = None
     first_pending: Ride | None = None
     given: Ride | None = None  # its members were given all rides up to this one
-    has_all: bool = False  # nothing in the log is left to be given
+    has_all: bool = False  # its members were given the last entry that there was, and it is gone
 
 
 class Groups:
@@ -67,7 +66,7 @@ class Groups:
             if not told():
                 self._want()
                 patience = 0 if asked < self._failed_at + QUIET else PATIENCE
-                if not self._changed.wait_for(told, patience):
+                if not self._changed.wait_for(told, patience) and patience:
                     self._failed_at = time.monotonic()
             return self._seen if told() else None
 
@@ -106,33 +105,26 @@ class Groups:
 
 def look(log: Log) -> list[Group]:
     """Look at all groups, and at the entries at which they stand. Raises redis.RedisError."""
-    return [_group(log, position) for position in groups.positions(log)[:MOST_GROUPS]]
+    last_id = as_numbers(log.last_id())
+    return [_group(log, position, last_id) for position in groups.positions(log)[:MOST_GROUPS]]
 
 
-def _group(log: Log, at: Position) -> Group:
+def _group(log: Log, at: Position, last_id: tuple[int, int]) -> Group:
     first = log.range(at.first_pending, at.first_pending, 1) if at.first_pending else []
-    given, has_all = None, False
-    if latest := log.last_upto(at.last_delivered):
-        given = _ride(latest)
-    elif later := log.read(at.last_delivered, 1):
-        given = _ride(later[0], before=True)
-    else:
-        has_all = True
+    given = log.last_upto(at.last_delivered)
     return Group(
         at.name.replace("\0", "\N{REPLACEMENT CHARACTER}"),
         at.pending,
         at.last_delivered,
         _ride(first[0]) if first else None,
-        given,
-        has_all,
+        _ride(given) if given else None,
+        given is None and as_numbers(at.last_delivered) >= last_id,
     )
 
 
-def _ride(entry: Entry, before: bool = False) -> Ride | None:
+def _ride(entry: Entry) -> Ride | None:
     try:
         record = decode(entry.fields)
     except Invalid:
         return None
-    if not _TERM.fullmatch(record.term):
-        return None
-    return Ride(record.id, record.term.decode(), record.prev if before else record.id)
+    return Ride(record.id, record.term.decode()) if _TERM.fullmatch(record.term) else None

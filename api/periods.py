@@ -1,6 +1,5 @@
 """Hours and days, as sums of the rollup's minutes: what a client may ask for, and the answer."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString, NamedTuple
@@ -8,12 +7,9 @@ from typing import Any, LiteralString, NamedTuple
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import UnprocessableEntity
 
-LONGEST = timedelta(days=31)
+from rocket_rides.log import moments
 
-# RFC 3339, section 5.6, without leap seconds: Postgres has none. Digits past the sixth are dropped.
-_MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d{1,6})?)\d*([Zz]|[+-]\d\d:\d\d)", re.ASCII
-)
+LONGEST = timedelta(days=31)
 
 # One statement, so one snapshot: the sums are right for the rides up to the `complete_to` beside
 # them. Without any ride there is still a row, of `complete_to` alone. Of the minutes that were set
@@ -56,11 +52,11 @@ class Period(NamedTuple):
             raise UnprocessableEntity("from must be before to")
         if end - start > LONGEST:
             raise UnprocessableEntity(f"from and to may be at most {LONGEST.days} days apart")
-        last = end - timedelta.resolution
         try:
-            return Range(self._start(start), self._start(last) + self.length)
-        except OverflowError:
-            raise UnprocessableEntity("from and to must be in the years 1 to 9999") from None
+            until = self._start(end - timedelta.resolution) + self.length
+        except OverflowError:  # the last one that there is
+            until = datetime.max.replace(tzinfo=UTC)
+        return Range(self._start(start), until)
 
     def _start(self, moment: datetime) -> datetime:
         midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -89,14 +85,10 @@ def _moment(parameters: MultiDict[str, str], name: str) -> datetime:
         raise UnprocessableEntity(f"{name} is missing")
     if len(given) > 1:
         raise UnprocessableEntity(f"{name} is given more than once")
-    written = _MOMENT.fullmatch(given[0])
     try:
-        if written:
-            day, time, offset = written.groups()
-            return datetime.fromisoformat(f"{day}T{time}{offset.upper()}").astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    hint = " (in a URL, + is written %2B)" if " " in given[0] else ""
-    raise UnprocessableEntity(
-        f"{name} must be a time as in RFC 3339, such as 2026-03-28T20:00:00Z{hint}"
-    )
+        return moments.parse(given[0])
+    except ValueError:
+        hint = " (in a URL, + is written %2B)" if " " in given[0] else ""
+        raise UnprocessableEntity(
+            f"{name} must be a time as in RFC 3339, such as 2026-03-28T20:00:00Z{hint}"
+        ) from None

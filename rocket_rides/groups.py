@@ -159,6 +159,14 @@ def name_of(connection: psycopg.Connection) -> str:
     return f"{OURS}-{cluster}-{oid}"
 
 
+def name_if_known(connection: psycopg.Connection) -> str | None:
+    """The same; None where Postgres does not let this user ask for the cluster's identifier."""
+    try:
+        return name_of(connection)
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+
+
 class Group:
     """The group `group` of the log, used by its member `member`, on the log's connection.
 

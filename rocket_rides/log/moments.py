@@ -8,11 +8,25 @@ from rocket_rides import durations
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
-# As RFC 3339 has it: T, t or a space between, seconds, and always an offset.
-_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+# As RFC 3339, section 5.6, has it, without leap seconds: Postgres has none.
+_HOUR_MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _MOMENT = re.compile(
-    rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})[Tt ]({_TIME})([Zz]|[+-][0-9]{{2}}:[0-9]{{2}})"
+    rf"\d{{4}}-\d\d-\d\d[Tt ]{_HOUR_MINUTE}:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]{_HOUR_MINUTE})",
+    re.ASCII,
 )
+
+
+def parse(text: str) -> datetime:
+    """An RFC 3339 time, in UTC; digits past the microsecond are dropped.
+
+    Raises ValueError, with a message for a person.
+    """
+    if not _MOMENT.fullmatch(text):
+        raise ValueError("a time with its offset is expected, such as 2026-03-28T20:00:00Z")
+    try:
+        return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"there is no such time: {error}") from None
 
 
 def milliseconds(text: str, now: int) -> int:
@@ -20,14 +34,9 @@ def milliseconds(text: str, now: int) -> int:
 
     Raises ValueError, with a message for a person.
     """
-    if match := _MOMENT.fullmatch(text.strip()):
-        try:
-            date, time, offset = match.groups()
-            moment = datetime.fromisoformat(f"{date}T{time}{offset.upper()}")
-            since_epoch = moment - EPOCH
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"there is no such time: {error}") from None
-        return max(0, -(-since_epoch // MILLISECOND))
+    text = text.strip()
+    if _MOMENT.fullmatch(text):
+        return max(0, -((EPOCH - parse(text)) // MILLISECOND))
     try:
         return max(0, int(now - durations.seconds(text) * 1000))
     except ValueError:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import redis
 
+import api.groups
 from api import consumers
-from api.groups import PATIENCE, look
+from api.groups import PATIENCE, Groups, look
 from api.pool import SESSION
 from rocket_rides import groups
 from rocket_rides.groups import Group
@@ -21,9 +22,18 @@ from tests.support.api import Api
 from tests.support.world import World, catch_up, drain, eventually, free_port
 
 AGES = "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * id)"
+OUTSIDE = """
+    INSERT INTO checkpoints (kind, name, last_ride_id)
+    SELECT 'outside', to_char(n, 'fm00'), 10000 * n FROM generate_series(0, 10) n
+"""
 MANY = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
 ROLLED_UP = "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('rollup', 'rollup', %s)"
 COMPLETE = "UPDATE rollup_state SET complete_to = %s"
+
+DELIVERED = """
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
+    SELECT id, 'delivered', 1, now(), now() FROM unnest(%s::bigint[]) id
+"""
 
 Shown = dict[str, Any]
 
@@ -52,6 +62,11 @@ def send(world: World, rides: int) -> list[str]:
     world.connection.execute(AGES)
     drain(world.streamer())
     return [entry.redis_id for entry in world.log().read(START, 100_000)]
+
+
+def trim_all(world: World) -> None:
+    Trimmer(world.connection, world.log(), Caps(1000, 0)).trim()
+    assert world.log().length() == 0
 
 
 def test_a_checkpoint_lags_by_the_rides_that_it_has_not_counted(world: World) -> None:
@@ -112,22 +127,58 @@ def test_a_group_lags_by_what_is_pending_and_by_what_it_was_not_given(world: Wor
 
 
 @pytest.mark.stream_servers
-def test_a_groups_lag_is_known_or_null_when_its_entries_are_gone(world: World) -> None:
-    workers, late = group(world), group(world, "late")
-    workers.make()
-    late.make()
+def test_a_groups_lag_is_true_or_null_when_its_entries_are_gone(world: World) -> None:
+    """What was trimmed may have been given to nobody, and no server tells."""
+    workers, idle, done = group(world), group(world, "idle"), group(world, "done")
+    for each in (workers, idle, done):
+        each.make()
     ids = send(world, 10)
     workers.read(8)
     workers.ack(ids[2:8])
-    Trimmer(world.connection, world.log(), Caps(1000, 0)).trim()
-    # Nothing that it could be given is left, and which rides were pending nobody knows.
-    assert lag(world) == (2, None)
-    assert lag(world, "late") == (0, 0)
-    send(world, 2)
-    assert lag(world) == (4, None)
-    assert lag(world, "late") == (2, 890)  # by the entry that comes next, and the ride before it
-    workers.ack(ids)
-    assert lag(world) == (2, 890)
+    done.ack([entry.redis_id for entry in done.read(10)])
+    trim_all(world)
+    assert lag(world) == (None, None)
+    assert lag(world, "idle") == (10, 990)  # it was never given anything
+    assert lag(world, "done") == (0, 0)
+    new = send(world, 2)
+    assert lag(world) == lag(world, "done") == (None, None)
+    assert lag(world, "idle") == (12, 990)
+    workers.read(1)
+    done.ack([entry.redis_id for entry in done.read(1)])
+    assert lag(world) == (4, None)  # nobody knows which rides the first two were
+    assert lag(world, "done") == (1, 880)
+    workers.ack(ids + new)
+    assert lag(world) == (1, 880)
+
+
+def test_this_databases_own_group_lags_by_the_receipts_that_are_to_come(world: World) -> None:
+    """Wherever their entries are, and whether Redis tells or not."""
+    own = group(world, groups.name_of(world.connection))
+    own.make()
+    ids = send(world, 10)
+
+    def both() -> set[tuple[int | None, int | None]]:
+        lags = [lag(world, own.name)]
+        [reader] = consumers.show(world.connection, None)
+        assert {reader[name] for name in ("last_ride_id", "pending_entries")} == {None}
+        return {*lags, (reader["rides_behind"], round(reader["seconds_behind"], -1))}
+
+    assert both() == {(10, 990)}
+    own.read(10)
+    world.connection.execute(DELIVERED, [[1, 2, 4]])
+    assert both() == {(7, 970)}  # neither acknowledged nor swept
+    own.ack(ids)
+    trim_all(world)
+    assert both() == {(7, 970)}
+    world.connection.execute("UPDATE receipts_state SET complete_to = 2")
+    world.connection.execute(DELIVERED, [[3, 5, 6, 7, 8, 9]])
+    assert both() == {(1, 900)}
+    world.connection.execute(DELIVERED, [[10]])
+    assert both() == {(0, 0)}
+    world.connection.execute("UPDATE receipts_state SET complete_to = 10")
+    assert both() == {(0, 0)}
+    world.take(1)
+    assert both() == {(1, 0)}
 
 
 def test_entries_that_are_not_this_databases_tell_nothing_of_a_lag(world: World) -> None:
@@ -145,23 +196,26 @@ def test_entries_that_are_not_this_databases_tell_nothing_of_a_lag(world: World)
         assert shown(world, "workers")["last_ride_id"] is None
 
 
-def test_a_lag_costs_the_same_however_large_it_is(world: World) -> None:
-    world.consumer()
+def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World) -> None:
     world.connection.execute(MANY, [100_500])
+    world.connection.execute(OUTSIDE)
     connection = world.connect(**SESSION)  # as the API's are
-    [reader] = consumers.show(connection, [])
-    assert reader["rides_behind"] == 100_000
+    lags = [reader["rides_behind"] for reader in consumers.show(connection, None)]
+    assert lags == [100_000, *range(90_500, 0, -10_000), 100_000]  # the last one is the receipts'
+    own = groups.name_of(connection)
     plan = connection.execute(
-        f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}", consumers.values([])
+        f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}",
+        consumers.values([api.groups.Group(own)], own),
     ).fetchone()
     assert plan is not None
-    assert most_rows(plan[0][0]["Plan"]) <= 100_000
+    assert 100_000 < rides_read(plan[0][0]["Plan"]) < 201_000
 
 
-def most_rows(plan: dict[str, Any]) -> int:
-    """The most rows that any step of a plan has visited in all."""
-    own = int(plan["Actual Rows"] * plan["Actual Loops"])
-    return max([own, *(most_rows(step) for step in plan.get("Plans", []))])
+def rides_read(plan: dict[str, Any]) -> int:
+    """How many rows of `rides` a plan has visited in all."""
+    of_rides = plan.get("Relation Name") == "rides"
+    own = int(plan["Actual Rows"] * plan["Actual Loops"]) if of_rides else 0
+    return own + sum(map(rides_read, plan.get("Plans", [])))
 
 
 def test_a_ride_of_no_finite_age_makes_the_seconds_unknown(world: World) -> None:
@@ -173,22 +227,22 @@ def test_a_ride_of_no_finite_age_makes_the_seconds_unknown(world: World) -> None
     assert lag(world, "consumer0") == (2, 0)
 
 
-def unknown(world: World) -> Shown:
+def without_redis(world: World, rides: int = 0, seconds: float = 0) -> Shown:
+    """This database's own group while Redis does not tell."""
+    unknown = (
+        "total_distance",
+        "last_ride_id",
+        "last_redis_id",
+        "unbelieved_entries",
+        "pending_entries",
+        "reset",
+    )
     return {
         "kind": "group",
         "name": groups.name_of(world.connection),
-        **dict.fromkeys(
-            (
-                "total_distance",
-                "last_ride_id",
-                "last_redis_id",
-                "unbelieved_entries",
-                "pending_entries",
-                "rides_behind",
-                "seconds_behind",
-                "reset",
-            )
-        ),
+        **dict.fromkeys(unknown),
+        "rides_behind": rides,
+        "seconds_behind": seconds,
     }
 
 
@@ -218,7 +272,8 @@ def test_the_api_does_not_depend_on_redis(world: World, api_without_redis: Api) 
     assert api.ready()
     total, own = readers(api)
     assert (total["name"], total["rides_behind"]) == ("consumer0", 1)
-    assert own == unknown(world)
+    assert own == without_redis(world, 1, own["seconds_behind"])
+    assert 0 < own["seconds_behind"] < 60
 
 
 @contextmanager
@@ -239,10 +294,23 @@ def test_a_redis_that_hangs_delays_nothing_and_is_asked_again(world: World) -> N
     [workers] = readers(api)
     assert (workers["name"], workers["rides_behind"]) == ("workers", 0)
     with hanging(world):
-        eventually(lambda: readers(api) == [unknown(world)])
+        eventually(lambda: readers(api) == [without_redis(world)])
         assert min(took(api) for _ in range(3)) < PATIENCE / 2
         assert api.ready()
     eventually(lambda: readers(api) == [workers])
     api.client.close()
     assert api.service.stop() == 0
     assert "Traceback" not in api.service.output.read_text()
+
+
+def test_after_a_failure_each_answer_tells_again_however_often_it_is_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.groups, "FRESH", 0)
+    monkeypatch.setattr(api.groups, "QUIET", 0.2)
+    seen = Groups(world.redis.url, world.stream)
+    assert seen.now() == []
+    with hanging(world):
+        assert seen.now() is None
+    eventually(lambda: seen.now() == [], patience=3)
+    assert [seen.now() for _ in range(10)] == [[]] * 10
