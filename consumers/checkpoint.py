@@ -22,6 +22,7 @@ MOVE = """
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
 """
+GO_BACK = "UPDATE checkpoints SET last_ride_id = %s WHERE kind = %s AND name = %s"
 SET_ASIDE = """
     INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
     VALUES (%s, %s, %s, %s, %s)
@@ -62,6 +63,10 @@ class Checkpoint:
     def lock(self) -> None:
         """Keep anyone else from moving or repairing it until this transaction ends."""
         self._connection.execute(LOCK, [self._kind, self.name])
+
+    def go_back(self, ride_id: int) -> None:
+        """Set it back to a ride. The rides after it that the log no longer tells of are a gap."""
+        self._connection.execute(GO_BACK, [ride_id, self._kind, self.name])
 
     def move(self, before: Position, to: Position, done: Round) -> None:
         """Move it, add up what the round met on the way, and keep its dead letters.

@@ -23,10 +23,14 @@ BOUNDS = f"""
 
 
 class Follower(ABC):
-    """Follows `log` from a checkpoint on the same `connection`."""
+    """Follows `log` from a checkpoint on the same `connection`.
+
+    `repair_is_due` is an SQL condition on %(name)s and on what else is `asked`.
+    """
 
     at: Position
     behind = False  # whether there may be more to take at once
+    pause: float = 0  # seconds; a round waits for news by itself
 
     def __init__(
         self,
@@ -35,12 +39,14 @@ class Follower(ABC):
         checkpoint: Checkpoint,
         batch_size: int,
         repair_is_due: LiteralString = "false",
+        **asked: str,
     ) -> None:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         self.name = checkpoint.name
         self._connection = connection
         self._log = log
         self._batch_size = batch_size
+        self._asked: dict[str, Any] = asked | {"name": self.name}
         self._bounds_statement = BOUNDS.format(repair_is_due=repair_is_due)
         self._checkpoint = checkpoint
         self._terms = Terms()
@@ -62,7 +68,7 @@ class Follower(ABC):
         """Do what is to be done with a batch, move the checkpoint, and set `at`."""
 
     def _repair(self) -> Round:
-        """Do what `repair_is_due`, an SQL condition on %(name)s, has found to be asked for."""
+        """Do what `repair_is_due` has found to be asked for."""
         raise NotImplementedError
 
     def _look(self, wait: float) -> Round:
@@ -85,12 +91,13 @@ class Follower(ABC):
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
         if (batch.last_redis_id, batch.last_ride_id) == self.at:
+            self.behind = False
             return Round(held=bool(entries))
         return self._commit(batch)
 
     def _bounds(self) -> tuple[Bounds, bool]:
         """How far the log can be believed, and whether a repair is due. Raises StateLost."""
-        asked: dict[str, Any] = {"name": self.name, "known": self._terms.newest}
+        asked = self._asked | {"known": self._terms.newest}
         row = self._connection.execute(self._bounds_statement, asked).fetchone()
         if row is None:
             raise StateLost

@@ -1,7 +1,10 @@
 """Running a reader as a process: round after round, despite crashes and lost servers."""
 
 import argparse
+import random
 from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Protocol, TypeVar
 
 import psycopg
 import redis
@@ -17,13 +20,26 @@ IDLE_ROUND = 0.5  # seconds
 HELD_POLL = 0.001  # seconds; the streamer commits right after it has sent
 TIMEOUT = "10s"
 
-Observer = Callable[[Round, Reader[P]], None]
+
+class Work(Protocol):
+    """What is done in rounds."""
+
+    def run_once(self, *, wait: float) -> Round:
+        """Do one round; wait up to `wait` seconds for something to do."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the next round, without looking for anything to do."""
+
+
+W = TypeVar("W", bound=Work)
+Observer = Callable[[Round, W], None]
 
 
 def run(
     name: str,
     projection: Callable[[psycopg.Connection, str], P],
-    observers: Sequence[Observer[P]],
+    observers: Sequence[Observer[Reader[P]]],
     config: settings.Settings,
     stop: process.Stop,
 ) -> None:
@@ -42,22 +58,40 @@ def run(
             database.require_current_schema(connection)
             reader = Reader(connection, log, name, projection, config.batch_size)
             progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.projection}")
-            pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
-            while not stop:
-                step = Step.BEFORE_COMMIT if strikes(config.crash_rate) else None
-                with crash_at(step):
-                    done = reader.run_once(wait=IDLE_ROUND)
-                progress.made()
-                sessions.at_work(connection)
-                if done.held:
-                    complaint("the log is ahead of what the streamer has committed")
-                    stop.wait(next(pauses))
-                    continue
-                pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
-                for observer in observers:
-                    observer(done, reader)
+            rounds(reader, observers, connection, progress, stop, config.crash_rate)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
+
+
+def rounds(
+    work: W,
+    observers: Sequence[Observer[W]],
+    connection: psycopg.Connection,
+    progress: Progress,
+    stop: process.Stop,
+    crash_rate: float,
+    crash_steps: Sequence[Enum] = (Step.BEFORE_COMMIT,),
+) -> None:
+    """One round after another until `stop`, while nothing fails.
+
+    As long as the log is ahead of what the streamer has committed, it is asked ever less often.
+    """
+    pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
+    while not stop:
+        with crash_at(random.choice(crash_steps) if strikes(crash_rate) else None):
+            done = work.run_once(wait=IDLE_ROUND)
+        progress.made()
+        sessions.at_work(connection)
+        for observer in observers:
+            observer(done, work)
+        pause = work.pause
+        if done.held:
+            complaint("the log is ahead of what the streamer has committed")
+            pause = max(pause, next(pauses))
+        else:
+            pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
+        if pause:
+            stop.wait(pause)
 
 
 def parse_name(program: str, description: str | None) -> str:

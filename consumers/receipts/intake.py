@@ -48,10 +48,11 @@ class Intake:
         self.sweep = Sweep(connection, group, self._arrivals)
         self._held: list[Entry] = []  # the streamer has not committed them yet
         self._held_pauses = delays(HELD_POLL, HELD_POLL_LONGEST)
-        self._keep_every, self._sweep_every = claim_after / HEARTBEATS, sweep_after / SWEEPS
-        self._look_every = min(LOOK_EVERY, self._keep_every)
+        self._passing = False  # over entries that are done with, as after a group is made anew
+        self.keep_every, self._sweep_every = claim_after / HEARTBEATS, sweep_after / SWEEPS
+        self._look_every = min(LOOK_EVERY, self.keep_every)
         now = time.monotonic()
-        self._keep_at, self._look_at = now + self._keep_every, now
+        self._keep_at, self._look_at = now + self.keep_every, now
         self._sweep_at = now + self._sweep_every * random.random()  # not all workers at once
 
     def give_up(self) -> None:
@@ -71,7 +72,7 @@ class Intake:
         lost = [entry for entry in entries if entry not in kept]
         done.given_up += self._hand.lose(lost, self._deliveries)
         self._held = [entry for entry in self._held if entry.redis_id in kept]
-        self._keep_at = now + self._keep_every
+        self._keep_at = now + self.keep_every
 
     def take_over(self, done: Round) -> None:
         """What the others left behind, and what somebody wants sent again."""
@@ -97,14 +98,17 @@ class Intake:
         for ride_id in lost[:room]:
             if self._take_up(ride_id):
                 done.swept.append(ride_id)
-        if len(lost) <= room:  # else go on as soon as there is room
+        if len(lost) <= room and not self.sweep.goes_on:  # else as soon as there is room
             self._sweep_at = now + self._sweep_every
 
     @property
     def _room_to_take_up(self) -> int:
-        """How many rides may be taken over at once: others may deliver them, too."""
+        """How many rides may be taken over at once: others may deliver them, too.
+
+        While the receiver is only probed: one, when it may be asked and nothing in hand is due.
+        """
         if self._deliveries.breaker.is_open:
-            return 0
+            return int(self._deliveries.room > 0 and self._hand.next_due_in() > 0)
         return max(0, min(SHARE - self._hand.fresh, self._hand.room))
 
     def _take_up(self, ride_id: int) -> bool:
@@ -115,9 +119,10 @@ class Intake:
 
     def read(self, done: Round, wait: float) -> None:
         """Read on as far as there is room to deliver at once, and look at what is held again."""
-        room = min(
-            self._deliveries.room - self._hand.fresh, self._hand.room - len(self._held), SHARE
-        )
+        room = self._deliveries.room - self._hand.fresh
+        if room > 0 and self._passing:
+            room = SHARE
+        room = min(room, self._hand.room - len(self._held), SHARE)
         entries = self._held
         if room > 0:
             idle = not (self._deliveries.under_way or self._deliveries.unsaved)
@@ -130,11 +135,12 @@ class Intake:
         if entries:
             reached(Step.AFTER_READING)
             self._held = []
-            self._sort(entries, done)
+            self._passing = self._sort(entries, done) == len(entries) >= room > 0
 
-    def _sort(self, entries: list[Entry], done: Round, *, taken_over: bool = False) -> None:
+    def _sort(self, entries: list[Entry], done: Round, *, taken_over: bool = False) -> int:
+        """Take up the rides that entries are about; returns how many entries are done with."""
         if not entries:
-            return
+            return 0
         arrived = self._arrivals.sort_out(entries)
         self._held += arrived.held
         for entry, ride_id in arrived.news:
@@ -144,3 +150,4 @@ class Intake:
         done.unbelieved.foreign += arrived.unbelieved.foreign
         done.unbelieved.uncommitted += arrived.unbelieved.uncommitted
         self._group.ack(arrived.done)
+        return len(arrived.done)

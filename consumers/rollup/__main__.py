@@ -22,8 +22,6 @@ A limit: a Redis that loses writes while the connection lives, as behind a proxy
 noticed by its replication id, where the user may ask for it (INFO).
 """
 
-import random
-
 import psycopg
 import redis
 
@@ -32,13 +30,11 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from consumers.rollup.report import Report
 from consumers.rollup.step import IN_A_ROUND
-from consumers.running import HELD_POLL, IDLE_ROUND
 from rocket_rides import database, process, sessions, settings
-from rocket_rides.faults import crash_at, strikes
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log
 from rocket_rides.standby import wait_for_the_lead
-from rocket_rides.waiting import Complaint, Progress
+from rocket_rides.waiting import Progress
 
 # Computing a minute of millions of rides takes seconds; beyond this it is set aside.
 LONGEST_STATEMENT = "60s"
@@ -80,19 +76,9 @@ def lead(
     """Mark and compute, round after round."""
     leading = Lead(connection, log, config.batch_size)
     progress.announce(f"leading; every minute is right up to ride {leading.generation.complete_to}")
-    complaint = Complaint(1)
-    while not stop:
-        step = random.choice(IN_A_ROUND) if strikes(config.crash_rate) else None
-        with crash_at(step):
-            done = leading.run_once(wait=IDLE_ROUND)
-        progress.made()
-        sessions.at_work(connection)
-        report(done, leading)
-        if done.held:
-            complaint("the log is ahead of what the streamer has committed")
-        else:
-            complaint = Complaint(1)
-        stop.wait(max(leading.pause, HELD_POLL if done.held else 0))
+    running.rounds(
+        leading, [report], connection, progress, stop, config.crash_rate, crash_steps=IN_A_ROUND
+    )
 
 
 def main() -> None:

@@ -66,11 +66,11 @@ def show(minutes: list[SetAside], *, as_json: bool) -> None:
 
 def retry(connection: psycopg.Connection, minutes: list[str], *, every: bool) -> None:
     """Ask for another attempt at these. Raises SystemExit when one is not set aside."""
-    asked = set_aside.ask(connection, minutes, every=every)
+    asked, missing = set_aside.ask(connection, minutes, every=every)
     for minute in asked:
         print(f"{minute} will be tried again")  # noqa: T201
-    if len(asked) < len(minutes):
-        raise SystemExit(f"not set aside: {len(minutes) - len(asked)} of these minutes")
+    if missing:
+        raise SystemExit(f"not set aside: {', '.join(missing)}")
     if not asked:
         print("no minute is set aside")  # noqa: T201
 

@@ -28,9 +28,8 @@ class MarksLost(Unavailable):
 class DirtyMinutes:
     """The Ick of the generation `name`, in the Redis that holds the log.
 
-    Every method raises redis.RedisError, also when the Ick is gone. Nobody else uses it, so what it
-    must hold is known: MarksLost is raised when it holds anything else, or when another server, one
-    that may not have got the last writes, answers in place of the one that was asked first.
+    Every method raises redis.RedisError, also when the Ick is gone. Nobody else uses it, so how
+    much it must hold is known: Redis drops an empty set, and one that was lost looks the same.
     """
 
     @naming_the_server()
@@ -61,14 +60,16 @@ class DirtyMinutes:
     @naming_the_server()
     def commit(self, reserved: Sequence[Mark]) -> None:
         """Take minutes out that were reserved; one that was marked again meanwhile stays in."""
-        gone = self._ick.ickcommit(self._key, *(mark.minute for mark in reserved), create=False)
-        self.count -= gone
-        if gone != len(reserved):
-            raise MarksLost
+        minutes = (mark.minute for mark in reserved)
+        self.count -= self._ick.ickcommit(self._key, *minutes, create=False)
 
     @naming_the_server()
     def lowest(self) -> int | None:
-        """The lowest ride that is not rolled up yet; None when nothing is dirty."""
+        """The lowest ride that is not rolled up yet; None when nothing is dirty.
+
+        Raises MarksLost when the Ick does not hold what it must, or when another server, which may
+        not have got the last writes, answers in place of the one that was asked first.
+        """
         stats = self._ick.ickstats(self._key)
         if stats is None or stats["total_size"] != self.count:
             raise MarksLost

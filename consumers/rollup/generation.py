@@ -25,8 +25,9 @@ DRAW = """
     UPDATE rollup_state SET generation = %(new)s, ick = %(new)s WHERE ick = %(before)s
     RETURNING complete_to
 """
-GO_BACK = "UPDATE checkpoints SET last_ride_id = %s WHERE kind = %s AND name = %s"
 HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
+# An SQL condition for each round of the marker: when no ride comes, nothing else would tell.
+IS_OVERTAKEN = "NOT EXISTS (SELECT FROM rollup_state WHERE generation = %(generation)s)"
 # A minute that was set aside is not right for its rides: `complete_to` stays below them.
 COMPLETE = """
     UPDATE rollup_state SET complete_to = greatest(complete_to, least(
@@ -55,7 +56,7 @@ class Generation:
                 raise overtaken()
             [self.complete_to] = row
             checkpoint.make()
-            connection.execute(GO_BACK, [self.complete_to, KIND, NAME])
+            checkpoint.go_back(self.complete_to)
 
     def hold(self) -> None:
         """Keep anyone from drawing another until this transaction ends. Raises Overtaken."""

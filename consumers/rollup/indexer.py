@@ -1,7 +1,9 @@
 """The indexer: reserves dirty minutes, computes them anew from the rides, commits them.
 
-A crash before the commit computes them again, to the same result. A minute that can't be computed
-is tried again, beside the others; after ATTEMPTS it is set aside, before it leaves the Ick.
+A crash before the commit computes them again, to the same result. A batch that can't be computed is
+followed by smaller ones, until each minute at fault was alone. Such a minute is tried again after
+the others, one in each round; after ATTEMPTS it is set aside, before it leaves the Ick. Only one
+whose row is locked stays dirty until it is not. So no minute holds up the others for long.
 """
 
 import logging
@@ -13,7 +15,7 @@ import psycopg
 from consumers.rollup import set_aside
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
-from consumers.rollup.minutes import compute
+from consumers.rollup.minutes import compute_within
 from consumers.rollup.step import Step
 from rocket_rides.database import refusal
 from rocket_rides.faults import reached
@@ -22,6 +24,9 @@ logger = logging.getLogger("rollup")
 
 AT_ONCE = 1000  # minutes
 ATTEMPTS = 3
+# What a batch may take, and a minute that failed before. Computing a minute of millions of rides
+# takes seconds: it is given that once, before it is set aside, and each time that somebody asks.
+SHORT, LONG = "5s", "60s"
 # What may be one minute's fault. A server that can't write, or that is gone, is nobody's.
 POISON = (
     psycopg.DataError,
@@ -29,6 +34,9 @@ POISON = (
     psycopg.errors.RaiseException,
     psycopg.errors.ProgramLimitExceeded,
     psycopg.errors.QueryCanceled,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.DataCorrupted,
+    psycopg.errors.IndexCorrupted,
 )
 
 
@@ -42,7 +50,10 @@ class Indexer:
         self._connection = connection
         self._generation = generation
         self._dirty = dirty
-        self._attempts: Counter[str] = Counter()
+        self._size = AT_ONCE  # of the next batch
+        # Minutes that failed alone, also under an earlier lead: they are tried one in each round.
+        aside = set_aside.listed(connection)
+        self._attempts = Counter({minute.minute: ATTEMPTS for minute in aside})
 
     def run_once(self, marked_upto: int) -> bool:
         """Compute what is dirty; returns whether there may be more to do at once.
@@ -50,53 +61,68 @@ class Indexer:
         All minutes of the rides up to `marked_upto` have been marked. Raises Overtaken, MarksLost,
         StateLost, redis.RedisError or psycopg.Error: then what was not committed stays dirty.
         """
-        reserved = self._dirty.reserve(AT_ONCE) if self._dirty.count else []
-        if reserved:
-            failed = self._compute(reserved)
-            reached(Step.AFTER_COMPUTING)
-            self._keep(failed)
-            self._dirty.commit(reserved)
-            reached(Step.AFTER_COMMIT)
+        suspects, batch, more = [], [], False
+        if self._dirty.count:
+            reserved = self._dirty.reserve(self._size + len(self._attempts))
+            suspects = [mark for mark in reserved if mark.minute in self._attempts]
+            batch = [mark for mark in reserved if mark.minute not in self._attempts][: self._size]
+        if batch:
+            more = len(batch) == self._size
+            more |= not self._take(batch)
+        if suspects:
+            self._try(min(suspects, key=lambda mark: self._attempts[mark.minute]))
         again = set_aside.to_retry(self._connection)
-        for mark in again:
-            if reason := self._compute([mark]).get(mark):
-                self._set_aside(mark, reason, 1)
-        if reserved or again or marked_upto > self._generation.complete_to:
+        if again and (error := self._compute([again], LONG)):
+            self._set_aside(again, refusal(error), 1)
+        if batch or suspects or again or marked_upto > self._generation.complete_to:
             lowest = self._dirty.lowest()
             self._generation.complete(marked_upto if lowest is None else lowest - 1)
-        return len(reserved) == AT_ONCE
+        return more or again is not None
 
-    def _compute(self, marks: Sequence[Mark]) -> dict[Mark, str]:
-        """Compute these minutes; returns the reason for each one that could not be computed."""
-        if not any(mark.minute in self._attempts for mark in marks):
-            try:
-                self._together(marks)
-                return {}
-            except POISON as error:
-                if len(marks) == 1:
-                    return {marks[0]: refusal(error)}
-        failed = {}
-        for mark in marks:
-            try:
-                self._together([mark])
-            except POISON as error:
-                failed[mark] = refusal(error)
+    def _take(self, batch: Sequence[Mark]) -> bool:
+        """Compute minutes together; returns whether they could be.
+
+        If not, the next batch is a quarter of this; one that failed alone is a suspect.
+        """
+        if self._compute(batch, SHORT) is None:
+            self._size = min(self._size * 2, AT_ONCE)
+            self._commit(batch)
+            return True
+        self._size = max(len(batch) // 4, 1)
+        if len(batch) == 1:
+            self._attempts[batch[0].minute] = 1
+        return False
+
+    def _try(self, suspect: Mark) -> None:
+        """Compute a minute that failed alone before, or set it aside."""
+        self._attempts[suspect.minute] += 1
+        attempts = self._attempts[suspect.minute]
+        error = self._compute([suspect], LONG if attempts == ATTEMPTS else SHORT)
+        if isinstance(error, psycopg.errors.LockNotAvailable):
+            return  # it stays dirty, until whoever has the lock lets go of it
+        if error:
+            if attempts < ATTEMPTS:
+                return
+            self._set_aside(suspect, refusal(error), ATTEMPTS if attempts == ATTEMPTS else 1)
+        self._commit([suspect])
+
+    def _compute(self, marks: Sequence[Mark], limit: str) -> psycopg.Error | None:
+        """Compute these minutes; returns what kept it from being done, if it may be their fault."""
+        minutes, failed = [mark.minute for mark in marks], None
+        try:
+            compute_within(limit, self._connection, self._generation, minutes)
+        except POISON as error:
+            failed = error
+        else:
+            self.computed += len(marks)
+            for minute in minutes:
+                self._attempts.pop(minute, None)
+        reached(Step.AFTER_COMPUTING)
         return failed
 
-    def _together(self, marks: Sequence[Mark]) -> None:
-        compute(self._connection, self._generation, [mark.minute for mark in marks])
-        self.computed += len(marks)
-        for mark in marks:
-            self._attempts.pop(mark.minute, None)
-
-    def _keep(self, failed: dict[Mark, str]) -> None:
-        """Before the commit, mark these minutes again, or set them aside after some attempts."""
-        for mark, reason in failed.items():
-            self._attempts[mark.minute] += 1
-            if self._attempts[mark.minute] < ATTEMPTS:
-                self._dirty.add([mark])
-            else:
-                self._set_aside(mark, reason, self._attempts.pop(mark.minute))
+    def _commit(self, marks: Sequence[Mark]) -> None:
+        self._dirty.commit(marks)
+        reached(Step.AFTER_COMMIT)
 
     def _set_aside(self, mark: Mark, reason: str, attempts: int) -> None:
         with self._connection.transaction():

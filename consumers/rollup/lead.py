@@ -12,6 +12,7 @@ from consumers.rollup.indexer import Indexer
 from consumers.rollup.marker import Marker
 from consumers.rollup.step import Step
 from consumers.round import Round
+from rocket_rides.errors import Overtaken
 from rocket_rides.faults import reached
 from rocket_rides.log import Log
 
@@ -38,9 +39,18 @@ class Lead:
         self.generation = Generation(connection, checkpoint, before)
         reached(Step.AFTER_DRAW)
         self.dirty = DirtyMinutes(log, self.generation.name)
+        self._disown_ick_if_overtaken(log)
         self.marker = Marker(connection, log, checkpoint, self.generation, self.dirty, batch_size)
         self.indexer = Indexer(connection, self.generation, self.dirty)
         self._due = 0.0
+
+    def _disown_ick_if_overtaken(self, log: Log) -> None:
+        """Whoever drew another generation while this one hung has no Ick of this name to delete."""
+        try:
+            self.generation.hold()
+        except (Overtaken, psycopg.Error):
+            dirty.delete(log, self.generation.name)
+            raise
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Mark one batch, and compute what is dirty if that is due; returns what the batch held.

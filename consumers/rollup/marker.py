@@ -11,7 +11,7 @@ from consumers.checkpoint import Checkpoint, Position
 from consumers.digest import Digest
 from consumers.follower import Follower
 from consumers.rollup.dirty import DirtyMinutes, Mark
-from consumers.rollup.generation import Generation
+from consumers.rollup.generation import IS_OVERTAKEN, Generation, overtaken
 from consumers.rollup.step import Step
 from consumers.round import Round
 from rocket_rides.faults import reached
@@ -42,7 +42,8 @@ class Marker(Follower):
         dirty: DirtyMinutes,
         batch_size: int = 1000,
     ) -> None:
-        super().__init__(connection, log, checkpoint, batch_size)
+        asked = {"generation": generation.name}
+        super().__init__(connection, log, checkpoint, batch_size, IS_OVERTAKEN, **asked)
         self._generation = generation
         self._dirty = dirty
         self.marked = 0  # rides
@@ -64,6 +65,9 @@ class Marker(Follower):
         self.at = to
         reached(Step.AFTER_MOVE)
         return done
+
+    def _repair(self) -> Round:
+        raise overtaken()
 
     def _mark(self, after: int, upto: int) -> int:
         """Mark the minutes of the rides after `after`; returns up to which ride, at most `upto`."""

@@ -68,6 +68,25 @@ SESSION = {
 }
 
 
+# So that one hanging session, or one giant minute, can't keep all others waiting.
+LIMIT = """
+    SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)
+"""
+LONGEST_LOCK = "1s"
+
+
+def compute_within(
+    limit: str, connection: psycopg.Connection, generation: Generation, minutes: Sequence[str]
+) -> None:
+    """As `compute`, in at most so much time, as Postgres writes it.
+
+    Raises psycopg.errors.QueryCanceled and LockNotAvailable.
+    """
+    with connection.transaction():
+        connection.execute(LIMIT, [limit, LONGEST_LOCK])
+        compute(connection, generation, minutes)
+
+
 def compute(connection: psycopg.Connection, generation: Generation, minutes: Sequence[str]) -> None:
     """Compute these minutes and store them. Raises Overtaken, StateLost or psycopg.Error.
 

@@ -23,14 +23,24 @@ PUT = """
         set_aside_at = excluded.set_aside_at, retry = false
     RETURNING xmax = 0
 """
-TO_RETRY = "SELECT minute::text, lowest_ride_id FROM set_aside_minutes WHERE retry ORDER BY minute"
+TO_RETRY = """
+    SELECT minute::text, lowest_ride_id FROM set_aside_minutes
+    WHERE retry ORDER BY set_aside_at, minute LIMIT 1
+"""
 ALL = """
     SELECT minute::text, lowest_ride_id, attempts, set_aside_at, retry, reason
     FROM set_aside_minutes ORDER BY minute
 """
 ASK = """
-    UPDATE set_aside_minutes SET retry = true
-    WHERE %(all)s OR minute = ANY(%(minutes)s::timestamptz[]) RETURNING minute::text
+    WITH asked AS (
+        UPDATE set_aside_minutes SET retry = true
+        WHERE %(all)s OR minute = ANY(%(minutes)s::text[]::timestamptz[]) RETURNING minute
+    )
+    SELECT minute::text, true FROM asked
+    UNION ALL
+    SELECT named, false FROM unnest(%(minutes)s::text[]) named
+    WHERE named::timestamptz NOT IN (SELECT minute FROM asked)
+    ORDER BY 1
 """
 
 
@@ -51,9 +61,10 @@ def put(connection: psycopg.Connection, mark: Mark, reason: str, attempts: int) 
     return bool(one_row(connection.execute(PUT, values))[0])
 
 
-def to_retry(connection: psycopg.Connection) -> list[Mark]:
-    """The minutes for which somebody asked for another attempt."""
-    return [Mark(*row) for row in connection.execute(TO_RETRY)]
+def to_retry(connection: psycopg.Connection) -> Mark | None:
+    """A minute for which somebody asked for another attempt; the one that has waited longest."""
+    row = connection.execute(TO_RETRY).fetchone()
+    return Mark(*row) if row else None
 
 
 def listed(connection: psycopg.Connection) -> list[SetAside]:
@@ -61,10 +72,14 @@ def listed(connection: psycopg.Connection) -> list[SetAside]:
     return connection.cursor(row_factory=class_row(SetAside)).execute(ALL).fetchall()
 
 
-def ask(connection: psycopg.Connection, minutes: Iterable[str] = (), *, every: bool) -> list[str]:
-    """Ask for another attempt at these minutes, or at `every` one; returns those that there are.
+def ask(
+    connection: psycopg.Connection, minutes: Iterable[str] = (), *, every: bool
+) -> tuple[list[str], list[str]]:
+    """Ask for another attempt at these minutes, or at `every` one.
 
-    Raises psycopg.DataError for what is not a time.
+    Returns those that are set aside, and of those named the ones that are not. Raises
+    psycopg.DataError for what is not a time.
     """
-    asked = connection.execute(ASK, {"all": every, "minutes": list(minutes)})
-    return sorted(minute for (minute,) in asked)
+    found = connection.execute(ASK, {"all": every, "minutes": list(minutes)}).fetchall()
+    asked, missing = ([name for name, there in found if there is kind] for kind in (True, False))
+    return asked, missing

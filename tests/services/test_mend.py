@@ -2,13 +2,13 @@
 
 import re
 
-import psycopg
 import pytest
 
 from rocket_rides import terms
 from rocket_rides.errors import Overtaken, Unavailable
 from streamer import checks
 from streamer.mend import mend
+from tests.support.disasters import stranded
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
 
 CHANGES = {
@@ -47,19 +47,6 @@ def test_a_sequence_as_the_migrations_made_it_is_right(world: World) -> None:
         take(rolled_back, 5)
     world.take(7)
     checks.require_rising_sequence(world.connection)
-
-
-def stranded(world: World) -> None:
-    """A session draws numbers ahead, and others overtake it: its second ride comes too late."""
-    with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
-        world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
-        take(ahead, 10)  # draws 1, 2 and 3
-        world.take(20)
-        drain(world.streamer())
-        take(ahead, 30)
-        world.connection.execute(checks.AS_MIGRATED)
-        world.take(40)
-        drain(world.streamer())
 
 
 def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:

@@ -150,8 +150,6 @@ def test_the_command_is_one(staff: Staff, letters: list[int]) -> None:
     assert (status, len(text.splitlines())) == (0, 3)
     status, text = run("show", "99")
     assert (status, text) == (1, "there was no attempt to deliver a receipt of ride 99\n")
-    assert run("drop", "1", "4")[0] == 1
-    assert run("replay")[0] == 2
 
 
 def test_the_api_shows_what_came_of_a_receipt(staff: Staff, letters: list[int], api: Api) -> None:

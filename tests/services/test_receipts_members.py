@@ -7,7 +7,7 @@ from rocket_rides import sessions
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.health import is_at_work
 from tests.support.disasters import set_redis_clock_back
-from tests.support.receipts import SOON, USUALLY, Colleague, Staff, sent
+from tests.support.receipts import USUALLY, Colleague, Staff, sent
 from tests.support.receiver import ACCEPT, HANG, Answer, refuse
 from tests.support.world import eventually
 
@@ -49,7 +49,7 @@ def test_what_a_killed_process_had_is_delivered_by_the_others_within_seconds(sta
     other = staff.service("other", CLAIM_AFTER="3600", SWEEP_AFTER="3600").says("delivers")
     staff.receiver.behaviour = ACCEPT
     one.kill()
-    eventually(lambda: staff.outcomes() == 20, patience=10)
+    eventually(lambda: staff.outcomes() == 20, patience=20)
     other.says("other took over 20 entries")
     assert max(staff.receiver.rides.values()) == 2
 
@@ -113,7 +113,7 @@ def test_a_receipt_that_kills_its_worker_each_time_is_dead_and_the_rest_goes_on(
     killer = rides[30]
     hang = {killer}
     staff.receiver.behaviour = lambda r: HANG if r.ride_id in hang else Answer(delay=0.05)
-    patience = SOON._replace(attempts=5, timeout=30, sweep_after=30)
+    patience = USUALLY._replace(attempts=5)
     for worker in range(5):
         doomed = staff.worker(f"doomed{worker}", patience)
         doomed.until(lambda: len(staff.receiver.of(killer)) == worker + 1)  # noqa: B023

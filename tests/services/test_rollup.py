@@ -1,6 +1,7 @@
 """The rollup: every minute is right for all rides up to `complete_to`; dirty minutes fold."""
 
 import re
+import threading
 
 import pytest
 import redis
@@ -9,7 +10,6 @@ from psycopg.abc import Params
 from consumers.rollup import marker
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
-from rocket_rides.errors import Overtaken
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import StateLost
 from tests.support.rollup import (
@@ -25,7 +25,7 @@ from tests.support.rollup import (
     send_at,
     take_at,
 )
-from tests.support.world import World, catch_up, drain, eventually, limited_redis
+from tests.support.world import World, catch_up, drain, eventually, limited_redis, transaction
 
 
 def test_rides_are_in_their_minutes_to_the_millimetre(world: World) -> None:
@@ -143,19 +143,40 @@ def test_a_minute_whose_rides_are_gone_is_empty(world: World) -> None:
     assert world.value("SELECT count(*) FROM ride_minutes WHERE rides = 0") == 1
 
 
-def test_everything_can_be_computed_anew(world: World) -> None:
-    """As docs/limits.md says. Rides that were changed by hand are in their minutes again."""
-    [statement] = re.findall(r'"(WITH gone .*)\\""', (PROJECT / "docs/limits.md").read_text())
+def compute_anew() -> str:
+    """The statement of docs/limits.md."""
+    [statement] = re.findall(
+        r'ARGS="-c \\"(.*rollup_state.*?)\\""', (PROJECT / "docs/limits.md").read_text(), re.DOTALL
+    )
+    return str(statement)
+
+
+def test_everything_can_be_computed_anew_while_no_ride_comes(world: World) -> None:
+    """Rides that were changed by hand are in their minutes again."""
     send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:01:00Z", 1))
-    leading = lead(world)
-    hurry(leading)
+    process = world.service("consumers.rollup").says("leading")
+    eventually(lambda: is_complete(world))
     world.connection.execute("UPDATE rides SET created_at = '2026-03-01 10:05Z' WHERE id = 1")
-    world.connection.execute(statement)
-    send(world, 5)
-    with pytest.raises(Overtaken):
-        hurry(leading)
+    world.connection.execute(compute_anew(), prepare=False)
+    eventually(lambda: is_complete(world), patience=10)
+    assert process.stop() == 0
+
+
+def test_computing_everything_anew_waits_for_a_computation_without_a_deadlock(world: World) -> None:
+    """It takes its locks in the same order: rollup_state, and then minutes."""
+    send_at(world, ("2026-03-01 10:00:00Z", 1))
     hurry(lead(world))
-    assert is_complete(world)
+    with transaction(world) as computing:
+        computing.execute("SELECT FROM rollup_state FOR SHARE")
+        asking = world.connect()
+        thread = threading.Thread(target=lambda: asking.execute(compute_anew(), prepare=False))
+        thread.start()
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        eventually(lambda: world.value(waiting) == 1)
+        computing.execute("UPDATE ride_minutes SET upto = upto")
+        computing.commit()
+        thread.join()
+    assert (kept(world), complete_to(world)) == ([], 0)
 
 
 def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
@@ -175,8 +196,11 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     assert letters.fetchall() == [("rollup",), ("total",)]
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'total'")
     assert world.value("SELECT count(*) FROM consumer_states") == 0
+    total = world.consumer("rollup")
     send(world, 3)
-    hurry(leading)
+    assert catch_up(total) == world.truth
+    hurry(lead(world))  # which goes back to ride 2, and alone
+    assert world.standing("rollup") == world.truth
     assert is_complete(world)
 
 
@@ -256,7 +280,7 @@ def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> N
     world.service("streamer").says("leading")
     world.take(1, 2, 3)
     process = world.service("consumers.rollup").says("leading; every minute is right up to ride 0")
-    process.says("rolled up by computing")
+    process.says("3 rides rolled up; computed a minute ")
     eventually(lambda: is_complete(world))
     assert process.stop() == 0
     assert "WARNING" not in process.output.read_text()

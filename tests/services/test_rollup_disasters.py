@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from enum import Enum
 
 import psycopg
 import pytest
@@ -9,14 +10,19 @@ import redis
 
 from chaos.backup import Backup
 from consumers.rollup import marker
+from consumers.rollup.__main__ import lead as lead_until
 from consumers.rollup.dirty import Mark, MarksLost
 from consumers.rollup.lead import Lead
-from consumers.rollup.minutes import compute
+from consumers.rollup.minutes import SESSION, compute
+from consumers.rollup.report import Report
 from consumers.rollup.step import Step
+from consumers.running import IDLE_ROUND
+from rocket_rides import settings
 from rocket_rides.errors import Overtaken
-from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.faults import InjectedCrash, crash_at, listening
+from rocket_rides.process import Stop
+from rocket_rides.waiting import Progress
 from streamer.mend import mend
-from tests.services.test_mend import stranded
 from tests.support.clusters import restore
 from tests.support.disasters import (
     Rides,
@@ -26,6 +32,7 @@ from tests.support.disasters import (
     flush,
     restart_postgres,
     restart_redis,
+    stranded,
 )
 from tests.support.rollup import (
     complete_to,
@@ -135,6 +142,23 @@ def test_redis_is_restarted_without_its_last_marks(world: World) -> None:
     with pytest.raises(redis.ConnectionError):
         hurry(leading)
     hurry(lead(world))
+    assert is_complete(world)
+
+
+def test_a_leader_that_was_overtaken_while_it_made_its_ick_leaves_none_behind(world: World) -> None:
+    """Nobody would delete it: rollup_state names the one of its successor."""
+    successors: list[Lead] = []
+
+    def succeed(step: Enum) -> None:
+        if step is Step.AFTER_DRAW and not successors:
+            with listening(lambda _: None):
+                successors.append(lead(world))
+
+    with listening(succeed), pytest.raises(Overtaken):
+        lead(world)
+    assert icks(world) == {successors[0].generation.name}
+    send_at(world, *MINUTES)
+    hurry(successors[0])
     assert is_complete(world)
 
 
@@ -297,9 +321,8 @@ def test_rides_behind_the_logs_back_are_rolled_up_after_a_mend(world: World) -> 
     world.connection.execute("UPDATE ride_minutes SET rides = 1, distance = 1")  # as if before
     assert mend(world.connect())[0] == [2]
     assert complete_to(world) == 1
-    send(world, 50)
     with pytest.raises(Overtaken):
-        hurry(leading)
+        leading.run_once()  # no ride comes that would tell
     hurry(lead(world))
     assert is_complete(world)
     assert len(icks(world)) == 1
@@ -327,3 +350,33 @@ def test_one_disaster_after_another_in_mid_flow(world: World) -> None:
     finally:
         rides.stop()
     eventually(lambda: is_complete(world), "every minute right")
+
+
+class Recording(Stop):
+    """Waits for nothing, and asks to stop after so many pauses."""
+
+    def __init__(self, pauses: int) -> None:
+        super().__init__()
+        self.left = pauses
+        self.pauses: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        if len(self.pauses) == self.left:
+            self.ask()
+        return bool(self)
+
+
+def test_a_full_batch_that_is_sent_and_not_committed_is_asked_for_ever_less_often(
+    world: World,
+) -> None:
+    """The streamer died in between, and nobody leads: both kinds of readers wait."""
+    send(world, 1)
+    streamer = world.streamer()
+    ids = world.take(*[1] * 20)
+    world.log().append([(i, f'{{"id": {i}, "distance": 1}}') for i in ids], 1, streamer.term)
+    config = settings.Settings(batch_size=20)
+    stop = Recording(15)
+    lead_until(world.connect(**SESSION), world.log(), config, stop, Progress(), Report())
+    assert min(stop.pauses[-2:]) >= IDLE_ROUND / 2
+    assert complete_to(world) == 1

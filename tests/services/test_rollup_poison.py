@@ -2,20 +2,33 @@
 
 import json
 from collections.abc import Callable
+from enum import Enum
 from typing import NamedTuple
 
 import psycopg
 import pytest
 
+from consumers.rollup import indexer, minutes
 from consumers.rollup.aside import main
+from consumers.rollup.lead import Lead
+from consumers.rollup.step import Step
+from rocket_rides.faults import listening
 from tests.support.api import Api
 from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at
-from tests.support.world import World, eventually
+from tests.support.world import World, drain, eventually, transaction
 
 POISON = """
     ALTER TABLE ride_minutes ADD CONSTRAINT poison
     CHECK (minute <> '2026-03-01 10:01Z' OR rides < 2)
 """
+SLOW = """
+    CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_sleep(1); RETURN new; END
+    $$;
+    CREATE TRIGGER slow BEFORE INSERT ON ride_minutes FOR EACH ROW
+    WHEN (new.minute = '2026-03-01 10:01Z') EXECUTE FUNCTION slow()
+"""
+FAST = "DROP TRIGGER slow ON ride_minutes"
 CURE = "ALTER TABLE ride_minutes DROP CONSTRAINT poison"
 RIDES = [(f"2026-03-01 10:{minute:02}:{second:02}Z", 1) for minute in range(5) for second in (0, 1)]
 ASIDE = "SELECT minute::text, lowest_ride_id, attempts, reason FROM set_aside_minutes"
@@ -54,12 +67,12 @@ def test_a_poisonous_minute_is_set_aside_seen_and_tried_again(
 ) -> None:
     assert aside("list").output == "no minute is set aside\n"
     world.connection.execute(POISON)
-    world.service("streamer").says("leading")
     send_rides = send_at(world, *RIDES)
     process = world.service("consumers.rollup").says("set aside minute 2026-03-01 10:01:00+00")
     lowest = send_rides[2]
     eventually(lambda: complete_to(world) == lowest - 1)
     world.take(5)
+    drain(world.streamer())
     eventually(lambda: len(kept(world)) == 5, "the other minutes, and the one of a new ride")
     assert complete_to(world) == lowest - 1
 
@@ -74,11 +87,11 @@ def test_a_poisonous_minute_is_set_aside_seen_and_tried_again(
     assert shown["complete_to"] == lowest - 1
     assert shown["hours"][0]["rides"] == 8
 
-    assert aside("retry", "2026-03-01 10:02Z").status == "not set aside: 1 of these minutes"
+    assert aside("retry", "2026-03-01 10:02Z").status == "not set aside: 2026-03-01 10:02Z"
     assert "invalid input syntax" in str(aside("retry", "no time").status)
     assert aside("retry").status == aside("retry", "--all", "2026-03-01 10:01Z").status == 2
-    asked = aside("retry", "2026-03-01T10:01:00Z")
-    assert asked.output == "2026-03-01 10:01:00+00 will be tried again\n"
+    asked = aside("retry", "2026-03-01T10:01:00Z", "2026-03-01 10:01Z")
+    assert asked == Answer("2026-03-01 10:01:00+00 will be tried again\n", 0)
     eventually(lambda: world.value("SELECT attempts FROM set_aside_minutes") == 4)
     world.connection.execute(CURE)
     assert aside("retry", "--all").status == 0
@@ -98,11 +111,79 @@ def test_another_ride_in_the_minute_has_it_tried_again(world: World) -> None:
     send_at(world, ("2026-03-01 10:01:02Z", 1))
     hurry(leading)
     [(_, lowest, attempts, _)] = world.connection.execute(ASIDE)
-    assert (lowest, attempts, complete_to(world)) == (3, 6, 2)
+    assert (lowest, attempts, complete_to(world)) == (3, 4, 2)
     world.connection.execute(CURE)
     send_at(world, ("2026-03-01 10:01:03Z", 1))
     hurry(leading)
     assert is_complete(world)
+
+
+def test_a_minute_whose_row_is_locked_waits_alone_and_is_computed_afterwards(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is nobody's fault: it is not set aside, and the other minutes don't wait for it."""
+    monkeypatch.setattr(minutes, "LONGEST_LOCK", "50ms")
+    send_at(world, *RIDES)
+    leading = lead(world)
+    hurry(leading)
+    with transaction(world) as holding:
+        holding.execute("SELECT FROM ride_minutes WHERE minute = '2026-03-01 10:01Z' FOR UPDATE")
+        send_at(world, *RIDES)
+        rounds(leading, 12)
+        assert [rides for _, rides, _ in kept(world)] == [4, 2, 4, 4, 4]
+        assert complete_to(world) == 12
+        assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
+    hurry(leading)
+    assert is_complete(world)
+
+
+def test_a_minute_that_takes_too_long_holds_up_the_others_for_a_bounded_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "SHORT", "100ms")
+    monkeypatch.setattr(indexer, "LONG", "200ms")
+    world.connection.execute(SLOW, prepare=False)
+    send_at(world, *RIDES)
+    leading = lead(world)
+    tried: list[int] = []
+
+    def count(step: Enum) -> None:
+        if step is Step.AFTER_COMPUTING:
+            tried.append(len(kept(world)))
+
+    with listening(count):
+        hurry(leading)
+    assert [rides for _, rides, _ in kept(world)] == [2, 2, 2, 2]
+    assert tried[-2:] == [4, 4]  # the others are done before it is given a long time
+    [(minute, lowest, attempts, reason)] = world.connection.execute(ASIDE)
+    assert (minute, lowest, attempts) == ("2026-03-01 10:01:00+00", 3, 3)
+    assert "statement timeout" in reason
+    send_at(world, ("2026-03-01 10:01:02Z", 1), ("2026-03-01 10:09:00Z", 1))
+    hurry(lead(world))  # which knows it, and tries it once
+    assert world.value("SELECT attempts FROM set_aside_minutes") == 4
+    assert len(kept(world)) == 5
+    world.connection.execute(FAST)
+    world.connection.execute("UPDATE set_aside_minutes SET retry = true")
+    hurry(lead(world))
+    assert is_complete(world)
+
+
+def test_minutes_that_somebody_wants_retried_are_tried_one_in_each_round(world: World) -> None:
+    world.connection.execute("ALTER TABLE ride_minutes ADD CONSTRAINT poison CHECK (rides < 2)")
+    send_at(world, *RIDES)
+    leading = lead(world)
+    hurry(leading)
+    world.connection.execute("UPDATE set_aside_minutes SET retry = true")
+    before = world.value("SELECT count(*) FROM set_aside_minutes")
+    for left in range(before - 1, -1, -1):
+        leading.indexer.run_once(leading.marker.at.ride_id)
+        assert world.value("SELECT count(*) FROM set_aside_minutes WHERE retry") == left
+
+
+def rounds(leading: Lead, count: int) -> None:
+    for _ in range(count):
+        leading._due = 0
+        leading.run_once()
 
 
 def test_a_minute_stays_set_aside_under_the_next_leader(world: World) -> None:

@@ -5,7 +5,8 @@ import threading
 
 import psycopg
 
-from tests.support.world import World, eventually, take
+from streamer import checks
+from tests.support.world import World, drain, eventually, take
 
 
 def flush(world: World) -> None:
@@ -68,6 +69,19 @@ def restart_postgres(world: World) -> None:
 def crash_postgres(world: World) -> None:
     world.postgres.kill()
     world.postgres.start()
+
+
+def stranded(world: World) -> None:
+    """A session draws numbers ahead, and others overtake it: its second ride comes too late."""
+    with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
+        world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
+        take(ahead, 10)  # draws 1, 2 and 3
+        world.take(20)
+        drain(world.streamer())
+        take(ahead, 30)
+        world.connection.execute(checks.AS_MIGRATED)
+        world.take(40)
+        drain(world.streamer())
 
 
 class Rides:

@@ -21,7 +21,7 @@ from tests.support.world import PATIENCE, Service, World, drain
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
 # Claims are tested by members that are gone; nobody hangs for so long.
 USUALLY = Patience(attempts=10, timeout=5, claim_after=30, sweep_after=30)
-SOON = USUALLY._replace(timeout=0.3, sweep_after=0.15)
+SOON = USUALLY._replace(sweep_after=0.15)
 
 
 def sent(world: World, rides: int) -> list[int]:
@@ -110,6 +110,7 @@ class Colleague(Worker):
         self.connection = connection
         self.log = log
         self.deliveries = deliveries
+        self.intake.membership.gone_after = 0
 
     def until(self, claim: Callable[[], object], patience: float = PATIENCE) -> list[Round]:
         """Round after round until `claim()` is true; returns what they did."""
