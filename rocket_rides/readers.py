@@ -9,7 +9,8 @@ A reader is
 
 The log keeps what any of them has not read, up to its caps. A group of another database (of another
 fleet on the stream, or of this one before it was set up anew) holds nothing back any more once none
-of its members has asked for anything for as long as the log keeps an entry at most.
+of its members has asked for anything for as long as the log keeps an entry at most. Where it can't
+be told which group is our own, every group counts.
 """
 
 from contextlib import suppress
@@ -33,7 +34,7 @@ class Readers:
         self._connection = connection
         self._log = log
         self._patience = patience
-        self._own_group = groups.name_of(connection)
+        self._own_group = groups.name_if_known(connection)
 
     def slowest(self) -> str:
         """The id before which no reader needs anything; the log's start while there is no reader.
@@ -47,7 +48,7 @@ class Readers:
 
     def _counts(self, group: Position) -> bool:
         idle = group.idle_ms is not None and group.idle_ms >= self._patience * 1000
-        return group.name == self._own_group or not idle
+        return self._own_group in (None, group.name) or not idle
 
 
 def needed_by(group: Position) -> str:

@@ -50,8 +50,8 @@ class Trimmer:
             return START
 
 
-def warnings(log: Log) -> list[str]:
-    """Warnings about what Redis does not let this user trim by; usually none."""
+def warnings(connection: psycopg.Connection, log: Log) -> list[str]:
+    """Warnings about what the servers do not let their users trim by; usually none."""
     looks: list[tuple[Callable[[], object], str]] = [
         (lambda: groups.positions(log), "trimming does not wait for consumer groups"),
         (log.clock, "entries are kept whatever their age"),
@@ -62,4 +62,9 @@ def warnings(log: Log) -> list[str]:
             look()
         except Forbidden as refusal:
             found.append(f"{without}, because Redis does not let this user look: {refusal}")
+    if groups.name_if_known(connection) is None:
+        found.append(
+            "trimming waits for every consumer group, also for an idle one of another database,"
+            " because Postgres does not let this user call pg_control_system()"
+        )
     return found
