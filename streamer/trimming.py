@@ -50,13 +50,19 @@ class Trimmer:
             return START
 
 
-def warnings(log: Log) -> list[str]:
-    """Warnings about what Redis does not let this user trim by; usually none."""
+NO_NAME = (
+    "trimming waits for every idle consumer group, because Postgres does not let this user call"
+    " pg_control_system(), which tells which one is this database's"
+)
+
+
+def warnings(connection: psycopg.Connection, log: Log) -> list[str]:
+    """Warnings about what this user is not allowed to trim by; usually none."""
     looks: list[tuple[Callable[[], object], str]] = [
         (lambda: groups.positions(log), "trimming does not wait for consumer groups"),
         (log.clock, "entries are kept whatever their age"),
     ]
-    found = []
+    found = [] if groups.name_if_known(connection) else [NO_NAME]
     for look, without in looks:
         try:
             look()

@@ -26,7 +26,7 @@ class Alarms:
         """Say what is not as it should be."""
         self._stranded.say(checks.stranded_warnings(connection, last_sent))
         self._durability.say(checks.durability_warnings(connection, log))
-        self._trimming.say(trimming.warnings(log))
+        self._trimming.say(trimming.warnings(connection, log))
 
 
 class Upkeep:

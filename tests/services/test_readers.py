@@ -1,11 +1,13 @@
 """Who holds the log back: checkpoints and consumer groups, until a cap wins over all of them."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 import redis
 
+from api import consumers
 from rocket_rides import groups
 from rocket_rides.groups import Group
 from rocket_rides.log import START, Log
@@ -84,6 +86,34 @@ def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
     # As docs/running.md says.
     world.log().redis.execute_command("XGROUP", "DESTROY", world.stream, gone.name)  # type: ignore[no-untyped-call]
     assert trim(world) >= 900
+
+
+def test_where_postgres_does_not_tell_which_group_is_our_own_every_group_counts(
+    world: World,
+) -> None:
+    role = f"unsuspecting{secrets.token_hex(4)}"
+    hardened = world.connect()
+    for statement in (
+        "REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC",
+        f"CREATE ROLE {role}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}",
+        f"SET ROLE {role}",
+    ):
+        hardened.execute(statement)
+    group(world, ANOTHERS).make()
+    send(world, 1)
+    try:
+        with hardened.transaction():  # which goes on afterwards
+            assert Readers(hardened, world.log(), 0).slowest() == START
+        [warning] = trimming.warnings(hardened, world.log())
+        assert "pg_control_system" in warning
+        assert trimming.warnings(world.connection, world.log()) == []
+        names = [reader["name"] for reader in consumers.show(hardened, None)]
+        assert names == []
+    finally:
+        hardened.execute("RESET ROLE")
+        hardened.execute(f"DROP OWNED BY {role}")
+        hardened.execute(f"DROP ROLE {role}")
 
 
 @both
@@ -172,7 +202,7 @@ def test_where_groups_are_forbidden_the_checkpoints_and_the_caps_are_followed(
         assert warning.startswith("trimming does not wait for consumer groups")
         assert Trimmer(world.connection, log, Caps(1000, A_DAY)).trim() >= 300
     with limited_redis(world, "time") as url, Log(url, world.stream) as log:
-        [ageless] = trimming.warnings(log)
+        [ageless] = trimming.warnings(world.connection, log)
         assert ageless.startswith("entries are kept whatever their age")
         assert Trimmer(world.connection, log, Caps(1000, 0)).trim() == 0
 
