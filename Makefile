@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet psql redis-cli log break test test-fast chaos reconcile lint format bench \
-	lock clean
+.PHONY: help setup fleet psql redis-cli log dead-letters break test test-fast chaos reconcile lint \
+	format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -17,6 +17,7 @@ help:
 	@echo "             how the fleet heals"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
 	@echo "make log     the log's entries; ARGS=\"--since 10m\", ARGS=--follow, ARGS=--help"
+	@echo "make dead-letters   receipts that can't be delivered: ARGS=list, ARGS=\"replay 521\", --help"
 	@echo "make test    set up, then run the test suite on private servers"
 	@echo "make test-fast   run only the tests that need no server: seconds"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
@@ -47,6 +48,10 @@ psql redis-cli:
 log:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m rocket_rides.log $(ARGS)
+
+dead-letters:
+	@$(INSTALL) fleet
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m consumers.receipts.dead $(or $(ARGS),list)
 
 break:
 	@$(INSTALL) fleet

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,10 @@ from rocket_rides.errors import Unavailable
 CLIENTS = 8
 LOOK = 0.1  # seconds
 AFTERMATH = 1.0  # seconds in which clients still post after the last fault
-SETTLE_LIMIT = 180.0  # a receipt that has failed for the fifth time waits for 81 s
+# Seconds until all is counted and rolled up, and until each ride has its receipt: one that has
+# failed for the fifth time waits for 81 s.
+SETTLE_LIMIT = 90.0
+RECEIPTS_LIMIT = 180.0
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
 LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full"}
 # With these faults alone every reader reads every entry in time.
@@ -32,14 +36,18 @@ STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
 QUIET = 1.2
 
-# Everything is sent, counted by every consumer, rolled up, and has its receipt.
+Condition = Callable[[psycopg.Connection, redis.Redis], bool]
+
+# Everything is sent, counted by every consumer, and rolled up.
 SETTLED = """
     WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides)
     SELECT NOT EXISTS (SELECT FROM staged_log_records)
        AND (SELECT count(*) FROM checkpoints, newest
             WHERE kind = 'total' AND last_ride_id = newest.ride) = %s
        AND (SELECT complete_to = newest.ride FROM rollup_state, newest)
-       AND (SELECT complete_to = newest.ride FROM receipts_state, newest)
+"""
+DELIVERED = """
+    SELECT complete_to = (SELECT coalesce(max(id), 0) FROM rides) FROM receipts_state
 """
 
 
@@ -65,6 +73,18 @@ class Outcome:
     said: logs.Said
     recoveries: list[Recovery]
     seconds: float
+
+
+def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
+    """Whether all that was taken is counted and rolled up."""
+    settled = connection.execute(SETTLED, [len(CONSUMERS)]).fetchone() == (True,)
+    return settled and not read_rollup(connection, client).dirty
+
+
+def is_delivered(connection: psycopg.Connection, client: redis.Redis) -> bool:
+    """Whether every ride has its receipt, or a dead letter, and nobody is at work on one."""
+    delivered = connection.execute(DELIVERED).fetchone() == (True,)
+    return delivered and not pending_entries(client, STREAM)
 
 
 class Play:
@@ -108,25 +128,25 @@ class Play:
             client.end()
         for client in self.clients:
             client.join()
-        deadline = time.monotonic() + SETTLE_LIMIT
-        while not self._is_settled():
-            if time.monotonic() > deadline:
-                self.errors.append(f"the fleet had not settled after {SETTLE_LIMIT:.0f} s")
-                break
-            time.sleep(LOOK)
+        self._wait_until(is_counted, SETTLE_LIMIT, "the fleet had not settled")
+        self._wait_until(is_delivered, RECEIPTS_LIMIT, "not every ride had its receipt")
         time.sleep(QUIET)
         self.errors += self.fleet.end()
         for onlooker in (self.watch, self.reader):
             onlooker.end()
 
-    def _is_settled(self) -> bool:
+    def _wait_until(self, done: Condition, limit: float, otherwise: str) -> None:
+        deadline = time.monotonic() + limit
+        while not self._is(done):
+            if time.monotonic() > deadline:
+                self.errors.append(f"{otherwise} after {limit:.0f} s")
+                break
+            time.sleep(LOOK)
+
+    def _is(self, done: Condition) -> bool:
         try:
             with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
-                return (
-                    connection.execute(SETTLED, [len(CONSUMERS)]).fetchone() == (True,)
-                    and not read_rollup(connection, client).dirty
-                    and not pending_entries(client, STREAM)
-                )
+                return done(connection, client)
         except (psycopg.Error, redis.RedisError, Unavailable):
             return False
 

@@ -130,7 +130,7 @@ class CheckpointModel(Base):
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     name: Mapped[str] = mapped_column(Text, nullable=False)
-    kind: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'total'"))
+    kind: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'outside'"))
     last_redis_id: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'0-0'"))
     last_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
     # Entries about no ride of this database: another database's, or never committed.

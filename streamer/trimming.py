@@ -50,22 +50,21 @@ class Trimmer:
             return START
 
 
-NO_NAME = (
-    "trimming waits for every idle consumer group, because Postgres does not let this user call"
-    " pg_control_system(), which tells which one is this database's"
-)
-
-
 def warnings(connection: psycopg.Connection, log: Log) -> list[str]:
-    """Warnings about what this user is not allowed to trim by; usually none."""
+    """Warnings about what the servers do not let their users trim by; usually none."""
     looks: list[tuple[Callable[[], object], str]] = [
         (lambda: groups.positions(log), "trimming does not wait for consumer groups"),
         (log.clock, "entries are kept whatever their age"),
     ]
-    found = [] if groups.name_if_known(connection) else [NO_NAME]
+    found = []
     for look, without in looks:
         try:
             look()
         except Forbidden as refusal:
             found.append(f"{without}, because Redis does not let this user look: {refusal}")
+    if groups.name_if_known(connection) is None:
+        found.append(
+            "trimming waits for every consumer group, also for an idle one of another database,"
+            " because Postgres does not let this user call pg_control_system()"
+        )
     return found

@@ -9,8 +9,8 @@ of a ride that the streamer has committed is ever sent, so nothing in the log ca
 
 A crash leaves behind, by the step at which it comes:
 
-* after entries were read: they are pending, and the others claim them as soon as the session with
-  Postgres is over, or CLAIM_AFTER seconds after the last sign of life.
+* after entries were read: they are pending, and the others claim them a few seconds after the
+  session with Postgres is over, or CLAIM_AFTER seconds after the last sign of life.
 * after attempts were written, or made: the same, and the attempts count. After RECEIPT_ATTEMPTS of
   them the receipt is dead, even if nobody lived to write down why.
 * after outcomes were written: the same, and whoever claims the entries only acknowledges them.

@@ -64,7 +64,7 @@ BEGIN = f"""
                 WHEN attempts - forgiven >= %(most)s THEN 'exhausted'
                 WHEN unfinished >= {SUSPECT} AND NOT ride_id = ANY(%(alone)s) THEN 'suspect'
                 ELSE 'leased' END,
-           attempts - forgiven, unfinished, greatest(wait, 0)::float8
+           attempts - forgiven, forgiven, unfinished, greatest(wait, 0)::float8
     FROM known LEFT JOIN begun USING (ride_id)
 """  # noqa: S608
 
@@ -78,6 +78,7 @@ class Known(NamedTuple):
     webhook_id: str
     state: str  # begun, settled, leased, exhausted or suspect
     attempts: int  # so far, without this one, and since the last replay
+    forgiven: int  # those before that
     unfinished: int  # of the last ones, so many have no end
     wait: float | None  # seconds, until somebody else may try
 

@@ -30,7 +30,7 @@ class Courier:
 
     def __init__(self, url: str, secret: str, concurrency: int, timeout: float) -> None:
         self._webhook = Webhook(secret)
-        self._transfers = Transfers[Receipt](options(url, timeout), concurrency)
+        self._transfers = Transfers[Receipt](options(url, timeout), concurrency, timeout)
 
     def __enter__(self) -> Self:
         return self

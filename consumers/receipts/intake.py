@@ -98,14 +98,17 @@ class Intake:
         for ride_id in lost[:room]:
             if self._take_up(ride_id):
                 done.swept.append(ride_id)
-        if len(lost) <= room:  # else go on as soon as there is room
+        if len(lost) <= room and not self.sweep.goes_on:  # else as soon as there is room
             self._sweep_at = now + self._sweep_every
 
     @property
     def _room_to_take_up(self) -> int:
-        """How many rides may be taken over at once: others may deliver them, too."""
+        """How many rides may be taken over at once: others may deliver them, too.
+
+        While the receiver is only probed: one, when it may be asked and nothing in hand is due.
+        """
         if self._deliveries.breaker.is_open:
-            return 0
+            return int(self._deliveries.room > 0 and self._hand.next_due_in() > 0)
         return max(0, min(SHARE - self._hand.fresh, self._hand.room))
 
     def _take_up(self, ride_id: int) -> bool:

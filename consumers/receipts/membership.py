@@ -1,12 +1,15 @@
 """Membership: a worker is a member of the group for as long as its session with Postgres lasts.
 
-A member that lives holds an advisory lock, numbered after the group and the member. One without it
-is gone, and what is pending under its name is claimed at once, whatever Redis' clock says. One that
-holds it and shows no sign of life, because it hangs or its machine does, loses what it has not kept
-alive for CLAIM_AFTER seconds. The name of a member that is gone and has nothing pending is removed.
+A member that lives holds an advisory lock, numbered after the group and the member. One that has
+been seen without it for GONE_AFTER seconds is gone, and what is pending under its name is claimed,
+whatever Redis' clock says. Not sooner, since a restart of Postgres ends all locks, and whoever is
+back first must not take from the others what they have under way. One that holds its lock and shows
+no sign of life, because it hangs or its machine does, loses what it has not kept alive for
+CLAIM_AFTER seconds. The name of a member that is gone and has nothing pending is removed.
 """
 
 import hashlib
+import time
 from collections.abc import Collection, Sequence
 
 import psycopg
@@ -16,6 +19,8 @@ from rocket_rides.groups import Group
 from rocket_rides.log import START, Entry
 
 PAGE = 500  # entries
+# Seconds; or CLAIM_AFTER, if that is less. Whoever lost a server tries to come back every 2 s.
+GONE_AFTER = 3.0
 
 TRY = "SELECT pg_try_advisory_lock(%s)"
 # pg_locks shows the two halves of a lock's number.
@@ -40,6 +45,8 @@ class Membership:
         self._connection = connection
         self._group = group
         self._claim_after_ms = int(claim_after * 1000)
+        self.gone_after = min(GONE_AFTER, claim_after)
+        self._lockless: dict[str, float] = {}  # member -> since when
 
     def join(self) -> bool:
         """Live, unless another session of this name does; never waits."""
@@ -48,10 +55,13 @@ class Membership:
         return taken
 
     def gone(self, members: Sequence[str]) -> set[str]:
-        """Those of `members` that do not live."""
+        """Those of `members` that do not live, as far as this session has seen."""
         locks = {lock_of(self._group.name, member): member for member in members}
         alive = {locks[held] for (held,) in self._connection.execute(HELD, [list(locks)])}
-        return set(members) - alive
+        now = time.monotonic()
+        lockless = set(members) - alive
+        self._lockless = {name: self._lockless.get(name, now) for name in lockless}
+        return {name for name in lockless if now - self._lockless[name] >= self.gone_after}
 
     def claim(self, room: int, in_hand: Collection[str]) -> list[Entry]:
         """Take over up to `room` entries of members that are gone or hang, and of our former self.

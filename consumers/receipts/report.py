@@ -49,6 +49,8 @@ class Report:
             logger.warning(
                 "%s set aside entry %s: %s", self._name, letter.entry.redis_id, letter.reason
             )
+        for ride_id, reason in done.unwritten.items():
+            logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, reason)
         self._strangers.unbelieved(done.unbelieved)
         self._receiver()
         self._outcomes(done)

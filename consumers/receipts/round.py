@@ -22,6 +22,7 @@ class Round:
 
     delivered: list[int] = field(default_factory=list)  # rides
     dead: dict[int, str] = field(default_factory=dict)  # rides, and why
+    unwritten: dict[int, str] = field(default_factory=dict)  # outcomes that Postgres refuses
     again: int = 0  # attempts that failed, to be made again
     claimed: int = 0  # entries of members that are gone or hang
     given_up: int = 0  # rides whose entries others have claimed

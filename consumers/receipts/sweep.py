@@ -36,6 +36,8 @@ from rocket_rides.terms import StateLost
 
 PAGE = 1000  # entries, of a look at the log
 MOST_OPEN = 10_000  # rides without an outcome that a worker remembers
+# Ids that one look goes on by: a look that took long would keep the worker from its heartbeat.
+STRETCH = 50_000
 
 ALONE = "SELECT pg_try_advisory_xact_lock(%s)"
 STATE = """
@@ -81,6 +83,8 @@ class Sweep:
         self._group = group
         self._arrivals = arrivals
         self._seen = _Seen(-1, 0, [])
+        self.most_open, self.stretch = MOST_OPEN, STRETCH
+        self.goes_on = False  # the last look ended where its stretch did
 
     def marked(self, most: int) -> list[int]:
         """Up to `most` rides whose receipts somebody wants sent again."""
@@ -91,6 +95,7 @@ class Sweep:
 
         Raises psycopg.Error, redis.RedisError and StateLost.
         """
+        self.goes_on = False
         with self._connection.transaction():
             if not one_row(self._connection.execute(ALONE, [int(Lock.SWEEP)]))[0]:
                 return None
@@ -109,15 +114,14 @@ class Sweep:
         if mends != self._seen.mends:
             self._seen = _Seen(mends, complete_to, [])
         after = max(self._seen.after, complete_to)
-        values = {
-            "known": self._seen.open,
-            "after": after,
-            "upto": upto,
-            "most": MOST_OPEN - len(self._seen.open),
-        }
+        most = self.most_open - len(self._seen.open)
+        end = min(upto, after + self.stretch)
+        values = {"known": self._seen.open, "after": after, "upto": end, "most": most}
         found = self._connection.execute(OPEN, values).fetchall()
         rides = [ride_id for ride_id, _ in found]
-        looked = max(after, rides[-1] if len(rides) >= MOST_OPEN else upto)
+        new = [ride_id for ride_id in rides if ride_id > after]
+        looked = max(after, end if len(new) < most else max(new, default=after))
+        self.goes_on = looked == end < upto
         self._seen = _Seen(mends, looked, rides)
         complete = rides[0] - 1 if rides else looked
         self._connection.execute(COMPLETE, {"upto": complete, "mends": mends})

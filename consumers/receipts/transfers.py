@@ -2,7 +2,8 @@
 
 It costs a fraction of what a client written in Python does. Connections and handles are used again.
 libcurl says which sockets and which time-out it waits for; the waiting itself is ours, so that
-something else can end it.
+something else can end it. The time limit is ours too: libcurl would have it pass before it reads an
+answer that came in time, when nobody asked it in between.
 """
 
 import os
@@ -34,7 +35,6 @@ def options(url: str, timeout: float) -> dict[int, Any]:
 
     A certificate is checked against the file that SSL_CERT_FILE names, else against certifi's.
     """
-    milliseconds = max(1, int(timeout * 1000))
     return {
         pycurl.URL: url,
         pycurl.POST: 1,
@@ -47,8 +47,7 @@ def options(url: str, timeout: float) -> dict[int, Any]:
         pycurl.CAINFO: os.environ.get("SSL_CERT_FILE") or certifi.where(),
         pycurl.SSL_VERIFYPEER: 1,
         pycurl.SSL_VERIFYHOST: 2,
-        pycurl.TIMEOUT_MS: milliseconds,
-        pycurl.CONNECTTIMEOUT_MS: milliseconds,  # libcurl's default might be longer
+        pycurl.CONNECTTIMEOUT_MS: max(1, int(timeout * 1000)),  # the default might be longer
         pycurl.NOSIGNAL: 1,
         pycurl.USERAGENT: "rocket-rides",
     }
@@ -97,13 +96,18 @@ class _Handle:
 
 
 class Transfers(Generic[Tag]):
-    """Up to `most` requests under way; each has a tag by which the caller knows it."""
+    """Up to `most` requests under way; each has a tag by which the caller knows it.
 
-    def __init__(self, settings: dict[int, Any], most: int) -> None:
+    One that takes longer than `timeout` seconds is given up, once what has come in is read.
+    """
+
+    def __init__(self, settings: dict[int, Any], most: int, timeout: float) -> None:
         self._settings = settings
         self._most = most
+        self._timeout = timeout
         self._free: list[_Handle] = []
-        self._busy: dict[pycurl.Curl, tuple[_Handle, Tag]] = {}
+        # In the order in which they began. The third is when to give up, on the monotonic clock.
+        self._busy: dict[pycurl.Curl, tuple[_Handle, Tag, float]] = {}
         self._ended: list[tuple[Tag, Verdict]] = []
         self._sockets = select.epoll()
         self._deadline: float | None = None  # libcurl's next time-out, on the monotonic clock
@@ -120,7 +124,7 @@ class Transfers(Generic[Tag]):
         handle = self._free.pop() if self._free else _Handle(self._settings)
         handle.prepare(headers, body)
         self._multi.add_handle(handle.curl)
-        self._busy[handle.curl] = handle, tag
+        self._busy[handle.curl] = handle, tag, time.monotonic() + self._timeout
 
     def ended(self, wait: float, wake: int | None) -> list[tuple[Tag, Verdict]]:
         """Those that have ended since the last call.
@@ -143,10 +147,10 @@ class Transfers(Generic[Tag]):
         """Give up all that is under way, and return it; the connections are closed."""
         cancelled = list(self._busy.values())
         self._busy.clear()
-        for handle, _ in cancelled:
+        for handle, _, _ in cancelled:
             self._multi.remove_handle(handle.curl)
             self._free.append(handle)
-        return [tag for _, tag in cancelled]
+        return [tag for _, tag, _ in cancelled]
 
     def close(self) -> None:
         """Give up all, and close all connections. Takes LONGEST_CLOSE seconds at most.
@@ -165,7 +169,9 @@ class Transfers(Generic[Tag]):
 
     def _work(self, until: float, wake: int | None) -> bool:
         """Have libcurl deal with what is ready next; whether there is nothing more to wait for."""
-        next_event = until if self._deadline is None else min(until, self._deadline)
+        next_event = min(until, self._give_up_at)
+        if self._deadline is not None:
+            next_event = min(next_event, self._deadline)
         woken = False
         for fd, events in self._sockets.poll(max(0.0, next_event - time.monotonic())):
             if fd == wake:
@@ -177,7 +183,15 @@ class Transfers(Generic[Tag]):
             self._deadline = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         self._collect()
+        while self._give_up_at <= now:
+            late = f"timed out after {self._timeout:g} s"
+            self._end(next(iter(self._busy)), pycurl.E_OPERATION_TIMEDOUT, late)
         return bool(self._ended) or woken or now >= until
+
+    @property
+    def _give_up_at(self) -> float:
+        """When the oldest request has taken too long."""
+        return next(iter(self._busy.values()))[2] if self._busy else float("inf")
 
     def _collect(self) -> None:
         more = 1
@@ -189,7 +203,7 @@ class Transfers(Generic[Tag]):
                 self._end(curl, code, message)
 
     def _end(self, curl: pycurl.Curl, code: int, message: str) -> None:
-        handle, tag = self._busy.pop(curl)
+        handle, tag, _ = self._busy.pop(curl)
         self._ended.append((tag, handle.verdict(code, message)))
         self._multi.remove_handle(curl)
         self._free.append(handle)

@@ -66,7 +66,7 @@ def judge(answer: Answer) -> Verdict:
     told = answer.body.decode(errors="replace")
     reason = in_one_line(f"status {status}{target}{': ' if told.strip() else ''}{told}")
     if status >= 500 or status in TRY_AGAIN:
-        bounded = min(answer.retry_after, LONGEST_RETRY_AFTER)
+        bounded = min(float(answer.retry_after), LONGEST_RETRY_AFTER)  # libcurl gives an int
         return Verdict(Kind.RETRY, reason, bounded if bounded > 0 else None)
     return Verdict(Kind.REFUSED, reason)
 

@@ -15,7 +15,7 @@ from consumers.receipts.attempts import Attempts, Known
 from consumers.receipts.deliveries import NO_TIME, Deliveries
 from consumers.receipts.hand import Errand, Hand
 from consumers.receipts.intake import Intake
-from consumers.receipts.outcomes import save
+from consumers.receipts.outcomes import UNWRITTEN_DELAY, save
 from consumers.receipts.round import Round, Step
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.faults import reached
@@ -117,10 +117,15 @@ class Worker:
         reached(Step.BEFORE_ACKNOWLEDGING)
         done.delivered += saved.delivered
         done.dead |= saved.dead
+        done.unwritten |= saved.unwritten
         done.again += len(saved.again)
         for ride_id, seconds in saved.again.items():
             self._hand.postpone(ride_id, seconds)
-        self._settle([*saved.delivered, *saved.dead, *saved.other])
+        for ride_id in saved.unwritten:
+            self._hand.postpone(ride_id, UNWRITTEN_DELAY)
+        for ride_id in saved.other:  # the next look at its row says what is to be done
+            self._hand.postpone(ride_id, 0)
+        self._settle([*saved.delivered, *saved.dead])
 
     def _attempt(self, done: Round) -> None:
         """Write an attempt for each ride that it is the turn of, and make it."""
@@ -150,14 +155,15 @@ class Worker:
             return False
         match known.state:
             case "begun" if known.created_at is None:
-                self._deliveries.end(known.receipt, NO_TIME, known.attempts + 1)
+                self._deliveries.end(known.receipt, NO_TIME, known.attempts + 1, known.forgiven)
             case "begun":
-                self._deliveries.start(known.receipt, known.attempts + 1)
+                self._deliveries.start(known.receipt, known.attempts + 1, known.forgiven)
                 if alone:
                     self._alone = errand.ride_id
             case "exhausted":
                 why = f"each of {known.attempts} attempts was the last thing its worker did"
-                self._deliveries.end(known.receipt, Verdict(Kind.REFUSED, why), known.attempts)
+                verdict = Verdict(Kind.REFUSED, why)
+                self._deliveries.end(known.receipt, verdict, known.attempts, known.forgiven)
             case "suspect":
                 self._hand.suspect(errand.ride_id, known.unfinished)
             case _:  # where another's attempt is under way, its outcome may come at any moment

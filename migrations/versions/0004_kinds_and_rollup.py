@@ -1,5 +1,8 @@
 """Kinds of checkpoints; the rollup: rides per minute, and how far it is complete.
 
+What never had a total is a program outside of this project: docs/writing-a-consumer.md says what it
+has to change. Its statements without a kind meet its own row, and never a total's.
+
 The index on rides is made in the migration's transaction, so rides wait while Postgres reads the
 table once: about a second for ten million.
 """
@@ -34,7 +37,15 @@ KINDS = [
             FOREIGN KEY (consumer_kind, consumer_name)
             REFERENCES checkpoints (kind, name) ON DELETE CASCADE
     """,
-    "ALTER TABLE checkpoints DROP CONSTRAINT checkpoints_name_key",
+    """
+    UPDATE checkpoints SET kind = 'outside'
+    WHERE name NOT IN (SELECT name FROM consumer_states UNION SELECT consumer_name FROM resets)
+    """,
+    """
+    ALTER TABLE checkpoints
+        ALTER kind SET DEFAULT 'outside',
+        DROP CONSTRAINT checkpoints_name_key
+    """,
     """
     ALTER TABLE dead_letters
         ADD consumer_kind text NOT NULL DEFAULT 'total',

@@ -87,7 +87,7 @@ def two_batches(world: World) -> Findings:
 
 
 def write_nothing(patch: Patch) -> None:
-    patch.setattr("consumers.rollup.indexer.compute", lambda *_: None)
+    patch.setattr("consumers.rollup.indexer.compute_within", lambda *_: None)
 
 
 def mark_new_minutes_alone(patch: Patch) -> None:
@@ -165,7 +165,7 @@ def a_flushed_log(world: World) -> Findings:
 
 def save_nothing(patch: Patch) -> None:
     def forget(_connection: object, ended: Iterable[Any], _most: int) -> Saved:
-        return Saved([end.receipt.ride_id for end in ended], {}, {}, [])
+        return Saved([end.receipt.ride_id for end in ended], {}, {}, [], {})
 
     patch.setattr("consumers.receipts.worker.save", forget)
     look_for_nothing(patch)

@@ -168,6 +168,24 @@ def test_who_hangs_is_given_up_in_time_and_holds_up_nobody(
     assert {verdict.kind for verdict in others} == {Kind.DELIVERED}
 
 
+def test_an_answer_that_came_while_nobody_looked_counts(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    """Time-outs are for those who have not answered, however late the look."""
+    receiver.behaviour = Answer(delay=SHORT / 3)
+    courier = couriers(receiver.url, timeout=SHORT)
+    ended = []
+    for number in range(3):
+        courier.start(receipt(number))
+    while len(receiver.requests) < 3:
+        ended += courier.finished(0.01)
+    late = time.monotonic() + SHORT + 0.2
+    eventually(lambda: time.monotonic() > late)
+    while len(ended) < 3:
+        ended += courier.finished(LONG)
+    assert [verdict.kind for _, verdict in ended] == [Kind.DELIVERED] * 3
+
+
 @pytest.mark.parametrize(
     "head", [b"", b"HT", b"HTTP/1.1 200 OK\r\nContent-", b"HTTP/1.1 100 Continue\r\n\r\n"]
 )

@@ -1,13 +1,13 @@
 """Who holds the log back: checkpoints and consumer groups, until a cap wins over all of them."""
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 import redis
 
-from api import consumers
+from api.consumers import show
+from api.groups import look
 from rocket_rides import groups
 from rocket_rides.groups import Group
 from rocket_rides.log import START, Log
@@ -22,6 +22,13 @@ both = pytest.mark.stream_servers
 A_DAY = 86_400.0
 ANOTHERS = f"{groups.OURS}-7400000000000000000-16384"
 
+HARDENED = """
+    CREATE ROLE hardened;
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO hardened;
+    GRANT pg_read_all_settings TO hardened;
+    REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC;
+    SET ROLE hardened
+"""
 # What a streamer and a consumer of the version before send, and no more.
 BEFORE = """
     evalsha script|load xadd xtrim xread xinfo|stream xlen unlink config|get select ping
@@ -86,34 +93,6 @@ def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
     # As docs/running.md says.
     world.log().redis.execute_command("XGROUP", "DESTROY", world.stream, gone.name)  # type: ignore[no-untyped-call]
     assert trim(world) >= 900
-
-
-def test_where_postgres_does_not_tell_which_group_is_our_own_every_group_counts(
-    world: World,
-) -> None:
-    role = f"unsuspecting{secrets.token_hex(4)}"
-    hardened = world.connect()
-    for statement in (
-        "REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC",
-        f"CREATE ROLE {role}",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}",
-        f"SET ROLE {role}",
-    ):
-        hardened.execute(statement)
-    group(world, ANOTHERS).make()
-    send(world, 1)
-    try:
-        with hardened.transaction():  # which goes on afterwards
-            assert Readers(hardened, world.log(), 0).slowest() == START
-        [warning] = trimming.warnings(hardened, world.log())
-        assert "pg_control_system" in warning
-        assert trimming.warnings(world.connection, world.log()) == []
-        names = [reader["name"] for reader in consumers.show(hardened, None)]
-        assert names == []
-    finally:
-        hardened.execute("RESET ROLE")
-        hardened.execute(f"DROP OWNED BY {role}")
-        hardened.execute(f"DROP ROLE {role}")
 
 
 @both
@@ -205,6 +184,33 @@ def test_where_groups_are_forbidden_the_checkpoints_and_the_caps_are_followed(
         [ageless] = trimming.warnings(world.connection, log)
         assert ageless.startswith("entries are kept whatever their age")
         assert Trimmer(world.connection, log, Caps(1000, 0)).trim() == 0
+
+
+def test_without_the_clusters_identifier_every_group_is_waited_for(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Which of them is our own can't be told then, neither by the streamer nor by the API."""
+    consumer, anothers = world.consumer(), group(world, ANOTHERS)
+    anothers.make()
+    send(world, 1)
+    catch_up(consumer)
+    limited = world.connect()
+    limited.execute(HARDENED, prepare=False)
+    try:
+        assert Readers(limited, world.log(), 0).slowest() == START
+        assert Trimmer(limited, world.log(), Caps(1000, A_DAY)).trim() == 0
+        alarms = Alarms()
+        for _ in range(2):
+            alarms.look(limited, world.log(), 1)
+        [warning] = caplog.messages
+        assert warning.startswith("trimming waits for every consumer group")
+        assert [reader["name"] for reader in show(limited, None)] == ["consumer0"]
+        assert [reader["name"] for reader in show(limited, look(world.log()))] == [
+            "consumer0",
+            ANOTHERS,
+        ]
+    finally:
+        limited.execute("RESET ROLE; DROP OWNED BY hardened; DROP ROLE hardened", prepare=False)
 
 
 @contextmanager

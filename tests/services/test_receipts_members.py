@@ -49,7 +49,7 @@ def test_what_a_killed_process_had_is_delivered_by_the_others_within_seconds(sta
     other = staff.service("other", CLAIM_AFTER="3600", SWEEP_AFTER="3600").says("delivers")
     staff.receiver.behaviour = ACCEPT
     one.kill()
-    eventually(lambda: staff.outcomes() == 20, patience=10)
+    eventually(lambda: staff.outcomes() == 20, patience=20)
     other.says("other took over 20 entries")
     assert max(staff.receiver.rides.values()) == 2
 

@@ -167,7 +167,7 @@ REFUSED = {
     "an empty salt": "UPDATE receipts_state SET salt = ''",
     "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
     "a consumer of no kind": "INSERT INTO checkpoints (name, kind) VALUES ('a', '')",
-    "a consumer twice": "INSERT INTO checkpoints (name) VALUES ('c')",
+    "a consumer twice": "INSERT INTO checkpoints (kind, name) VALUES ('total', 'c')",
     "a total of another kind": "INSERT INTO consumer_states (name, kind) VALUES ('c', 'rollup')",
     "a total of a rollup": "INSERT INTO consumer_states (name) VALUES ('rolled')",
     "a reset of a rollup": RESET % "'rolled', 'pending', NULL, NULL, NULL, NULL, NULL",
@@ -209,9 +209,9 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def connection(module_world: World) -> Iterator[psycopg.Connection]:
-    module_world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c'), ('r')")
     module_world.connection.execute(
-        "INSERT INTO checkpoints (kind, name) VALUES ('rollup', 'rolled')"
+        "INSERT INTO checkpoints (kind, name)"
+        " VALUES ('total', 'c'), ('total', 'r'), ('rollup', 'rolled')"
     )
     module_world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
     module_world.connection.execute(RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL")
@@ -240,7 +240,7 @@ def test_the_database_takes_a_reset_and_forgets_it_with_its_consumer(
     world: World, reset: str
 ) -> None:
     """What is refused above is refused for its one fault."""
-    world.connection.execute("INSERT INTO checkpoints (name) VALUES ('c')")
+    world.connection.execute("INSERT INTO checkpoints (kind, name) VALUES ('total', 'c')")
     world.connection.execute(RECONCILE % "0, 0, 0, 0, '{}'")
     world.connection.execute(RESET % reset)
     world.connection.execute("DELETE FROM checkpoints")

@@ -88,7 +88,8 @@ class Books:
     def claim(self, name: str, last_ride_id: int, drift: Decimal | int = 0) -> None:
         """A consumer that stands at a ride, with a total that is wrong by `drift`."""
         self.world.connection.execute(
-            "INSERT INTO checkpoints (name, last_ride_id) VALUES (%s, %s)", [name, last_ride_id]
+            "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('total', %s, %s)",
+            [name, last_ride_id],
         )
         self.world.connection.execute(
             "INSERT INTO consumer_states (name, total_distance) VALUES (%s, %s)",

@@ -110,6 +110,7 @@ class Colleague(Worker):
         self.connection = connection
         self.log = log
         self.deliveries = deliveries
+        self.intake.membership.gone_after = 0
 
     def until(self, claim: Callable[[], object], patience: float = PATIENCE) -> list[Round]:
         """Round after round until `claim()` is true; returns what they did."""
