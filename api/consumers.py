@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from api.groups import Group
+from api.groups import SeenGroup
 from rocket_rides import groups
 from rocket_rides.log import LARGEST_ID, START
 
@@ -122,14 +122,14 @@ RESET = (
 )
 
 
-def show(connection: psycopg.Connection, seen: list[Group] | None) -> list[Answer]:
+def show(connection: psycopg.Connection, seen: list[SeenGroup] | None) -> list[Answer]:
     """Each reader, by name, at one moment in Postgres; `seen` was seen in Redis just before.
 
     Raises psycopg.Error.
     """
     own = groups.name_if_known(connection)
     if seen is None:
-        seen = [Group(own)] if own else []
+        seen = [SeenGroup(own)] if own else []
     cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
     consumers = cursor.execute(CONSUMERS, values(seen, own)).fetchall()
     for consumer in consumers:
@@ -138,7 +138,7 @@ def show(connection: psycopg.Connection, seen: list[Group] | None) -> list[Answe
     return consumers
 
 
-def values(seen: list[Group], own: str | None = None) -> dict[str, Any]:
+def values(seen: list[SeenGroup], own: str | None = None) -> dict[str, Any]:
     """What CONSUMERS asks for; `own` is the name of this database's group."""
     return {
         "own": own,

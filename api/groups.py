@@ -14,7 +14,7 @@ from typing import NamedTuple
 import redis
 
 from rocket_rides import groups
-from rocket_rides.groups import Position
+from rocket_rides.groups import GroupState
 from rocket_rides.log import Entry, Invalid, Log, as_numbers, decode
 
 PATIENCE = 0.4  # seconds
@@ -33,8 +33,8 @@ class Ride(NamedTuple):
     term: str
 
 
-class Group(NamedTuple):
-    """A consumer group. Whatever is None is unknown."""
+class SeenGroup(NamedTuple):
+    """A consumer group as it was seen. Whatever is None is unknown."""
 
     name: str
     pending: int | None = None
@@ -52,10 +52,10 @@ class Groups:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._wanted = False
-        self._seen: list[Group] | None = None
+        self._seen: list[SeenGroup] | None = None
         self._seen_at = self._failed_at = float("-inf")
 
-    def now(self) -> list[Group] | None:
+    def now(self) -> list[SeenGroup] | None:
         """The groups, as of a moment ago; None while Redis does not tell."""
         asked = time.monotonic()
 
@@ -103,16 +103,16 @@ class Groups:
         return Log(self._url, self._name, TIMEOUT)
 
 
-def look(log: Log) -> list[Group]:
+def look(log: Log) -> list[SeenGroup]:
     """Look at all groups, and at the entries at which they stand. Raises redis.RedisError."""
     last_id = as_numbers(log.last_id())
     return [_group(log, position, last_id) for position in groups.positions(log)[:MOST_GROUPS]]
 
 
-def _group(log: Log, at: Position, last_id: tuple[int, int]) -> Group:
+def _group(log: Log, at: GroupState, last_id: tuple[int, int]) -> SeenGroup:
     first = log.range(at.first_pending, at.first_pending, 1) if at.first_pending else []
     given = log.last_upto(at.last_delivered)
-    return Group(
+    return SeenGroup(
         at.name.replace("\0", "\N{REPLACEMENT CHARACTER}"),
         at.pending,
         at.last_delivered,

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, consumers, parameters, periods, receipts
 from api.consumers import Answer
-from api.groups import Group
+from api.groups import SeenGroup
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
@@ -65,7 +65,7 @@ def show_receipt(ride_id: int) -> Answer:
 @routes.get("/consumers")
 def show_consumers() -> Answer:
     """Each reader of the log: its kind, where it stands, its lag, its total and newest reset."""
-    seen: list[Group] | None = current_app.extensions["groups"].now()
+    seen: list[SeenGroup] | None = current_app.extensions["groups"].now()
     with borrowed(pool()) as connection:
         return {"consumers": consumers.show(connection, seen)}
 

@@ -15,7 +15,7 @@ Each such look and what follows it is one script, so one atomic step.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import psycopg
@@ -140,7 +140,7 @@ class Claimed(NamedTuple):
     gone: list[str]
 
 
-class Position(NamedTuple):
+class GroupState(NamedTuple):
     """How far a group is: all entries up to `last_delivered` are done, but for those pending.
 
     `idle_ms` tells, of a fleet's group, for how long none of its members has asked for anything.
@@ -161,10 +161,9 @@ def name_of(connection: psycopg.Connection) -> str:
 
 def name_if_known(connection: psycopg.Connection) -> str | None:
     """The same; None where Postgres does not let this user ask for the cluster's identifier."""
-    try:
+    with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
         return name_of(connection)
-    except psycopg.errors.InsufficientPrivilege:
-        return None
+    return None
 
 
 class Group:
@@ -287,10 +286,10 @@ class Group:
             return self._log.run(script, self.name, *values)
 
 
-def positions(log: Log) -> list[Position]:
+def positions(log: Log) -> list[GroupState]:
     """How far every group of the stream is, all at one moment. Raises redis.RedisError."""
     return [
-        Position(
+        GroupState(
             name.decode(errors="replace"),
             int(pending),
             first.decode() or None,

@@ -9,8 +9,8 @@ A reader is
 
 The log keeps what any of them has not read, up to its caps. A group of another database (of another
 fleet on the stream, or of this one before it was set up anew) holds nothing back any more once none
-of its members has asked for anything for as long as the log keeps an entry at most. Where it can't
-be told which group is our own, every group counts.
+of its members has asked for anything for as long as the log keeps an entry at most; but where
+Postgres does not tell which group is this database's, every one counts.
 """
 
 from contextlib import suppress
@@ -18,7 +18,7 @@ from contextlib import suppress
 import psycopg
 
 from rocket_rides import groups
-from rocket_rides.groups import Position
+from rocket_rides.groups import GroupState
 from rocket_rides.log import START, Forbidden, Log, as_numbers
 
 CHECKPOINTS = "SELECT last_redis_id FROM checkpoints"
@@ -46,11 +46,11 @@ class Readers:
             needed += map(needed_by, filter(self._counts, groups.positions(self._log)))
         return min(needed, key=as_numbers, default=START)
 
-    def _counts(self, group: Position) -> bool:
+    def _counts(self, group: GroupState) -> bool:
         idle = group.idle_ms is not None and group.idle_ms >= self._patience * 1000
-        return self._own_group in (None, group.name) or not idle
+        return self._own_group in (group.name, None) or not idle
 
 
-def needed_by(group: Position) -> str:
+def needed_by(group: GroupState) -> str:
     """The id before which the group needs nothing: its lowest pending, else the last delivered."""
     return group.first_pending or group.last_delivered

@@ -36,7 +36,7 @@ from rocket_rides.log import Log
 from rocket_rides.standby import wait_for_the_lead
 from rocket_rides.waiting import Progress
 
-# Computing a minute of millions of rides takes seconds; beyond this it is set aside.
+# What computes has shorter limits of its own: see `consumers.rollup.indexer`.
 LONGEST_STATEMENT = "60s"
 
 

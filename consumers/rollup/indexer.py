@@ -70,7 +70,8 @@ class Indexer:
             more = len(batch) == self._size
             more |= not self._take(batch)
         if suspects:
-            self._try(min(suspects, key=lambda mark: self._attempts[mark.minute]))
+            tried = self._try(min(suspects, key=lambda mark: self._attempts[mark.minute]))
+            more |= tried and len(suspects) > 1
         again = set_aside.to_retry(self._connection)
         if again and (error := self._compute([again], LONG)):
             self._set_aside(again, refusal(error), 1)
@@ -93,18 +94,19 @@ class Indexer:
             self._attempts[batch[0].minute] = 1
         return False
 
-    def _try(self, suspect: Mark) -> None:
-        """Compute a minute that failed alone before, or set it aside."""
+    def _try(self, suspect: Mark) -> bool:
+        """Compute a minute that failed alone before, or set it aside; False if it was locked."""
         self._attempts[suspect.minute] += 1
         attempts = self._attempts[suspect.minute]
         error = self._compute([suspect], LONG if attempts == ATTEMPTS else SHORT)
         if isinstance(error, psycopg.errors.LockNotAvailable):
-            return  # it stays dirty, until whoever has the lock lets go of it
+            return False  # it stays dirty, until whoever has the lock lets go of it
+        if error and attempts < ATTEMPTS:
+            return True
         if error:
-            if attempts < ATTEMPTS:
-                return
             self._set_aside(suspect, refusal(error), ATTEMPTS if attempts == ATTEMPTS else 1)
         self._commit([suspect])
+        return True
 
     def _compute(self, marks: Sequence[Mark], limit: str) -> psycopg.Error | None:
         """Compute these minutes; returns what kept it from being done, if it may be their fault."""

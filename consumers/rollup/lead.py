@@ -55,7 +55,7 @@ class Lead:
     def run_once(self, *, wait: float = 0) -> Round:
         """Mark one batch, and compute what is dirty if that is due; returns what the batch held.
 
-        Waits up to `wait` seconds for an entry where nothing is dirty.
+        Waits up to `wait` seconds for an entry where nothing is dirty. A `pause` is to follow.
         """
         done = self.marker.run_once(wait=0 if self.dirty.count else wait)
         began = time.monotonic()

@@ -87,7 +87,7 @@ def two_batches(world: World) -> Findings:
 
 
 def write_nothing(patch: Patch) -> None:
-    patch.setattr("consumers.rollup.indexer.compute", lambda *_: None)
+    patch.setattr("consumers.rollup.indexer.compute_within", lambda *_: None)
 
 
 def mark_new_minutes_alone(patch: Patch) -> None:

@@ -205,7 +205,7 @@ def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World
     own = groups.name_of(connection)
     plan = connection.execute(
         f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}",
-        consumers.values([api.groups.Group(own)], own),
+        consumers.values([api.groups.SeenGroup(own)], own),
     ).fetchone()
     assert plan is not None
     assert 100_000 < rides_read(plan[0][0]["Plan"]) < 201_000
