@@ -39,6 +39,7 @@ LONGEST = (
     "tests/services/test_consumer.py",
     "tests/services/test_openapi.py",
     "tests/services/test_restores.py",
+    "tests/services/test_ick_model.py",
     "tests/services/test_refusals.py",
     "tests/analytics/test_report_page.py",
     "tests/services/test_mend.py",
