@@ -230,10 +230,6 @@ class Group:
             return []
         return entries(self._run(self._pending_entries, count, after))
 
-    def pending_of_member(self, count: int, after: str = START) -> list[Pending]:
-        """The first `count` entries after the id `after` that are pending under our own name."""
-        return self.pending(count, after, self.member)
-
     def claim(self, ids: Iterable[str], from_member: str, min_idle_ms: int = 0) -> Claimed:
         """Take over those of `ids` that `from_member` has had for that long. It is a delivery."""
         reply = self._run(self._claim, self.member, from_member, min_idle_ms, *ids)

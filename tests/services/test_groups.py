@@ -44,7 +44,7 @@ def test_each_entry_is_given_to_one_member_and_is_pending_until_it_is_acknowledg
     assert [entry.fields for entry in one.read(3)] == [[b"n", id_.encode()] for id_ in ids[:3]]
     assert [entry.redis_id for entry in two.read(2)] == ids[3:5]
     assert [entry.redis_id for entry in two.unread(10)] == ids[5:]
-    assert [p.redis_id for p in one.pending_of_member(2, after="1-0")] == ids[1:3]
+    assert [p.redis_id for p in one.pending(2, "1-0", one.member)] == ids[1:3]
     assert [p.redis_id for p in one.pending(2, after="2-0")] == ids[2:4]
     assert one.pending(10, min_idle_ms=60_000) == []
     assert one.ack([ids[0], ids[3], "99-0"]) == 2  # whoever has it
@@ -94,10 +94,15 @@ def test_a_heartbeat_renews_what_is_still_ours_and_takes_nothing_back(world: Wor
     slow.read(4)
     other.claim([ids[0]], "slow")
     slow.ack([ids[1]])
-    idle = eventually(lambda: [p for p in slow.pending_of_member(9) if p.idle_ms >= 30])
+    idle = eventually(lambda: [p for p in slow.pending(9, member=slow.member) if p.idle_ms >= 30])
     assert slow.keep([*ids, "99-0"]) == ids[2:]
-    assert {p.redis_id: p.deliveries for p in slow.pending_of_member(9)} == {ids[2]: 1, ids[3]: 1}
-    assert min(p.idle_ms for p in idle) > max(p.idle_ms for p in slow.pending_of_member(9))
+    assert {p.redis_id: p.deliveries for p in slow.pending(9, member=slow.member)} == {
+        ids[2]: 1,
+        ids[3]: 1,
+    }
+    assert min(p.idle_ms for p in idle) > max(
+        p.idle_ms for p in slow.pending(9, member=slow.member)
+    )
     assert pending(slow)[ids[0]] == ("other", 2)
 
 
@@ -118,7 +123,7 @@ EVERYTHING: list[Callable[[Group], object]] = [
     lambda workers: workers.read(1),
     lambda workers: workers.read(1, wait=0.01),
     lambda workers: workers.pending(1),
-    lambda workers: workers.pending_of_member(1),
+    lambda workers: workers.pending(1, member=workers.member),
     lambda workers: workers.claim(["1-0"], "b"),
     lambda workers: workers.keep(["1-0"]),
     lambda workers: workers.members(),
