@@ -37,7 +37,7 @@ from consumers.rollup.minutes import SESSION
 from rocket_rides.groups import Group
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.disasters import flush
-from tests.support.world import World, drain
+from tests.support.world import PATIENCE, World, drain
 
 Patch = pytest.MonkeyPatch
 Findings = list[str]
@@ -105,7 +105,11 @@ def run_ahead(patch: Patch) -> None:
 
 
 def delivered(
-    world: World, receiver: Receiver, asks: Iterable[Ask], first: Mood = Mood.WELL
+    world: World,
+    receiver: Receiver,
+    asks: Iterable[Ask],
+    first: Mood = Mood.WELL,
+    longest: float | None = None,
 ) -> None:
     """Let a worker deliver until every receipt has its outcome, or no longer.
 
@@ -113,15 +117,15 @@ def delivered(
     """
     last = max(answer.ride for ask in asks for answer in ask.answers)
     with (
-        Courier(receiver.url, receiver.secret, concurrency=8, timeout=0.5) as courier,
+        Courier(receiver.url, receiver.secret, concurrency=8, timeout=5) as courier,
         ExitStack() as failing,
     ):
         failing.enter_context(receiver.failing(first))
-        patience = Patience(attempts=100, timeout=0.5, claim_after=0.2, sweep_after=0.1)
+        patience = Patience(attempts=100, timeout=5, claim_after=0.2, sweep_after=0.1)
         deliveries = Deliveries(courier, Breaker())
         worker = Worker(world.connect(), world.log(), "worker", deliveries, patience)
         assert worker.join()
-        deadline = time.monotonic() + LONGEST
+        deadline = time.monotonic() + (longest or LONGEST)
         while time.monotonic() < deadline:
             worker.run_once(wait=0.02)
             if receiver.deliveries:
@@ -148,7 +152,7 @@ def a_receiver_that_fails(world: World) -> Findings:
     """It hangs up in the middle of its first answer."""
     asks = take(world, "1")
     with Receiver() as receiver:
-        delivered(world, receiver, asks, first=Mood.CUTTING)
+        delivered(world, receiver, asks, first=Mood.CUTTING, longest=PATIENCE)
         return judged(world, receiver, asks)
 
 
@@ -293,6 +297,7 @@ def test_sabotage_is_reported(
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(scenario for scenario, _, _ in SABOTAGE))
 def test_the_same_without_sabotage_is_found_to_be_right(
-    world: World, scenario: Callable[[World], Findings]
+    world: World, monkeypatch: Patch, scenario: Callable[[World], Findings]
 ) -> None:
+    monkeypatch.setattr(f"{__name__}.LONGEST", PATIENCE)
     assert scenario(world) == []

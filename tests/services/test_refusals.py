@@ -18,6 +18,7 @@ SAYING_SO = "; the ride was not taken"
 PAGE = (PROJECT / "docs/api.md").read_text()
 [ROLE_AND_RIGHTS] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
 KEY = {"Idempotency-Key": "k"}
+A_DAY = "from=2026-03-28T00:00:00Z&to=2026-03-29T00:00:00Z"
 OLD_KEY = "INSERT INTO idempotency_keys VALUES ('old', 5, 1, now() - interval '31 days')"
 KEYS = "SELECT count(*) FROM idempotency_keys"
 
@@ -73,8 +74,10 @@ def is_not_ready(api: Api, reason: str) -> bool:
 def test_with_no_more_rights_than_it_needs_it_works(limited: Api) -> None:
     assert limited.ready()
     assert {limited.post("5", **headers).status_code for headers in ({}, KEY, KEY)} == {201}
-    assert limited.client.get("/rides/1").status_code == 200
-    assert limited.client.get("/consumers").status_code == 200
+    asked = ("/rides/1", "/rides/1/receipt", "/consumers", f"/hours?{A_DAY}", f"/days?{A_DAY}")
+    assert {path: limited.client.get(path).status_code for path in asked} == dict.fromkeys(
+        asked, 200
+    )
 
 
 def test_it_prunes_old_keys_with_no_more_rights_than_it_needs(world: World, role: str) -> None:
