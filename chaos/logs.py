@@ -30,7 +30,7 @@ SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
 HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
 BLAMED = re.compile(r"entr(y|ies) from another database, or from a past that this one has lost")
 CRASHED = re.compile(r"injected crash")
-ROLLED_UP = re.compile(r"(\d+) rides? rolled up; computed a minute (\d+) times?")
+ROLLED_UP = re.compile(r"(\d+) rides? rolled up, by (\d+) computations?")
 
 
 class Said(NamedTuple):

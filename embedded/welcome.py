@@ -34,11 +34,12 @@ BLOCK = f"""\
 The fleet is up. Ctrl-C here stops it; the data is kept.
 In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
-  curl http://{{api}}/consumers      the totals
-  curl http://{{api}}/rides/1/receipt      what became of a ride's receipt
-  make break        ways to break it and watch it heal
-  make psql         a prompt on its database
-  make redis-cli    a prompt on its log
+  curl http://{{api}}/consumers         who has read how far, and the totals
+  curl http://{{api}}/rides/1/receipt   what became of a ride's receipt
+  make break          ways to break it and watch it heal
+  make log            the entries of its log; make redis-cli is a prompt on it
+  make psql           a prompt on its database
+  make dead-letters   receipts that could not be delivered
 {RULE}"""
 
 

@@ -59,7 +59,7 @@ def is_there(part: str) -> bool:
 
 def install(part: str, steps: Steps) -> None:
     """Install the packages of `part`, and record it in .venv."""
-    packages.install(lock(part), steps)
+    packages.install(lock(part), [lock(other) for other in LOCKS if is_there(other)], steps)
     (VENV / f".{part}").write_text(lock_digest(part))
 
 

@@ -7,6 +7,7 @@ import ast
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from install.environment import PROJECT, PYTHON, VENV, installed, normal, unfinished
@@ -57,9 +58,20 @@ def get_uv(steps: Steps) -> None:
     (VENV / ".uv").write_text(UV_LOCK.read_text())
 
 
-def install(lock: Path, steps: Steps) -> None:
-    """Install what is missing from `lock`; reinstall what a killed installation left."""
-    with unfinished(names(lock) - installed(), names(lock)) as left:
+def missing(lock: Path, complete: Iterable[Path]) -> set[str]:
+    """The packages of `lock` that have yet to be installed.
+
+    What the `complete` locks name, and is not installed, is for other platforms.
+    """
+    return names(lock) - installed() - {name for other in complete for name in names(other)}
+
+
+def install(lock: Path, complete: Iterable[Path], steps: Steps) -> None:
+    """Install what is missing from `lock`; reinstall what a killed installation left.
+
+    The `complete` locks are those that are wholly installed.
+    """
+    with unfinished(missing(lock, complete), names(lock)) as left:
         if UV.exists():
             again = [word for name in sorted(left) for word in ("--reinstall-package", name)]
             command = [str(UV), "pip", "install", "--python", str(PYTHON), *AS_LOCKED]

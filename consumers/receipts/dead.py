@@ -19,6 +19,7 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
+NONE = "no dead letters"
 DONE = {"replay": "to be sent again", "drop": "dropped"}
 WOULD_BE = {"replay": "would be sent again", "drop": "would be dropped"}
 
@@ -28,25 +29,28 @@ def describe(letter: Letter) -> str:
     state = " (to be sent again)" if letter["replay_at"] else ""
     times = "attempt" if letter["attempts"] == 1 else "attempts"
     return (
-        f"ride {letter['ride_id']}, {letter['distance']} m, dead since {at(letter['dead_at'])}"
+        f"ride {letter['ride_id']}, {letter['distance']} m, dead since {as_text(letter['dead_at'])}"
         f" after {letter['attempts']} {times}{state}: {letter['reason']}"
     )
 
 
-def at(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S%z}" if moment else "never"
+def as_text(value: object) -> str:
+    """A value as the API shows it; a dash for none."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return "-" if value is None else str(value)
 
 
 def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
     """Do what the command line says; returns the exit status."""
     if arguments.action == "list":
         letters = find(connection, LIST)
-        say(arguments, letters, [describe(letter) for letter in letters] or ["no dead letters"])
+        say(arguments, letters, [describe(letter) for letter in letters] or [NONE])
         return 0
     if arguments.action == "show":
         [ride_id] = arguments.rides
         for letter in find(connection, SHOW, ride_id):
-            say(arguments, letter, [f"{name:16}{value}" for name, value in letter.items()])
+            say(arguments, letter, [f"{name:16}{as_text(value)}" for name, value in letter.items()])
             return 0
         raise Unavailable(f"there was no attempt to deliver a receipt of ride {ride_id}")
     every = arguments.action == "replay" and arguments.all
@@ -62,7 +66,7 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
     say(
         arguments,
         {"done": done, "refused": refused, "dry_run": dry_run},
-        lines or ["no dead letters"],
+        lines or [NONE],
     )
     return 1 if refused else 0
 
@@ -84,7 +88,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.set_defaults(rides=[], dry_run=False)
     actions = parser.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="all dead letters, but those that were dropped")
+    listing = actions.add_parser("list", help="all dead letters, except those that were dropped")
     showing = actions.add_parser("show", help="everything about one ride's receipt")
     showing.add_argument("rides", metavar="ID", nargs=1, type=ride_id)
     replaying = actions.add_parser("replay", help="have them sent again")

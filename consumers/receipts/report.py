@@ -24,7 +24,7 @@ class Report:
         self._complaint = Complaint()
         self._complained = False
         self._strangers = ReaderReport(name)
-        self._delivered = self._again = self._last = 0
+        self._delivered = self._again = 0
         self._dead: dict[int, str] = {}
         self._due = 0.0
 
@@ -66,21 +66,25 @@ class Report:
     def _outcomes(self, done: Round) -> None:
         self._delivered += len(done.delivered)
         self._again += done.again
-        self._last = max(self._last, *done.delivered, 0)
         self._dead |= done.dead
         now = time.monotonic()
         if now < self._due:
             return
-        told = [f"{self._delivered} delivered up to ride {self._last}"] if self._delivered else []
+        told = [f"{receipts(self._delivered)} delivered"] if self._delivered else []
         if self._again:
-            told.append(f"{self._again} to be tried again")
+            told.append(f"{receipts(self._again)} to be sent again later")
         if told:
             logger.info(", ".join(told))
         for ride_id, reason in list(self._dead.items())[:DEAD_NAMED]:
-            logger.info("ride %d's receipt is a dead letter: %s", ride_id, reason)
+            logger.warning("ride %d's receipt is a dead letter: %s", ride_id, reason)
         if len(self._dead) > DEAD_NAMED:
-            logger.info("and %d more dead letters", len(self._dead) - DEAD_NAMED)
+            logger.warning("and %d more dead letters", len(self._dead) - DEAD_NAMED)
         if self._delivered or self._again or self._dead:
             self._due = now + EVERY
         self._delivered = self._again = 0
         self._dead = {}
+
+
+def receipts(count: int) -> str:
+    """A number of receipts, in words."""
+    return "1 receipt" if count == 1 else f"{count} receipts"

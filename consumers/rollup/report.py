@@ -30,15 +30,15 @@ class Report:
             self._before, self._rides, self._minutes = lead, 0, 0
         if minutes > self._minutes and time.monotonic() >= self._due:
             logger.info(
-                "%s rolled up; computed a minute %s; complete up to ride %d",
+                "%s rolled up, by %s of a minute; complete up to ride %d",
                 report.rides(rides - self._rides),
-                times(minutes - self._minutes),
+                computations(minutes - self._minutes),
                 lead.generation.complete_to,
             )
             self._rides, self._minutes = rides, minutes
             self._due = time.monotonic() + EVERY
 
 
-def times(count: int) -> str:
-    """How often, in words."""
-    return "1 time" if count == 1 else f"{count} times"
+def computations(count: int) -> str:
+    """A number of computations, in words."""
+    return "1 computation" if count == 1 else f"{count} computations"

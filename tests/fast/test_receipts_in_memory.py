@@ -185,7 +185,7 @@ def test_a_line_tells_what_happened_and_nothing_that_did_not(
     report(Round(delivered=[5], again=2), last=True)
     report(Round(), last=True)
     assert caplog.messages == [
-        "2 delivered up to ride 4",
-        "1 to be tried again",
-        "1 delivered up to ride 5, 2 to be tried again",
+        "2 receipts delivered",
+        "1 receipt to be sent again later",
+        "1 receipt delivered, 2 receipts to be sent again later",
     ]

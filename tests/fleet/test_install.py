@@ -100,6 +100,15 @@ def test_what_was_not_finished_is_done_again_until_it_is(venv: Path) -> None:
     assert environment.left_unfinished() == set()
 
 
+def test_a_package_for_other_platforms_is_not_missing_from_a_complete_lock(tmp_path: Path) -> None:
+    """Else the fleet would count as not installed for as long as anything else is installed."""
+    fleet, nightly = tmp_path / "fleet.txt", tmp_path / "nightly.txt"
+    fleet.write_text("pytest==1 \\\ncolorama-of-windows==1 ; sys_platform == 'win32' \\\n")
+    nightly.write_text(fleet.read_text() + "spark-to-come==1 \\\n")
+    assert packages.missing(nightly, []) == {"colorama-of-windows", "spark-to-come"}
+    assert packages.missing(nightly, [fleet]) == {"spark-to-come"}
+
+
 def test_a_program_that_outlives_its_installation_keeps_the_lock(venv: Path) -> None:
     with environment.the_only_installation(quiet=True) as lock:
         outliving = subprocess.Popen(

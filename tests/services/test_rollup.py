@@ -280,7 +280,7 @@ def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> N
     world.service("streamer").says("leading")
     world.take(1, 2, 3)
     process = world.service("consumers.rollup").says("leading; every minute is right up to ride 0")
-    process.says("3 rides rolled up; computed a minute ")
+    process.says("3 rides rolled up, by ")
     eventually(lambda: is_complete(world))
     assert process.stop() == 0
     assert "WARNING" not in process.output.read_text()
