@@ -28,8 +28,9 @@ TO_RETRY = """
     WHERE retry ORDER BY set_aside_at, minute LIMIT 1
 """
 ALL = """
-    SELECT to_char(minute, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS minute, lowest_ride_id, attempts, set_aside_at, retry, reason
-    FROM set_aside_minutes ORDER BY minute
+    SELECT to_char(minute, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS minute,
+           lowest_ride_id, attempts, set_aside_at, retry, reason
+    FROM set_aside_minutes ORDER BY set_aside_minutes.minute
 """
 ASK = """
     WITH asked AS (
