@@ -53,22 +53,28 @@ def show(minutes: list[SetAside], *, as_json: bool) -> None:
     """One line for each."""
     for minute in minutes:
         if as_json:
-            print(json.dumps(minute._asdict(), default=datetime.isoformat))  # noqa: T201
+            fields = minute._asdict() | {"minute": as_shown(minute.minute)}
+            print(json.dumps(fields, default=datetime.isoformat))  # noqa: T201
         else:
             again = ", to be tried again" if minute.retry else ""
             print(  # noqa: T201
-                f"{minute.minute}  from ride {minute.lowest_ride_id} on,"
+                f"{as_shown(minute.minute)}  from ride {minute.lowest_ride_id} on,"
                 f" {minute.attempts} attempts{again}: {minute.reason}"
             )
     if not minutes and not as_json:
         print("no minute is set aside")  # noqa: T201
 
 
+def as_shown(minute: str) -> str:
+    """A minute as `GET /hours` shows it, from how Postgres writes it in UTC."""
+    return minute.replace(" ", "T").replace("+00", "Z")
+
+
 def retry(connection: psycopg.Connection, minutes: list[str], *, every: bool) -> None:
     """Ask for another attempt at these. Raises SystemExit when one is not set aside."""
     asked, missing = set_aside.ask(connection, minutes, every=every)
     for minute in asked:
-        print(f"{minute} will be tried again")  # noqa: T201
+        print(f"{as_shown(minute)} will be tried again")  # noqa: T201
     if missing:
         raise SystemExit(f"not set aside: {', '.join(missing)}")
     if not asked:

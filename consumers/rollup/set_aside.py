@@ -28,9 +28,8 @@ TO_RETRY = """
     WHERE retry ORDER BY set_aside_at, minute LIMIT 1
 """
 ALL = """
-    SELECT to_char(minute, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS minute,
-           lowest_ride_id, attempts, set_aside_at, retry, reason
-    FROM set_aside_minutes ORDER BY set_aside_minutes.minute
+    SELECT minute::text, lowest_ride_id, attempts, set_aside_at, retry, reason
+    FROM set_aside_minutes ORDER BY minute
 """
 ASK = """
     WITH asked AS (
@@ -46,7 +45,7 @@ ASK = """
 
 
 class SetAside(NamedTuple):
-    """A minute, as RFC 3339 has it, and what is known about it."""
+    """A minute as Postgres writes it, and what is known about it."""
 
     minute: str
     lowest_ride_id: int

@@ -77,7 +77,7 @@ def test_a_poisonous_minute_is_set_aside_seen_and_tried_again(
     assert complete_to(world) == lowest - 1
 
     [line] = aside("list").output.splitlines()
-    assert line.startswith(f"2026-03-01 10:01:00+00  from ride {lowest} on, 3 attempts: ")
+    assert line.startswith(f"2026-03-01T10:01:00Z  from ride {lowest} on, 3 attempts: ")
     assert 'violates check constraint "poison"' in line
     assert json.loads(aside("list", "--json").output)["lowest_ride_id"] == lowest
     shown = api.client.get(
@@ -91,7 +91,7 @@ def test_a_poisonous_minute_is_set_aside_seen_and_tried_again(
     assert "invalid input syntax" in str(aside("retry", "no time").status)
     assert aside("retry").status == aside("retry", "--all", "2026-03-01 10:01Z").status == 2
     asked = aside("retry", "2026-03-01T10:01:00Z", "2026-03-01 10:01Z")
-    assert asked == Answer("2026-03-01 10:01:00+00 will be tried again\n", 0)
+    assert asked == Answer("2026-03-01T10:01:00Z will be tried again\n", 0)
     eventually(lambda: world.value("SELECT attempts FROM set_aside_minutes") == 4)
     world.connection.execute(CURE)
     assert aside("retry", "--all").status == 0
