@@ -1,1 +1,1 @@
-"""The simulator: posts rides to the API, as any client would."""
+"""The simulator: posts rides to the API, as any client would, and receives their receipts."""

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 
-import psycopg
 import pytest
 
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at, listening
-from streamer import checks
 from streamer.mend import mend
-from tests.support.disasters import cut_newest, flush, restart_redis
+from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.receiver import ACCEPT, HANG, Answer, Request, refuse
-from tests.support.world import World, drain, eventually, take
+from tests.support.world import World, drain, eventually
 
 pytestmark = pytest.mark.stream_servers
 LOSSES: dict[str, Callable[[Staff], object]] = {
@@ -152,21 +150,10 @@ def test_what_is_unread_or_in_hand_is_never_swept(staff: Staff, impatient: None)
     assert staff.outcomes() == 80
 
 
-def stranded(world: World) -> None:
-    """Ride 2 comes too late for the log, which has had ride 4."""
-    with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
-        world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
-        take(ahead, 10)  # draws 1, 2 and 3
-        world.take(20)
-        drain(world.streamer())
-        take(ahead, 30)
-        world.connection.execute(checks.AS_MIGRATED)
-
-
 def test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is(staff: Staff) -> None:
     """Be it mended in the middle of a sweep, which has not seen it, or after the sweep was past."""
     world = staff.world
-    stranded(world)
+    staged_too_late(world)
     world.connection.execute("DELETE FROM rides WHERE id = 2")  # as if it was not committed yet
     worker = staff.worker("one")
     worker.until(lambda: staff.outcomes() == 2)
