@@ -41,4 +41,4 @@ FROM packages AS services
 COPY . .
 
 USER rides
-EXPOSE 8000
+EXPOSE 8000 8001

@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet psql redis-cli log dead-letters break test test-fast chaos reconcile lint \
-	format bench lock clean
+.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast chaos \
+	reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
+	@echo "make status  what flows, how far everyone is, and whether all is well; ARGS=--follow, --json"
 	@echo "make break   list the ways to break the running fleet; ARGS=wipe-log does one, and shows"
 	@echo "             how the fleet heals"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
@@ -45,6 +46,10 @@ psql redis-cli:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
 
+status:
+	@$(INSTALL) fleet
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m watch.status $(ARGS)
+
 log:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m rocket_rides.log $(ARGS)
@@ -55,7 +60,7 @@ dead-letters:
 
 break:
 	@$(INSTALL) fleet
-	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m chaos.by_hand $(ARGS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m breaking $(ARGS)
 
 test:
 	@$(INSTALL) dev java

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 
+from rocket_rides.debian import can_install
 from rocket_rides.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib")
@@ -47,6 +48,5 @@ def require_java() -> None:
 
 
 def java_can_be_installed() -> bool:
-    """Whether `python -m install java` installs it without asking: for root, on Debian."""
-    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    return as_root and not os.environ.get("JAVA_HOME")
+    """Whether `python -m install java` installs it without asking."""
+    return can_install() and not os.environ.get("JAVA_HOME")

@@ -1,108 +1,21 @@
-"""All readers of the log, as GET /consumers shows them: where each stands, and its lag.
-
-Checkpoints are in Postgres. Consumer groups are in Redis (`api.groups`): while that can't be asked,
-only this database's own group is shown, whose lag is in Postgres, with nulls for its position.
-
-A lag costs the same however large it is: rides are counted up to LIMIT, and its seconds are the age
-of the first ride that the reader lacks, which an index finds.
-"""
+"""All readers of the log, as GET /consumers shows them: where each stands, and its lag."""
 
 from typing import Any
 
 import psycopg
 
-from api.groups import SeenGroup
 from rocket_rides import groups
-from rocket_rides.log import LARGEST_ID, START
+from rocket_rides.seen_groups import SeenGroup
+from rocket_rides.standings import STANDINGS, values
 
 Answer = dict[str, Any]
 
 LIMIT = 100_000
 
-# Whether the entry of this ride and term is this database's (`rocket_rides.terms`).
-BELIEVED = """(
-    EXISTS (
-        SELECT FROM terms WHERE terms.term = {0}_term AND {0}_ride > after AND {0}_ride <= coalesce(
-            (SELECT min(later.after) FROM terms later WHERE later.after > terms.after),
-            (SELECT max(id) FROM rides)
-        )
-    ) OR ({0}_term = '' AND {0}_ride <= (SELECT min(after) FROM terms))
-)"""
-
-# Of each group: the first ride that is pending, and the last one that was given to a member. Both
-# are NULL when they are unknown: Redis can't be asked, or the entry is another's or was trimmed,
-# perhaps with later ones that nobody was given.
-# OFFSET 0: or else the planner puts copies of all this wherever the two are used.
-GROUPS = f"""
-    SELECT name, last_redis_id, pending,
-           CASE WHEN {BELIEVED.format("pending")} THEN pending_ride END AS pending_ride,
-           CASE WHEN has_all THEN (SELECT last_sent_id FROM streamer_state)
-                WHEN last_redis_id = '{START}' THEN 0
-                WHEN {BELIEVED.format("given")} THEN given_ride END AS given_upto
-    FROM unnest(
-        %(names)s::text[], %(redis_ids)s::text[], %(pending)s::bigint[], %(has_all)s::boolean[],
-        %(pending_rides)s::bigint[], %(pending_terms)s::text[],
-        %(given_rides)s::bigint[], %(given_terms)s::text[]
-    ) seen (name, last_redis_id, pending, has_all, pending_ride, pending_term,
-            given_ride, given_term)
-    OFFSET 0
-"""  # noqa: S608 (no value is put in)
-# The lag of this database's own group is that of the receipts: what was trimmed, or lost with
-# Redis, is still to be delivered. Up to `complete_to` every one has an outcome, and later ones may.
-RECEIPTS = f"""
-    SELECT count(id) FILTER (WHERE outcome IS NULL) AS pending, {LARGEST_ID} AS upto,
-           CASE WHEN count(id) = %(limit)s THEN state.complete_to
-                ELSE coalesce(min(id) FILTER (WHERE outcome IS NULL) - 1, {LARGEST_ID})
-           END AS complete_to
-    FROM receipts_state state LEFT JOIN LATERAL (
-        SELECT id, outcome FROM rides
-        LEFT JOIN receipts ON ride_id = id AND ride_id > state.complete_to
-        WHERE id > state.complete_to ORDER BY id DESC LIMIT %(limit)s
-    ) newest ON true
-    GROUP BY state.complete_to
-"""  # noqa: S608
-# It lacks `pending` rides, all those after `upto`, and nothing up to `complete_to`. The rollup
-# counts a ride when its minute is made, and not yet when its checkpoint is past it.
-READERS = f"""
-    SELECT kind, name, last_ride_id, last_redis_id, unbelieved_entries, NULL AS pending_entries,
-           0 AS pending, counted AS upto, counted AS complete_to
-    FROM checkpoints CROSS JOIN LATERAL (
-        SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
-               ELSE last_ride_id END AS counted
-    ) what
-    UNION ALL
-    SELECT 'group', name, given_upto, last_redis_id, NULL, groups.pending,
-           coalesce(receipts.pending, groups.pending), coalesce(receipts.upto, given_upto),
-           coalesce(receipts.complete_to,
-                    CASE groups.pending WHEN 0 THEN given_upto ELSE pending_ride - 1 END)
-    FROM ({GROUPS}) groups LEFT JOIN ({RECEIPTS}) receipts ON name = %(own)s
-"""  # noqa: S608
-# The rides are counted once for all readers: those between each `upto` and the next higher one.
 CONSUMERS = f"""
-    WITH readers AS MATERIALIZED ({READERS}),
-    steps AS (SELECT array_agg(DISTINCT upto ORDER BY upto) AS uptos FROM readers
-              WHERE upto IS NOT NULL),
-    counts AS MATERIALIZED (
-        SELECT width_bucket(id - 1, uptos) AS step, count(*) AS rides
-        FROM steps CROSS JOIN LATERAL (
-            SELECT id FROM rides WHERE id > uptos[1] ORDER BY id DESC LIMIT %(limit)s
-        ) newest GROUP BY 1
-    )
     SELECT kind, name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
-           pending_entries,
-           CASE WHEN upto IS NOT NULL THEN least(%(limit)s, pending + (
-               SELECT coalesce(sum(rides), 0)::bigint FROM counts
-               WHERE step >= array_position((SELECT uptos FROM steps), upto)
-           )) END AS rides_behind,
-           CASE WHEN complete_to IS NULL OR NOT isfinite(created_at) THEN NULL
-                WHEN created_at IS NULL THEN 0
-                ELSE greatest(0, round(extract(epoch FROM now() - created_at), 3))
-           END AS seconds_behind,
-           newest.*
-    FROM readers LEFT JOIN consumer_states USING (kind, name)
-    LEFT JOIN LATERAL (
-        SELECT created_at FROM rides WHERE rides.id > complete_to ORDER BY rides.id LIMIT 1
-    ) oldest ON true
+           pending_entries, rides_behind, seconds_behind, newest.*
+    FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
                from_ride_id, from_total, to_ride_id, to_total
@@ -128,27 +41,9 @@ def show(connection: psycopg.Connection, seen: list[SeenGroup] | None) -> list[A
     Raises psycopg.Error.
     """
     own = groups.name_if_known(connection)
-    if seen is None:
-        seen = [SeenGroup(own)] if own else []
     cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
-    consumers = cursor.execute(CONSUMERS, values(seen, own)).fetchall()
+    consumers = cursor.execute(CONSUMERS, values(seen, own, LIMIT)).fetchall()
     for consumer in consumers:
         reset = {name: consumer.pop(name) for name in RESET}
         consumer["reset"] = reset if reset["reconciliation"] else None
     return consumers
-
-
-def values(seen: list[SeenGroup], own: str | None = None) -> dict[str, Any]:
-    """What CONSUMERS asks for; `own` is the name of this database's group."""
-    return {
-        "own": own,
-        "limit": LIMIT,
-        "names": [group.name for group in seen],
-        "redis_ids": [group.last_delivered for group in seen],
-        "pending": [group.pending for group in seen],
-        "has_all": [group.has_all for group in seen],
-        "pending_rides": [group.first_pending and group.first_pending.id for group in seen],
-        "pending_terms": [group.first_pending and group.first_pending.term for group in seen],
-        "given_rides": [group.given and group.given.id for group in seen],
-        "given_terms": [group.given and group.given.term for group in seen],
-    }

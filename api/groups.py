@@ -6,42 +6,18 @@ with Redis, or with the network or the name on the way to it, can hold up more t
 serves all requests for as long as FRESH.
 """
 
-import re
 import threading
 import time
-from typing import NamedTuple
 
 import redis
 
-from rocket_rides import groups
-from rocket_rides.groups import GroupState
-from rocket_rides.log import Entry, Invalid, Log, as_numbers, decode
+from rocket_rides.log import Log
+from rocket_rides.seen_groups import SeenGroup, look
 
 PATIENCE = 0.4  # seconds
 TIMEOUT = 0.3  # of a single command
 QUIET = 1.0
 FRESH = 0.25
-MOST_GROUPS = 100  # on one stream; the others are not shown
-
-_TERM = re.compile(rb"[0-9a-f]{16}|")
-
-
-class Ride(NamedTuple):
-    """A ride as an entry of the log names it."""
-
-    id: int
-    term: str
-
-
-class SeenGroup(NamedTuple):
-    """A consumer group as it was seen. Whatever is None is unknown."""
-
-    name: str
-    pending: int | None = None
-    last_delivered: str | None = None
-    first_pending: Ride | None = None
-    given: Ride | None = None  # its members were given all rides up to this one
-    has_all: bool = False  # its members were given the last entry that there was, and it is gone
 
 
 class Groups:
@@ -78,13 +54,14 @@ class Groups:
         self._changed.notify_all()
 
     def _run(self) -> None:
-        log = self._connect()
+        log: Log | None = None
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._wanted)
                 self._wanted = False
             began = time.monotonic()
             try:
+                log = log or self._connect()
                 try:
                     seen = look(log)
                 except redis.ConnectionError:  # it may have been closed long ago
@@ -101,30 +78,3 @@ class Groups:
 
     def _connect(self) -> Log:
         return Log(self._url, self._name, TIMEOUT)
-
-
-def look(log: Log) -> list[SeenGroup]:
-    """Look at all groups, and at the entries at which they stand. Raises redis.RedisError."""
-    last_id = as_numbers(log.last_id())
-    return [_group(log, position, last_id) for position in groups.positions(log)[:MOST_GROUPS]]
-
-
-def _group(log: Log, at: GroupState, last_id: tuple[int, int]) -> SeenGroup:
-    first = log.range(at.first_pending, at.first_pending, 1) if at.first_pending else []
-    given = log.last_upto(at.last_delivered)
-    return SeenGroup(
-        at.name.replace("\0", "\N{REPLACEMENT CHARACTER}"),
-        at.pending,
-        at.last_delivered,
-        _ride(first[0]) if first else None,
-        _ride(given) if given else None,
-        given is None and as_numbers(at.last_delivered) >= last_id,
-    )
-
-
-def _ride(entry: Entry) -> Ride | None:
-    try:
-        record = decode(entry.fields)
-    except Invalid:
-        return None
-    return Ride(record.id, record.term.decode()) if _TERM.fullmatch(record.term) else None

@@ -10,10 +10,10 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, consumers, parameters, periods, receipts
 from api.consumers import Answer
-from api.groups import SeenGroup
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
+from rocket_rides.seen_groups import SeenGroup
 
 routes = Blueprint("routes", __name__)
 

@@ -25,6 +25,7 @@ from benchmarks import (
     receipts,
     reconcile,
     rollup,
+    watch,
 )
 from benchmarks.stand import stand
 
@@ -38,6 +39,7 @@ PARTS = {
     "groups": groups.measure,
     "reconcile": reconcile.measure,
     "rollup": rollup.measure,
+    "watch": watch.measure,
 }
 
 

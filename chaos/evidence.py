@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import psycopg
 
+from chaos.accounts import Account
+from chaos.counts import FinalCounts
 from chaos.deliveries import Delivery
 from chaos.derived import FinalReceipts, FinalRollup
 from chaos.journal import Ask
@@ -81,10 +83,14 @@ class Evidence:
     # Whether the run's faults can make consumers read entries again, or leave entries unread.
     read_again: bool = False
     left_unread: bool = False
+    keeps_log: bool = False  # no fault of the run can keep an entry from a reader
     # None where there was none.
     rollup: FinalRollup | None = None
     receipts: FinalReceipts | None = None
     deliveries: list[Delivery] = field(default_factory=list)
+    counts: FinalCounts | None = None
+    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)  # by kind and name
+    batch_size: int = 0  # entries that a reader takes at once
 
 
 def read_final_state(connection: psycopg.Connection) -> FinalState:

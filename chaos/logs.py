@@ -30,6 +30,17 @@ SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
 HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
 BLAMED = re.compile(r"entr(y|ies) from another database, or from a past that this one has lost")
 CRASHED = re.compile(r"injected crash")
+# What the readers say of what they also count in Postgres: see chaos/accounts.py.
+HEALED_METRES = re.compile(r"healed a gap in the log: (\d+) rides?, ([\d.]+) m")
+MARKED = re.compile(
+    r"marked (\d+) rides? that the log did not tell of, ([\d.]+) m(?:, in (\d+) gaps?)?"
+)
+COUNTED = re.compile(r"(\d+) rides? up to \d+, total")
+# A session has failed, so the answer to its last commit may be lost.
+IN_TROUBLE = re.compile(r"trying again until it works|waiting: ")
+AT_WORK = re.compile(r"INFO +(?!waiting: | )")
+# Crashes of the rollup between the checkpoint's commit and what is said of it.
+CRASHED_AFTER_MOVE = re.compile(r"injected crash after (the checkpoint|minutes were c|the Ick)")
 ROLLED_UP = re.compile(r"(\d+) rides? rolled up, by (\d+) computations?")
 
 
@@ -46,25 +57,25 @@ class Said(NamedTuple):
 
 def unexpected(service: Service) -> list[str]:
     """The lines that a service should never have printed."""
-    lines = [line for line in _lines(service.log) if not USUAL.match(line)]
-    workers = [line for line in lines if WORKER_ENDED.search(line)]
-    others = [line for line in lines if not WORKER_ENDED.search(line)]
+    unusual = [line for line in lines(service.log) if not USUAL.match(line)]
+    workers = [line for line in unusual if WORKER_ENDED.search(line)]
+    others = [line for line in unusual if not WORKER_ENDED.search(line)]
     return others + workers[service.workers_ended :]
 
 
 def broken(logs: Iterable[Path]) -> list[str]:
     """The lines in which a server says that its data is damaged."""
-    return [line for log in logs for line in _lines(log) if SERVER_BROKEN.search(line)]
+    return [line for log in logs for line in lines(log) if SERVER_BROKEN.search(line)]
 
 
 def blamed(service: Service) -> list[str]:
     """The lines in which a service attributes entries to another database."""
-    return [f"{service.name}: {line}" for line in _lines(service.log) if BLAMED.search(line)]
+    return [f"{service.name}: {line}" for line in lines(service.log) if BLAMED.search(line)]
 
 
 def said(logs: Iterable[Path]) -> Said:
     """What the consumers with these logs had to cope with."""
-    text = "\n".join(line for log in logs for line in _lines(log))
+    text = "\n".join(line for log in logs for line in lines(log))
     healed = [int(rides) for rides in HEALED.findall(text)]
     skipped = sum(int(rides) for rides in SKIPPED.findall(text))
     rolled_up = [(int(rides), int(minutes)) for rides, minutes in ROLLED_UP.findall(text)]
@@ -78,5 +89,6 @@ def said(logs: Iterable[Path]) -> Said:
     )
 
 
-def _lines(log: Path) -> list[str]:
+def lines(log: Path) -> list[str]:
+    """All lines of a log, each with its time."""
     return log.read_text(errors="replace").splitlines() if log.exists() else []

@@ -11,11 +11,13 @@ import psycopg
 import redis
 
 from chaos import checker, logs
+from chaos.accounts import Account, account
 from chaos.clients import Client
+from chaos.counts import read_counts
 from chaos.derived import pending_entries, read_receipts, read_rollup
 from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
-from chaos.fleet import CONSUMERS, READERS, STREAM, Fleet
+from chaos.fleet import CONSUMERS, READERS, ROLLUPS, SETTINGS, STREAM, Fleet
 from chaos.journal import Journal
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
@@ -150,6 +152,16 @@ class Play:
         except (psycopg.Error, redis.RedisError, Unavailable):
             return False
 
+    def _accounts(self) -> dict[tuple[str, str], Account]:
+        def of(*names: str) -> Account:
+            return account(
+                (service.log, service.exits) for service in (services[name] for name in names)
+            )
+
+        services = self.fleet.services
+        totals = {("total", name): of(name) for name in CONSUMERS}
+        return {**totals, ("rollup", "rollup"): of(*ROLLUPS)}
+
     def judge(self, seconds: float) -> Outcome:
         """Collect the evidence and have it checked."""
         services = self.fleet.services.values()
@@ -164,6 +176,7 @@ class Play:
             final = read_final_state(connection)
             rollup = read_rollup(connection, client)
             receipts = read_receipts(connection, client, STREAM)
+            counts = read_counts(connection)
         evidence = Evidence(
             self.journal.asks,
             final,
@@ -176,9 +189,13 @@ class Play:
             blamed=[line for service in services for line in logs.blamed(service)],
             read_again=bool(LOSE_ENTRIES & set(self.options.kinds)),
             left_unread=bool(set(self.options.kinds) - STOP_NO_READER),
+            keeps_log=not (LOSE_ENTRIES & set(self.options.kinds)),
             rollup=rollup,
             receipts=receipts,
             deliveries=self.fleet.receiver.deliveries,
+            counts=counts,
+            accounts=self._accounts(),
+            batch_size=int(SETTINGS["BATCH_SIZE"]),
         )
         return Outcome(
             evidence,

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import psycopg
 
+from consumers.digest import DeadLetter
 from consumers.round import Round
+from rocket_rides.database import one_row
 from rocket_rides.errors import Overtaken
 
 MAKE = """
@@ -15,14 +17,29 @@ LOAD = "SELECT last_redis_id, last_ride_id FROM checkpoints WHERE kind = %s AND 
 # inserting a row with a foreign key to this one.
 LOCK = "SELECT FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE"
 # Compare-and-set: it moves only from where the batch was read, so that a second process of the same
-# name can't count the batch too.
+# name can't count the batch too. What was met on the way is counted in the same statement.
 MOVE = """
     UPDATE checkpoints SET last_redis_id = %(redis_id)s, last_ride_id = %(ride_id)s,
+        counted_at = CASE WHEN %(ride_id)s > last_ride_id
+                          THEN clock_timestamp() ELSE counted_at END,
+        gaps_healed = gaps_healed + %(gaps)s,
+        rides_healed = rides_healed + %(rides)s,
+        distance_healed = distance_healed + %(distance)s,
+        resends_skipped = resends_skipped + %(skipped)s,
+        entries_set_aside = entries_set_aside + %(set_aside)s,
         unbelieved_entries = unbelieved_entries + %(unbelieved)s
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
 """
-GO_BACK = "UPDATE checkpoints SET last_ride_id = %s WHERE kind = %s AND name = %s"
+CRASHES = """
+    SELECT crashes_injected FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE
+"""
+SET_CRASHES = "UPDATE checkpoints SET crashes_injected = %s WHERE kind = %s AND name = %s"
+GO_BACK = """
+    UPDATE checkpoints SET furthest = greatest(furthest, last_ride_id), last_ride_id = %s
+    WHERE kind = %s AND name = %s RETURNING furthest
+"""
+# An entry that is read again, as after a restore of Redis, is there already.
 SET_ASIDE = """
     INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
     VALUES (%s, %s, %s, %s, %s)
@@ -64,20 +81,36 @@ class Checkpoint:
         """Keep anyone else from moving or repairing it until this transaction ends."""
         self._connection.execute(LOCK, [self._kind, self.name])
 
-    def go_back(self, ride_id: int) -> None:
-        """Set it back to a ride. The rides after it that the log no longer tells of are a gap."""
-        self._connection.execute(GO_BACK, [ride_id, self._kind, self.name])
+    def go_back(self, ride_id: int) -> int:
+        """Set it back to a ride; returns how far it ever was: what is up to there was met before.
+
+        The rides after `ride_id` that the log no longer tells of are a gap.
+        """
+        row = one_row(self._connection.execute(GO_BACK, [ride_id, self._kind, self.name]))
+        return int(row[0])
+
+    def crashes(self) -> int | None:
+        """How many injected crashes were counted; locked as by `lock`. None if it is not there."""
+        row = self._connection.execute(CRASHES, [self._kind, self.name]).fetchone()
+        return int(row[0]) if row else None
+
+    def set_crashes(self, number: int) -> None:
+        self._connection.execute(SET_CRASHES, [number, self._kind, self.name])
 
     def move(self, before: Position, to: Position, done: Round) -> None:
-        """Move it, add up what the round met on the way, and keep its dead letters.
+        """Keep the round's dead letters, move the checkpoint, and count what the round met.
 
         Raises Overtaken.
         """
+        set_aside = sum(self._set_aside(letter) for letter in done.dead)
         values = {
             "kind": self._kind,
             "name": self.name,
             "redis_id": to.redis_id,
             "ride_id": to.ride_id,
+            **done.healing._asdict(),
+            "skipped": done.skipped,
+            "set_aside": set_aside,
             "unbelieved": done.unbelieved.total,
             "from_redis_id": before.redis_id,
             "from_ride_id": before.ride_id,
@@ -86,6 +119,9 @@ class Checkpoint:
             raise Overtaken(
                 f"another process, or somebody by hand, moved the checkpoint of {self.name}"
             )
-        for entry, reason in done.dead:
-            letter = [self._kind, self.name, entry.redis_id, entry.fields, reason]
-            self._connection.execute(SET_ASIDE, letter)
+
+    def _set_aside(self, letter: DeadLetter) -> int:
+        """Keep it, unless it was kept before; returns how many are new."""
+        entry, reason = letter
+        values = [self._kind, self.name, entry.redis_id, entry.fields, reason]
+        return self._connection.execute(SET_ASIDE, values).rowcount

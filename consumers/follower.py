@@ -13,7 +13,7 @@ from consumers.checkpoint import Checkpoint, Position
 from consumers.digest import Bounds, Digest, digest
 from consumers.round import Round
 from rocket_rides.database import LAST_DRAWN
-from rocket_rides.log import START, Log, as_numbers
+from rocket_rides.log import START, Entry, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
@@ -48,9 +48,10 @@ class Follower(ABC):
         self._batch_size = batch_size
         self._asked: dict[str, Any] = asked | {"name": self.name}
         self._bounds_statement = BOUNDS.format(repair_is_due=repair_is_due)
-        self._checkpoint = checkpoint
+        self.checkpoint = checkpoint
         self._terms = Terms()
         self._last_sent = 0  # as known before a read
+        self._read: tuple[list[Entry], Bounds] = [], Bounds(0, {})  # the batch under way
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Take one batch from the log, or check an idle one, and return what was done.
@@ -82,6 +83,7 @@ class Follower(ABC):
         self.behind = len(entries) == self._batch_size
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent
+        self._read = entries, bounds
         if repair_is_due:  # the next round reads from wherever that leads
             return self._repair()
         if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
@@ -94,6 +96,13 @@ class Follower(ABC):
             self.behind = False
             return Round(held=bool(entries))
         return self._commit(batch)
+
+    def _cut(self, upto: int) -> Digest:
+        """The batch under way, but only up to this ride: what is behind it will be read again."""
+        entries, bounds = self._read
+        batch = digest(entries, self.at.ride_id, self.at.redis_id, bounds._replace(last_sent=upto))
+        batch.close_gap(upto)
+        return batch
 
     def _bounds(self) -> tuple[Bounds, bool]:
         """How far the log can be believed, and whether a repair is due. Raises StateLost."""

@@ -9,7 +9,7 @@ from consumers.checkpoint import Checkpoint, Position
 from consumers.digest import Digest, Gap
 from consumers.follower import Follower
 from consumers.projection import Projection
-from consumers.round import Healed, Round, Step
+from consumers.round import Healed, HealedSum, Round, Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
 from rocket_rides.log import Log
@@ -38,9 +38,9 @@ class Reader(Follower, Generic[P]):
         super().__init__(connection, log, checkpoint, batch_size, self.projection.REPAIR_IS_DUE)
         # Both or neither: new state beside an old checkpoint would be wrong for ever.
         with connection.transaction():
-            if self._checkpoint.make():
+            if self.checkpoint.make():
                 self.projection.begin()
-            self._checkpoint.lock()
+            self.checkpoint.lock()
             self.at = self._load()
 
     def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
@@ -49,8 +49,9 @@ class Reader(Follower, Generic[P]):
         with self._connection.transaction():
             news = [self._heal(new) if isinstance(new, Gap) else new for new in batch.news]
             reached(Step.BEFORE_STATE)
-            done = Round(news, batch.skipped, batch.dead, batch.unbelieved, rewound)
-            self._checkpoint.move(self.at, to, done)
+            healing = HealedSum.of(news)
+            done = Round(news, healing, batch.skipped, batch.dead, batch.unbelieved, rewound)
+            self.checkpoint.move(self.at, to, done)
             self.projection.count(news)
             reached(Step.BEFORE_COMMIT)
         self.at = to
@@ -61,7 +62,7 @@ class Reader(Follower, Generic[P]):
         """Let the projection do what is asked of it, in a transaction of its own."""
         with self._connection.transaction():
             reached(Step.BEFORE_STATE)
-            self._checkpoint.lock()
+            self.checkpoint.lock()
             repair = self.projection.repair()
             moved_to = self._load()
             reached(Step.BEFORE_COMMIT)
@@ -73,6 +74,6 @@ class Reader(Follower, Generic[P]):
         return Healed(gap, *one_row(self._connection.execute(RIDES_IN_GAP, gap)))
 
     def _load(self) -> Position:
-        at = self._checkpoint.load()
+        at = self.checkpoint.load()
         self.projection.load(at)
         return at

@@ -112,6 +112,11 @@ def rides(count: int) -> str:
     return "1 ride" if count == 1 else f"{count} rides"
 
 
+def gaps(count: int) -> str:
+    """A number of gaps, in words."""
+    return "1 gap" if count == 1 else f"{count} gaps"
+
+
 def in_entries(count: int) -> str:
     """A number of entries, in words."""
     return "1 entry" if count == 1 else f"{count} entries"

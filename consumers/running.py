@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import psycopg
 import redis
 
+from consumers.crashes import Crashes
 from consumers.reader import P, Reader
 from consumers.round import Round, Step
 from rocket_rides import database, fleet, process, sessions, settings
@@ -44,6 +45,7 @@ def run(
     stop: process.Stop,
 ) -> None:
     """Read the log until `stop`; each observer is called after each round that was committed."""
+    crashes = Crashes()
 
     def session(progress: Progress) -> None:
         with (
@@ -57,8 +59,10 @@ def run(
         ):
             database.require_current_schema(connection)
             reader = Reader(connection, log, name, projection, config.batch_size)
+            crashes.settle(connection, reader.checkpoint)
             progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.projection}")
-            rounds(reader, observers, connection, progress, stop, config.crash_rate)
+            with crashes.noted():
+                rounds(reader, observers, connection, progress, stop, config.crash_rate)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 

@@ -25,6 +25,8 @@ logger = logging.getLogger("embedded")
 TIMEOUT = 1.0  # seconds
 # A part of the fleet may never start, as with `honcho start servers api`.
 GIVE_UP_AFTER = 120.0
+# What the page may take longer than all others, which run without it.
+PAGE_GRACE = 5.0
 
 SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
 
@@ -32,10 +34,11 @@ RULE = "─" * 60
 BLOCK = f"""\
 {RULE}
 The fleet is up. Ctrl-C here stops it; the data is kept.
-In a second terminal{{where}}:
+{{live}}In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers         who has read how far, and the totals
   curl http://{{api}}/rides/1/receipt   what became of a ride's receipt
+  make status         the same on a terminal
   make break          ways to break it and watch it heal
   make log            the entries of its log; make redis-cli is a prompt on it
   make psql           a prompt on its database
@@ -44,7 +47,10 @@ In a second terminal{{where}}:
 
 
 class Welcome:
-    """Prints the welcome as soon as the API is ready, and the streamer and all readers at work."""
+    """Prints the welcome as soon as the API answers and all others are at work.
+
+    It names the live page if that answers, too, or soon does.
+    """
 
     def __init__(self, config: Settings) -> None:
         self._config = config
@@ -64,27 +70,25 @@ class Welcome:
     def wait(self, stop: Stop) -> None:
         """Print the welcome when the fleet is up. Gives up after a while, or on `stop`."""
         deadline, pauses = time.monotonic() + GIVE_UP_AFTER, delays()
-        while not stop.wait(next(pauses)) and time.monotonic() < deadline:
-            if self._api_is_ready() and self._all_are_at_work():
+        up_since = None
+        while not stop.wait(next(pauses)) and (now := time.monotonic()) < deadline:
+            if not (answers(self._config.api_address, "/readyz") and self._all_are_at_work()):
+                continue
+            up_since = up_since or now
+            has_page = answers(self._config.page_address, "/healthz")
+            if has_page or now - up_since >= PAGE_GRACE:
                 # In one write: honcho passes on whole lines, and other processes' may come between.
-                logger.info("%s", self.block().replace("\n", "\n        "))
+                logger.info("%s", self.block(has_page=has_page).replace("\n", "\n        "))
                 return
 
-    def block(self) -> str:
+    def block(self, *, has_page: bool) -> str:
         data = self._config.data_dir
         is_default = data == Settings.model_fields["data_dir"].default
         return BLOCK.format(
             api=self._config.api_address,
+            live=f"See it live: http://{self._config.page_address}/\n" if has_page else "",
             where=" in this folder" if is_default else f", with DATA_DIR={data}",
         )
-
-    def _api_is_ready(self) -> bool:
-        try:
-            with closing(HTTPConnection(self._config.api_address, timeout=TIMEOUT)) as api:
-                api.request("GET", "/readyz")
-                return api.getresponse().status == 200
-        except (OSError, HTTPException):
-            return False
 
     def _all_are_at_work(self) -> bool:
         try:
@@ -93,6 +97,16 @@ class Welcome:
         except (Unavailable, psycopg.Error):
             return False
         return self._wanted <= names
+
+
+def answers(address: str, path: str) -> bool:
+    """Whether a server at this host and port says that it is well."""
+    try:
+        with closing(HTTPConnection(address, timeout=TIMEOUT)) as server:
+            server.request("GET", path)
+            return server.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
 
 
 def named_in_the_procfile(module: str) -> list[str]:

@@ -4,13 +4,11 @@ Otherwise it says what to install. Everything but the nightly job works without 
 """
 
 from analytics.prerequisites import java_can_be_installed, require_java
+from install import debian
 from install.steps import StepFailed, Steps
 from rocket_rides.errors import Unavailable
 
-APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
-# `satisfy` installs nothing if the release's own Java is too old.
-SATISFY = ("satisfy", "--yes", "--no-install-recommends", "default-jre-headless (>= 2:1.17)")
-QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
+PACKAGE = "default-jre-headless (>= 2:1.17)"
 
 
 def is_there() -> bool:
@@ -26,11 +24,7 @@ def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
     if java_can_be_installed():
         try:
-            try:
-                steps.run([*APT_GET, *SATISFY], QUIETLY)
-            except StepFailed:
-                steps.run([*APT_GET, "update"], QUIETLY)
-                steps.run([*APT_GET, *SATISFY], QUIETLY)
+            debian.install(steps, PACKAGE)
         except StepFailed:
             steps.note("apt-get can't install Java now, or this release only has one older than 17")
     try:

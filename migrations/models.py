@@ -80,10 +80,14 @@ class StreamerStateModel(Base):
     __table_args__ = (
         CheckConstraint("only_row", name="streamer_state_only_row"),
         CheckConstraint("last_sent_id >= 0", name="streamer_state_last_sent"),
+        CheckConstraint("records_sent >= 0", name="streamer_state_records_sent"),
     )
 
     only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
     last_sent_id: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    # How many records it ever sent and committed, each once, and how many were mended: together
+    # with what is staged, that is all rides.
+    records_sent: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
 
 
 class TermModel(Base):
@@ -125,6 +129,16 @@ class CheckpointModel(Base):
             name="checkpoints_last_redis_id",
         ),
         CheckConstraint("unbelieved_entries >= 0", name="checkpoints_unbelieved_entries"),
+        CheckConstraint("furthest >= 0", name="checkpoints_furthest"),
+        CheckConstraint("gaps_healed >= 0", name="checkpoints_gaps_healed"),
+        CheckConstraint("rides_healed >= 0", name="checkpoints_rides_healed"),
+        CheckConstraint("resends_skipped >= 0", name="checkpoints_resends_skipped"),
+        CheckConstraint("entries_set_aside >= 0", name="checkpoints_entries_set_aside"),
+        CheckConstraint("crashes_injected >= 0", name="checkpoints_crashes_injected"),
+        CheckConstraint("resets_applied >= 0", name="checkpoints_resets_applied"),
+        CheckConstraint(
+            "distance_healed >= 0 AND distance_healed <> 'NaN'", name="checkpoints_distance_healed"
+        ),
         CheckConstraint(f"length(name) BETWEEN 1 AND {NAME_LENGTH}", name="checkpoints_name"),
     )
 
@@ -137,6 +151,31 @@ class CheckpointModel(Base):
     unbelieved_entries: Mapped[int] = mapped_column(
         BigInteger, nullable=False, server_default=text("0")
     )
+    # What it met and healed so far: counted in the transactions that the counts are about. Readers
+    # outside of this project leave all of it at 0.
+    gaps_healed: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    rides_healed: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    # Not those that the rollup meets where a new lead marks again: they pass as first readings.
+    resends_skipped: Mapped[int] = mapped_column(
+        BigInteger, nullable=False, server_default=text("0")
+    )
+    entries_set_aside: Mapped[int] = mapped_column(
+        BigInteger, nullable=False, server_default=text("0")
+    )
+    # Each by the next session: its own transaction was undone.
+    crashes_injected: Mapped[int] = mapped_column(
+        BigInteger, nullable=False, server_default=text("0")
+    )
+    resets_applied: Mapped[int] = mapped_column(
+        BigInteger, nullable=False, server_default=text("0")
+    )
+    distance_healed: Mapped[Decimal] = mapped_column(  # in metres
+        TotalDistance, nullable=False, server_default=text("0")
+    )
+    # As far as it ever was, up to the last time that it was set back to an earlier ride.
+    furthest: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    # When last_ride_id last rose.
+    counted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
 class ConsumerStateModel(Base):
@@ -327,6 +366,13 @@ class ReceiptModel(Base):
         ),
         Index("receipts_dead", "ride_id", postgresql_where=text("dead_at IS NOT NULL")),
         Index("receipts_replay", "ride_id", postgresql_where=text("replay_at IS NOT NULL")),
+        Index(
+            "receipts_waiting",
+            "ride_id",
+            postgresql_where=text(
+                "dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL"
+            ),
+        ),
     )
 
     ride_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
@@ -364,6 +410,25 @@ class ReceiptsStateModel(Base):
     # How often complete_to was set back: whoever moves it compares this, too.
     mends: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
     salt: Mapped[str] = mapped_column(Text, nullable=False)  # of each webhook-id
+
+
+class ReceiptsWorkerModel(Base):
+    """What a receipts' worker has done so far; the row without a name: all, before they counted."""
+
+    __tablename__ = "receipts_workers"
+    __table_args__ = (
+        CheckConstraint("delivered >= 0", name="receipts_workers_delivered"),
+        CheckConstraint("dead >= 0", name="receipts_workers_dead"),
+        CheckConstraint("swept >= 0", name="receipts_workers_swept"),
+    )
+
+    name: Mapped[str] = mapped_column(Text, primary_key=True)
+    # How often it decided so: a dead letter that is replayed counts again, and may count in both.
+    delivered: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    dead: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
+    # Rides that the log had lost before anybody had attempted them, and that it swept up and
+    # attempted. One that was attempted before is not among them.
+    swept: Mapped[int] = mapped_column(BigInteger, nullable=False, server_default=text("0"))
 
 
 class IdempotencyKeyModel(Base):

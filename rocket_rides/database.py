@@ -40,7 +40,9 @@ CONNECTION = {
 }
 
 
-def connect(url: str, name: str, **session: str) -> psycopg.Connection:
+def connect(
+    url: str, name: str, kind: type[psycopg.Connection] = psycopg.Connection, /, **session: str
+) -> psycopg.Connection:
     """Open an autocommit connection with `session` settings such as lock_timeout="1s".
 
     Transactions are opened where they are needed, with `connection.transaction()`. pg_stat_activity
@@ -48,7 +50,7 @@ def connect(url: str, name: str, **session: str) -> psycopg.Connection:
     """
     options: dict[str, Any] = {"application_name": name, "connect_timeout": 5, **CONNECTION}
     try:
-        connection = psycopg.connect(url, autocommit=True, prepare_threshold=0, **options)
+        connection = kind.connect(url, autocommit=True, prepare_threshold=0, **options)
     except psycopg.OperationalError as error:
         reason = in_one_line(error).rpartition("failed: ")[2].partition(" Is the server")[0]
         raise Unavailable(f"Postgres can't be reached: {reason}") from None

@@ -1,7 +1,15 @@
-"""Receipts, as their workers, the API and a person's command all see them: in SQL."""
+"""Receipts, as their workers, the API and a person's command all see them: in SQL.
+
+And the signal that has the simulated customer refuse them.
+"""
+
+import signal
 
 # What a group's workers set aside, and the receipts' group, are of this kind of consumer.
 KIND = "receipts"
+
+# The signal after which the simulator refuses all receipts, for so many seconds, and why.
+BEGIN_BAD_MOOD, BAD_MOOD, IN_A_BAD_MOOD = signal.SIGUSR1, 5.0, "in a bad mood"
 
 # What tells a repetition, for `rides` with `receipts_state`. A ride keeps it for ever, in whatever
 # copy of this database. A ride that takes the same number after a restore has another one: its time

@@ -33,7 +33,7 @@ KEY_LENGTH = 255
 
 # Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
-# The ports of a fleet: the API's, one that is kept free, and the simulator's for receipts.
+# The ports of a fleet: the API's, that of the live page, and the simulator's for receipts.
 PORTS = 3
 
 
@@ -76,6 +76,8 @@ class Settings(BaseSettings):
     receipt_attempts: int = Field(default=10, ge=1, le=100)
     claim_after: float = Field(default=30, ge=0.1, le=3600)
     sweep_after: float = Field(default=30, ge=0.1, le=3600)
+    watch_host: str = "127.0.0.1"
+    watch_port: int | None = Field(default=None, ge=1, le=65535)
     warehouse_dir: Path | None = None
     spark_master: str = ""
     reconcile_at: str = "03:00"
@@ -97,7 +99,7 @@ class Settings(BaseSettings):
             require_redis(url)
         return url
 
-    @field_validator("api_host")
+    @field_validator("api_host", "watch_host")
     @classmethod
     def _is_address(cls, host: str) -> str:
         return str(ip_address("127.0.0.1" if host == "localhost" else host))
@@ -173,8 +175,17 @@ class Settings(BaseSettings):
     @property
     def api_address(self) -> str:
         """The API's host and port, as a client on this machine would write them."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.api_host, self.api_host)  # noqa: S104
-        return f"[{host}]:{self.api_port}" if ":" in host else f"{host}:{self.api_port}"
+        return _address(self.api_host, self.api_port)
+
+    @property
+    def page_port(self) -> int:
+        """The port of the live page: the one after the API's, unless WATCH_PORT says otherwise."""
+        return self.watch_port or self.api_port + 1
+
+    @property
+    def page_address(self) -> str:
+        """The live page's host and port, as a browser on this machine would write them."""
+        return _address(self.watch_host, self.page_port)
 
     @property
     def rides_url(self) -> str:
@@ -194,6 +205,11 @@ class Settings(BaseSettings):
         """
         demo = self.embedded_postgres and not self.receipt_url
         return self.receipt_secret or (DEMO_SECRET if demo else "")
+
+
+def _address(host: str, port: int) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def embedded_postgres_url(sockets: Path) -> str:

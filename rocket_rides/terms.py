@@ -53,10 +53,12 @@ BEGIN = f"""
 """  # noqa: S608
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RESTORE_STATE = (
-    "INSERT INTO streamer_state (last_sent_id) SELECT greatest("
+    "INSERT INTO streamer_state (last_sent_id, records_sent) SELECT greatest("
     "(SELECT id FROM rides WHERE NOT EXISTS (SELECT FROM staged_log_records staged"
-    " WHERE staged.id = rides.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms), 0)"
-    " ON CONFLICT (only_row) DO UPDATE SET last_sent_id = excluded.last_sent_id"
+    " WHERE staged.id = rides.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms), 0),"
+    " greatest((SELECT count(*) FROM rides) - (SELECT count(*) FROM staged_log_records), 0)"
+    " ON CONFLICT (only_row) DO UPDATE"
+    " SET last_sent_id = excluded.last_sent_id, records_sent = excluded.records_sent"
 )
 # Nothing sent up to some ride is believed any longer: readers heal it from the rides.
 DISOWN = f"""

@@ -4,7 +4,8 @@ Each ride has its own Idempotency-Key and is posted with it until the API answer
 answer never makes two rides of one. Without `--rides` only a signal ends it.
 
 It is also the customer that receives the rides' receipts at RECEIPT_URL, where that is an address
-of this machine (`simulator.customer`). Without that it posts rides all the same.
+of this machine (`simulator.customer`). Without that it posts rides all the same. While it receives,
+SIGUSR1 puts the customer in a bad mood: for five seconds it refuses every receipt with a 503.
 
 After a crash or a signal the client does not know of up to `--concurrency` rides whether they were
 taken. The API knows: each is there once, whole, or not at all.
@@ -27,7 +28,7 @@ import httpx
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from rocket_rides import errors, fleet, process, settings
+from rocket_rides import errors, fleet, process, receipts, settings
 from rocket_rides.settings import Settings
 from simulator import reception
 from simulator.client import Outcomes, post_ride, wait_for_api
@@ -154,11 +155,16 @@ async def run(
 ) -> None:
     """Simulate, with the customer only where it can receive."""
     if customer:
+        # Before it receives: whoever sends the signal looks whether it does.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(receipts.BEGIN_BAD_MOOD, customer.begin_bad_mood)
         try:
             await reception.open_at(config.receiver_url, customer.receives)
         except (OSError, UnicodeError) as error:
             where, why = config.receiver_url, errors.in_one_line(error)
             logger.warning("receipts can't be received at %s: %s", where, why)
+            # Kept, or the signal would end the process; but there is nothing to refuse.
+            loop.add_signal_handler(receipts.BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
             customer = None
     rides = schedule(random.Random(given.seed), given.rate, given.rides)
     await simulate(config.rides_url, rides, given.concurrency, outcomes, bar, customer)

@@ -3,10 +3,14 @@
 It refuses one receipt in ten for a moment, is slow now and then, and never accepts one ride in two
 hundred, so that the demo has dead letters. It says when a receipt is late, twice, forged, wrong or
 missing. It remembers only the newest rides and receipts, so a long run stays small.
+
+Whoever wants to see receipts wait puts it in a bad mood (`make break ARGS=fail-receiver`): for some
+seconds it refuses whatever comes, and says when to come again.
 """
 
 import json
 import logging
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +19,8 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from standardwebhooks import Webhook, WebhookVerificationError
+
+from rocket_rides.receipts import BAD_MOOD, IN_A_BAD_MOOD
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +68,7 @@ class Customer:
         self._missing: dict[int, Ride] = {}
         self._accepted: dict[str, None] = {}  # by webhook-id
         self._unknown: dict[int, Decimal] = {}  # accepted before we knew of the ride
+        self._well_at = -math.inf  # when the last bad mood is over
 
     @property
     def waits(self) -> bool:
@@ -79,8 +86,17 @@ class Customer:
             return
         _remember(self._expected, ride_id, Ride(metres, self._clock()))
 
+    def begin_bad_mood(self) -> None:
+        """Refuse everything for BAD_MOOD seconds from now on."""
+        self._well_at = self._clock() + BAD_MOOD
+        logger.warning("refusing all receipts for %g s", BAD_MOOD)
+
     def receives(self, headers: dict[str, str], body: bytes) -> Reply:
         """Answer a request. The names of `headers` are in lower case."""
+        if (left := self._well_at - self._clock()) > 0:
+            self.counts["put off"] += 1
+            wait = ("Retry-After", str(math.ceil(left)))
+            return Reply(503, IN_A_BAD_MOOD, headers=(wait,))
         try:
             self._webhook.verify(body, headers, json_parse=False)
         # The library takes the headers apart without looking first.

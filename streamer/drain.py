@@ -19,7 +19,8 @@ NEXT_BATCH = """
 DELETE_SENT = "DELETE FROM staged_log_records WHERE id = ANY(%b)"
 # Compare-and-set, and only for the leader of the newest term.
 MOVE_LAST_SENT = f"""
-    UPDATE streamer_state SET last_sent_id = %s WHERE last_sent_id = %s AND ({terms.NEWEST}) = %s
+    UPDATE streamer_state SET last_sent_id = %s, records_sent = records_sent + %s
+    WHERE last_sent_id = %s AND ({terms.NEWEST}) = %s
 """  # noqa: S608 (no value is put in)
 
 
@@ -82,7 +83,7 @@ class Streamer:
         reached(Step.AFTER_SEND)
         sent = [position for position, _ in batch]
         deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
-        values = [sent[-1], self.last_sent, self.term.name]
+        values = [sent[-1], deleted, self.last_sent, self.term.name]
         moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
         if deleted != len(sent) or moved != 1:
             raise Overtaken(

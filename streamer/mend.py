@@ -63,6 +63,10 @@ SET_RECEIPTS_BACK = """
     SET complete_to = greatest(since, least(complete_to, %s - 1)), mends = mends + 1
 """
 
+# They have left the outbox: records_sent and the staged ones are all rides. This comes last in
+# its transaction, since the leader waits for the row.
+COUNT_MENDED = "UPDATE streamer_state SET records_sent = records_sent + %s"
+
 
 def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     """Mend all stranded records; returns their rides, and the consumers asked to reset.
@@ -84,6 +88,7 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
         if rides:
             again = {"lowest": rides[0], "generation": secrets.token_hex(8)}
             connection.execute(ROLL_UP_AGAIN, again)
+            connection.execute(COUNT_MENDED, [len(rides)])
         return rides, named
 
 

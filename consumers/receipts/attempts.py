@@ -28,7 +28,8 @@ LEASE_MARGIN = 5.0  # seconds, beyond the time-out of an attempt, until its end 
 # One statement, so one snapshot: what `rides` says, what came of it so far, and the attempt. Who
 # may make one is asked of the row as it is when its lock is taken. In the order of the rides, so
 # that two workers with the same rides don't wait for each other. A time that Python can't express
-# has been set by hand.
+# has been set by hand. A ride that the log has lost is counted with its first attempt of all (its
+# row is new: xmax is 0), so once, however many workers and sessions sweep it up.
 BEGIN = f"""
     WITH known AS (
         SELECT rides.id AS ride_id, distance, {WEBHOOK_ID} AS webhook_id,
@@ -55,7 +56,12 @@ BEGIN = f"""
                OR kept.unfinished > 0 AND kept.ride_id = ANY(%(taken_over)s))
           AND (kept.unfinished < {SUSPECT} OR kept.ride_id = ANY(%(alone)s))
           AND kept.attempts - kept.forgiven < %(most)s
-        RETURNING ride_id
+        RETURNING ride_id, xmax = 0 AS is_first
+    ), counted AS (
+        INSERT INTO receipts_workers AS worker (name, swept)
+        SELECT %(worker)s, count(*) FROM begun
+        WHERE is_first AND ride_id = ANY(%(lost)s) HAVING count(*) > 0
+        ON CONFLICT (name) DO UPDATE SET swept = worker.swept + excluded.swept
     )
     SELECT ride_id, distance, created_at, webhook_id,
            CASE WHEN begun.ride_id IS NOT NULL THEN 'begun'
@@ -89,27 +95,36 @@ class Known(NamedTuple):
 
 
 class Attempts:
-    """The attempts that one worker makes: at most `most` for a receipt, each within `timeout` s."""
+    """The attempts that a worker makes: at most `most` for a receipt, each within `timeout` s."""
 
-    def __init__(self, connection: psycopg.Connection, most: int, timeout: float) -> None:
+    def __init__(
+        self, connection: psycopg.Connection, worker: str, most: int, timeout: float
+    ) -> None:
         self._connection = connection
+        self._worker = worker
         self._most = most
         self._lease = timeout + LEASE_MARGIN
 
     def begin(
-        self, rides: Sequence[int], taken_over: Sequence[int] = (), alone: Sequence[int] = ()
+        self,
+        rides: Sequence[int],
+        taken_over: Sequence[int] = (),
+        alone: Sequence[int] = (),
+        lost: Sequence[int] = (),
     ) -> dict[int, Known]:
         """Write an attempt for each of `rides` that may have one now, committed on return.
 
         `taken_over` are those whose entry was claimed from a worker that is gone, `alone` those
-        that may be attempted although they are suspected. A ride that is missing from the result
-        is not there, or not committed by the streamer. Raises psycopg.Error; then nothing was
-        written.
+        that may be attempted although they are suspected, `lost` those that a sweep has found:
+        they count with their first attempt. A ride that is missing from the result is not there, or
+        not committed by the streamer. Raises psycopg.Error; then nothing was written.
         """
         values = {
             "rides": list(rides),
             "taken_over": list(taken_over),
             "alone": list(alone),
+            "lost": list(lost),
+            "worker": self._worker,
             "lease": self._lease,
             "most": self._most,
         }

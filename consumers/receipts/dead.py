@@ -13,8 +13,8 @@ from datetime import datetime
 import msgspec
 import psycopg
 
-from consumers.receipts.letters import LIST, SHOW, Letter, change, find, why_not
 from rocket_rides import database, settings
+from rocket_rides.dead_receipts import LIST, SHOW, Letter, change, find, why_not
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
 

@@ -20,7 +20,8 @@ class Errand:
 
     ride_id: int
     entries: set[str] = field(default_factory=set)  # ids in the stream
-    swept: bool = False
+    swept: bool = False  # found in Postgres: by the sweep, or because it is to be sent anew
+    lost: bool = False  # by the log, as the sweep says
     taken_over: bool = False  # from a worker that is gone
     turn: int = 0  # its place in one of the queues; any other place of this ride is void
 
@@ -59,7 +60,13 @@ class Hand:
         return self._rides.keys()
 
     def take(
-        self, ride_id: int, entry: str | None, *, taken_over: bool = False, under_way: bool = False
+        self,
+        ride_id: int,
+        entry: str | None,
+        *,
+        lost: bool = False,
+        taken_over: bool = False,
+        under_way: bool = False,
     ) -> None:
         """Take up a ride, because of an entry, or else because the sweep found it."""
         errand = self._errands.get(ride_id)
@@ -69,6 +76,7 @@ class Hand:
                 errand.turn = next(self._turns)
                 self._fresh.append((errand.turn, ride_id))
         errand.taken_over |= taken_over
+        errand.lost |= lost
         if entry is None:
             errand.swept = True
         else:

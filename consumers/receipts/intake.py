@@ -101,7 +101,7 @@ class Intake:
             return
         lost = [ride_id for ride_id in self.sweep.lost() or [] if ride_id not in self._hand]
         for ride_id in lost[:room]:
-            if self._take_up(ride_id):
+            if self._take_up(ride_id, lost=True):
                 done.swept.append(ride_id)
         if len(lost) <= room and not self.sweep.goes_on:  # else as soon as there is room
             self._sweep_at = now + self._sweep_every
@@ -116,10 +116,10 @@ class Intake:
             return int(self._deliveries.room > 0 and self._hand.next_due_in() > 0)
         return max(0, min(SHARE - self._hand.fresh, self._hand.room))
 
-    def _take_up(self, ride_id: int) -> bool:
+    def _take_up(self, ride_id: int, *, lost: bool = False) -> bool:
         if ride_id in self._hand or ride_id in self._deliveries:
             return False
-        self._hand.take(ride_id, None)
+        self._hand.take(ride_id, None, lost=lost)
         return True
 
     def read(self, done: Round, wait: float) -> None:

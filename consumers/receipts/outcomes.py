@@ -26,6 +26,17 @@ AWAY_DELAY = 0.5
 # Seconds until the next attempt, where Postgres does not take the outcome of this one.
 UNWRITTEN_DELAY = 60.0
 
+# In the statement that writes the outcomes, so as exact as they are. A row that has its outcome
+# already is not in `saved`; one that is being sent anew is still called dead until it is decided.
+COUNT = """
+    INSERT INTO receipts_workers AS worker (name, delivered, dead)
+    SELECT %(worker)s, count(*) FILTER (WHERE outcome = 'delivered'),
+           count(*) FILTER (WHERE outcome = 'dead')
+    FROM saved WHERE outcome IS NOT NULL AND NOT replay HAVING count(*) > 0
+    ON CONFLICT (name) DO UPDATE SET
+        delivered = worker.delivered + excluded.delivered, dead = worker.dead + excluded.dead
+"""
+
 # An outcome is written a second time when the reply to the first was lost, so that must do no harm.
 # The rows are locked in the order of the rides, and then read anew, as the others left them. A
 # verdict on a ride of another history, which was restored away meanwhile, is no outcome of ours.
@@ -39,24 +50,26 @@ SAVE = f"""
         JOIN rides ON rides.id = ended.ride_id JOIN receipts ON receipts.ride_id = rides.id
         WHERE ended.webhook_id = {WEBHOOK_ID}
         ORDER BY receipts.ride_id FOR NO KEY UPDATE OF receipts
-    )
-    UPDATE receipts SET
-        outcome = CASE WHEN kind = 'delivered' THEN 'delivered'
-                       WHEN {{is_dead}} THEN 'dead' ELSE outcome END,
-        decided_at = CASE WHEN kind = 'delivered' OR {{is_dead}} THEN now() ELSE decided_at END,
-        dead_at = CASE WHEN kind = 'delivered' THEN NULL
-                       WHEN {{is_dead}} THEN now() ELSE dead_at END,
-        replay_at = CASE WHEN kind <> 'delivered' AND NOT {{is_dead}} THEN replay_at END,
-        dropped_at = CASE WHEN kind <> 'delivered' THEN dropped_at END,
-        reason = CASE WHEN kind <> 'delivered' THEN ended.reason END,
-        attempts = greatest(attempts - (kind = 'away')::int, forgiven),
-        unfinished = 0,
-        due_at = now() + make_interval(secs => delay)
-    FROM ended
-    WHERE receipts.ride_id = ended.ride_id AND outcome IS DISTINCT FROM 'delivered'
-      AND (kind = 'delivered'
-           OR forgiven = before AND (outcome IS NULL OR replay_at IS NOT NULL))
-    RETURNING receipts.ride_id, outcome, replay_at IS NOT NULL
+    ), saved AS (
+        UPDATE receipts SET
+            outcome = CASE WHEN kind = 'delivered' THEN 'delivered'
+                           WHEN {{is_dead}} THEN 'dead' ELSE outcome END,
+            decided_at = CASE WHEN kind = 'delivered' OR {{is_dead}} THEN now() ELSE decided_at END,
+            dead_at = CASE WHEN kind = 'delivered' THEN NULL
+                           WHEN {{is_dead}} THEN now() ELSE dead_at END,
+            replay_at = CASE WHEN kind <> 'delivered' AND NOT {{is_dead}} THEN replay_at END,
+            dropped_at = CASE WHEN kind <> 'delivered' THEN dropped_at END,
+            reason = CASE WHEN kind <> 'delivered' THEN ended.reason END,
+            attempts = greatest(attempts - (kind = 'away')::int, forgiven),
+            unfinished = 0,
+            due_at = now() + make_interval(secs => delay)
+        FROM ended
+        WHERE receipts.ride_id = ended.ride_id AND outcome IS DISTINCT FROM 'delivered'
+          AND (kind = 'delivered'
+               OR forgiven = before AND (outcome IS NULL OR replay_at IS NOT NULL))
+        RETURNING receipts.ride_id, outcome, replay_at IS NOT NULL AS replay
+    ), counted AS ({COUNT})
+    SELECT ride_id, outcome, replay FROM saved
 """.format(is_dead="(kind = 'refused' OR kind = 'retry' AND attempts - forgiven >= %(most)s)")  # noqa: S608
 
 
@@ -90,18 +103,18 @@ class Saved(NamedTuple):
     unwritten: dict[int, str]  # Postgres does not take the outcome, and why
 
 
-def save(connection: psycopg.Connection, ended: Collection[Ended], most: int) -> Saved:
-    """Write down how these attempts ended, one for each ride, committed on return.
+def save(connection: psycopg.Connection, worker: str, ended: Collection[Ended], most: int) -> Saved:
+    """Write down how these attempts of `worker` ended, one for each ride, committed on return.
 
     A receipt that was to be tried again is dead once it has had `most` attempts. What Postgres
     does not take holds up no other. Raises psycopg.Error if it takes nothing at all.
     """
     try:
-        return _save(connection, ended, most)
+        return _save(connection, worker, ended, most)
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         if len(ended) == 1:
             return Saved([], {}, {}, [], {end.receipt.ride_id: in_one_line(error) for end in ended})
-    one_by_one = [save(connection, [end], most) for end in ended]
+    one_by_one = [save(connection, worker, [end], most) for end in ended]
     saved = Saved([], {}, {}, [], {})
     for one in one_by_one:
         saved.delivered.extend(one.delivered)
@@ -112,7 +125,7 @@ def save(connection: psycopg.Connection, ended: Collection[Ended], most: int) ->
     return saved
 
 
-def _save(connection: psycopg.Connection, ended: Iterable[Ended], most: int) -> Saved:
+def _save(connection: psycopg.Connection, worker: str, ended: Iterable[Ended], most: int) -> Saved:
     delays = {end.receipt.ride_id: (end, end.delay) for end in ended}
     values = {
         "rides": list(delays),
@@ -122,6 +135,7 @@ def _save(connection: psycopg.Connection, ended: Iterable[Ended], most: int) -> 
         "delays": [delay for _, delay in delays.values()],
         "forgiven": [end.forgiven for end, _ in delays.values()],
         "most": most,
+        "worker": worker,
     }
     saved = Saved([], {}, {}, [], {})
     for ride_id, outcome, replay in connection.execute(SAVE, values):

@@ -54,7 +54,7 @@ class Worker:
         self._deliveries = deliveries
         self._patience = patience
         self._group = Group(log, name_of(connection), name)
-        self._attempts = Attempts(connection, patience.attempts, patience.timeout)
+        self._attempts = Attempts(connection, name, patience.attempts, patience.timeout)
         self._hand = Hand()
         self.intake = Intake(
             connection,
@@ -116,7 +116,7 @@ class Worker:
         if not ended:
             return
         reached(Step.BEFORE_SAVING)
-        saved = save(self._connection, ended.values(), self._patience.attempts)
+        saved = save(self._connection, self._group.member, ended.values(), self._patience.attempts)
         if self._deliveries.alone in ended:
             self._deliveries.alone = None
         ended.clear()
@@ -151,6 +151,7 @@ class Worker:
             [errand.ride_id for errand in errands],
             [errand.ride_id for errand in errands if errand.taken_over],
             alone,
+            [errand.ride_id for errand in errands if errand.lost],
         )
         reached(Step.BEFORE_SENDING)
         self._settle(

@@ -26,6 +26,9 @@ import psycopg
 import redis
 
 from consumers import running
+from consumers.checkpoint import Checkpoint
+from consumers.crashes import Crashes
+from consumers.rollup.generation import KIND, NAME
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from consumers.rollup.report import Report
@@ -44,6 +47,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
     """Lead or stand by until `stop`."""
     timeout = f"{config.leader_timeout}s"
     report = Report()
+    crashes = Crashes()
 
     def session(progress: Progress) -> None:
         with (
@@ -59,8 +63,10 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
+            crashes.settle(connection, Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):
-                lead(connection, log, config, stop, progress, report)
+                with crashes.noted():
+                    lead(connection, log, config, stop, progress, report)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
 

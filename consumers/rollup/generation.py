@@ -56,7 +56,8 @@ class Generation:
                 raise overtaken()
             [self.complete_to] = row
             checkpoint.make()
-            checkpoint.go_back(self.complete_to)
+            # Up to there, each ride was read or healed under some lead: it is not healed again.
+            self.met_upto = checkpoint.go_back(self.complete_to)
 
     def hold(self) -> None:
         """Keep anyone from drawing another until this transaction ends. Raises Overtaken."""

@@ -25,6 +25,15 @@ class Report:
     def __call__(self, done: Round, lead: Lead) -> None:
         """Report what a round met in the log, and now and then what was rolled up."""
         self._log.entries(done)
+        gaps, healed, distance = done.healing
+        if gaps or healed:  # a last piece of a gap may have no ride
+            logger.info(
+                "%s marked %s that the log did not tell of, %s m%s",
+                NAME,
+                report.rides(healed),
+                distance,
+                f", in {report.gaps(gaps)}" if gaps else "",  # without: a piece of one
+            )
         rides, minutes = lead.marker.marked, lead.indexer.computed
         if lead is not self._before:
             self._before, self._rides, self._minutes = lead, 0, 0

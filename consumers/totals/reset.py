@@ -40,7 +40,9 @@ NEWEST = """
 
 APPLY = """
     WITH moved AS (
-        UPDATE checkpoints SET last_ride_id = %(to_ride_id)s
+        UPDATE checkpoints SET last_ride_id = %(to_ride_id)s, resets_applied = resets_applied + 1,
+            counted_at = CASE WHEN %(to_ride_id)s > last_ride_id
+                              THEN clock_timestamp() ELSE counted_at END
         WHERE kind = 'total' AND name = %(name)s
     ), counted AS (
         UPDATE consumer_states SET total_distance = %(reconciled_total)s + (

@@ -18,7 +18,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from typing import NoReturn
 
 import msgspec
 import redis
@@ -28,6 +27,7 @@ from rocket_rides.errors import in_one_line
 from rocket_rides.log import Entry, Invalid, Log, as_numbers, decode
 from rocket_rides.log.moments import milliseconds, shown
 from rocket_rides.log.tail import BATCH, Tail, time_of
+from rocket_rides.options import Parser
 from rocket_rides.waiting import delays
 
 POLL = 1.0  # seconds that a single read waits for a new entry
@@ -35,19 +35,9 @@ POLL = 1.0  # seconds that a single read waits for a new entry
 _as_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Refuse in one line, without the usage."""
-        self.exit(2, f"{self.prog}: {message}; --help explains\n")
-
-
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line, or the end of the process with one clear line."""
-    parser = _Parser(
-        prog="python -m rocket_rides.log",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("python -m rocket_rides.log", __doc__)
     of_time = "a duration back from now, such as 90s, 10m, 12h or 7d, or an RFC 3339 time"
     parser.add_argument(
         "--since", type=_moment, help=f"{of_time}; otherwise the start, or with --follow now"

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 from standardwebhooks import Webhook
 
+from rocket_rides.receipts import BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
 from simulator import customer
 from simulator.customer import LATE, MISSING, NEVER, Customer, Reply
@@ -160,6 +161,25 @@ def test_one_in_ten_is_put_off_and_some_are_slow() -> None:
     slow = [reply for reply in replies if reply.delay]
     assert 0.01 < len(slow) / len(replies) < 0.03
     assert {reply.status for reply in slow} == {204}
+
+
+def test_in_a_bad_mood_it_refuses_everything_and_says_when_to_come_again(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    for ride_id in range(1, 30):
+        scene.posted(ride_id)
+    scene.customer.begin_bad_mood()
+    scene.now += BAD_MOOD - 1.5
+    receipts = [signed(body(ride_id)) for ride_id in range(1, 30)]
+    for each in [*receipts, *FORGERIES.values(), signed(body(NEVER))]:
+        assert scene.customer.receives(*each) == Reply(
+            503, "in a bad mood", headers=(("Retry-After", "2"),)
+        )
+    assert set(scene.customer.counts) == {"put off"}
+    scene.now += 1.5
+    assert {scene.comes(ride_id).status for ride_id in range(1, 30)} == {204}
+    assert not scene.customer.waits
+    assert caplog.messages == ["refusing all receipts for 5 s"]
 
 
 def test_it_remembers_and_says_only_so_much(

@@ -1,26 +1,31 @@
 """README.md and docs/ name only what there is: files, links, headings, commands, folders."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rocket_rides.settings import PROJECT
+from tests.support.pages import (
+    CODE,
+    LINK,
+    MODULE,
+    TARGET,
+    anchors,
+    code,
+    is_program,
+    prose,
+    targets,
+)
 
 README = PROJECT / "README.md"
 LAYOUT = PROJECT / "docs/layout.md"
 PAGES = {page.relative_to(PROJECT).as_posix(): page for page in PROJECT.glob("docs/*.md")}
 PAGES["README.md"] = README
 MOST_WORDS = 1300
+LARGEST_PICTURE = 250_000  # bytes
 
-FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
-CODE = re.compile(r"`([^`\n]+)`")
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-HEADING = re.compile(r"^#+ +(.*)$", re.M)
 FILE = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)+/?|[\w-]+/|[\w.-]+\.(py|md|yml|toml|txt|json|html)")
-TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
-MODULE = re.compile(r"\bpython -m ([a-z_.]+)")
 
 # Look like files of the project, and are not.
 OTHERS = {"DATA_DIR/warehouse", "report.html", "result.json", "longest.py"}
@@ -28,21 +33,6 @@ OTHERS = {"DATA_DIR/warehouse", "report.html", "result.json", "longest.py"}
 OTHER_PROGRAMS = {"venv", "longest"}
 
 a_page = pytest.mark.parametrize("name", sorted(PAGES))
-
-
-def prose(page: Path) -> str:
-    return FENCE.sub("", page.read_text())
-
-
-def code(page: Path) -> Iterator[str]:
-    yield from CODE.findall(prose(page))
-    yield from FENCE.findall(page.read_text())
-
-
-def anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
-    headings = (LINK.sub("", heading).lower() for heading in HEADING.findall(prose(page)))
-    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
 
 
 def folders() -> set[str]:
@@ -63,6 +53,12 @@ def named(page: Path) -> set[str]:
 def test_the_readme_is_one_page() -> None:
     words = len(README.read_text().split())
     assert words <= MOST_WORDS, f"README.md has {words} words"
+
+
+def test_pictures_are_soon_loaded() -> None:
+    sizes = {path.name: path.stat().st_size for path in PROJECT.glob("docs/*.png")}
+    assert sizes
+    assert {name: size for name, size in sizes.items() if size > LARGEST_PICTURE} == {}
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -93,10 +89,8 @@ def test_every_file_named_is_there(name: str) -> None:
 
 @a_page
 def test_every_target_named_is_in_the_makefile(name: str) -> None:
-    rules = re.findall(r"^([a-z -]+):", (PROJECT / "Makefile").read_text(), re.M)
-    targets = {target for rule in rules for target in rule.split()}
     asked = {target for words in code(PAGES[name]) for target in TARGET.findall(words)}
-    broken = sorted(f"make {target}" for target in asked - targets)
+    broken = sorted(f"make {target}" for target in asked - targets())
     assert broken == [], f"{name} has commands that the Makefile has not: {', '.join(broken)}"
 
 
@@ -105,11 +99,6 @@ def test_every_module_named_is_there(name: str) -> None:
     asked = {module for words in code(PAGES[name]) for module in MODULE.findall(words)}
     broken = sorted(module for module in asked - OTHER_PROGRAMS if not is_program(module))
     assert broken == [], f"{name} has modules that are no programs: {', '.join(broken)}"
-
-
-def is_program(module: str) -> bool:
-    path = Path(PROJECT, *module.split("."))
-    return path.with_suffix(".py").exists() or (path / "__main__.py").exists()
 
 
 def test_the_readme_names_every_folder() -> None:

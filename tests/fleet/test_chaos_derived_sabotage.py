@@ -20,6 +20,7 @@ from chaos.derived import read_receipts, read_rollup
 from chaos.evidence import Evidence, Told, read_final_state
 from chaos.journal import Answer, Ask
 from chaos.receiver import Receiver
+from consumers.digest import Digest
 from consumers.receipts import outcomes
 from consumers.receipts.attempts import Known
 from consumers.receipts.breaker import Breaker
@@ -34,6 +35,7 @@ from consumers.rollup.generation import Generation
 from consumers.rollup.lead import Lead
 from consumers.rollup.marker import Marker
 from consumers.rollup.minutes import SESSION
+from consumers.round import NOTHING_HEALED, HealedSum
 from rocket_rides.groups import Group
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.disasters import flush
@@ -92,7 +94,11 @@ def write_nothing(patch: Patch) -> None:
 
 def mark_new_minutes_alone(patch: Patch) -> None:
     mark = Marker._mark
-    patch.setattr(Marker, "_mark", lambda me, after, upto: upto if after else mark(me, after, upto))
+
+    def mark_once(me: Marker, after: int, batch: Digest) -> tuple[int, HealedSum]:
+        return (batch.last_ride_id, NOTHING_HEALED) if after else mark(me, after, batch)
+
+    patch.setattr(Marker, "_mark", mark_once)
 
 
 def leave_all_dirty(patch: Patch) -> None:
@@ -168,7 +174,7 @@ def a_flushed_log(world: World) -> Findings:
 
 
 def save_nothing(patch: Patch) -> None:
-    def forget(_connection: object, ended: Iterable[Any], _most: int) -> Saved:
+    def forget(_connection: object, _worker: str, ended: Iterable[Any], _most: int) -> Saved:
         return Saved([end.receipt.ride_id for end in ended], {}, {}, [], {})
 
     patch.setattr("consumers.receipts.worker.save", forget)

@@ -74,21 +74,27 @@ def test_the_specification_catches_a_mistake(key: str, value: object) -> None:
 def test_all_that_the_design_runs_is_there() -> None:
     assert SERVICES.keys() == {
         *("postgres", "redis", "migrate", "api", "streamer", "consumer0", "consumer1"),
-        *("rollup", "receipts0", "receipts1", "reconciler", "simulator"),
+        *("rollup", "receipts0", "receipts1", "watch", "reconciler", "simulator"),
     }
 
 
 def test_it_runs_what_the_procfile_runs() -> None:
     lines = (PROJECT / "Procfile").read_text().splitlines()
     fleet = dict(line.split(": ", 1) for line in lines)
+    assert len(fleet) == len(lines)  # honcho refuses to run two of one name
     assert fleet.keys() - OURS.keys() == {"servers"}
     for name in fleet.keys() & OURS.keys():
         assert fleet[name].endswith(" ".join(["exec", *OURS[name]["command"]]))
 
 
-def test_no_port_is_published_but_the_apis_and_that_on_this_host_only() -> None:
+def test_no_ports_are_published_but_the_apis_and_the_pages_and_those_on_this_host_only() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"api": ["127.0.0.1:${API_PORT:-8000}:8000"]}
+    assert published == {
+        "api": ["127.0.0.1:${API_PORT:-8000}:8000"],
+        "watch": ["127.0.0.1:${WATCH_PORT:-8001}:8001"],
+    }
+    assert (Settings().api_port, Settings().page_port) == (8000, 8001)
+    assert given("EXPOSE", "services") == [["8000", "8001"]]
     assert not any("network_mode" in service for service in SERVICES.values())
 
 

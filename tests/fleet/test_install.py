@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from install import environment, packages
+from install import browser, environment, packages
+from install.__main__ import missing
 from install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 
@@ -161,3 +162,50 @@ def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     with pytest.raises(StepFailed, match="no such package"):
         take("import sys; sys.exit('no such package')", quiet=True)
     assert capsys.readouterr().err == ""
+
+
+# It finds nothing before it was told to update its lists; what it installs is itself.
+APT_GET = """\
+#!/bin/sh
+echo "$4" >> {folder}/asked
+if [ "$4" = update ]; then
+    : > {folder}/lists
+elif [ -e {folder}/lists ]; then
+    /bin/cp "$0" {folder}/chromium && /bin/cp "$0" {folder}/chromedriver
+else
+    exit 100
+fi
+"""
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine on which root has no programs but those in this folder."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return tmp_path
+
+
+def take_step(step: Step) -> None:
+    with open(os.devnull) as lock:
+        Steps([step], lock.fileno(), quiet=False).take()
+
+
+def test_root_on_debian_gets_a_browser_whether_the_lists_of_packages_are_there_or_not(
+    bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apt_get = bare / "apt-get"
+    apt_get.write_text(APT_GET.format(folder=bare))
+    apt_get.chmod(0o755)
+    [step] = missing(["browser"])
+    take_step(step)
+    assert (bare / "asked").read_text().split() == ["satisfy", "update", "satisfy"]
+    assert missing(["browser"]) == []
+    assert "needed" not in capsys.readouterr().err
+
+
+def test_where_a_browser_cannot_be_installed_it_says_what_to_install(
+    bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take_step(Step("Chromium", browser.install))
+    assert "(Debian: apt install chromium chromium-driver)" in capsys.readouterr().err

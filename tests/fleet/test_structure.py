@@ -25,6 +25,7 @@ WRONG = [
     ("analytics.result", "simulator.client"),
     ("simulator.client", "api.pool"),
     ("migrations.env", "api.pool"),
+    ("breaking.ways", "simulator.client"),
     ("rocket_rides.log", "streamer.drain"),
     ("api.pool", "embedded.spawn"),
     ("embedded.spawn", "chaos.journal"),

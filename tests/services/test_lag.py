@@ -12,11 +12,13 @@ import redis
 
 import api.groups
 from api import consumers
-from api.groups import PATIENCE, Groups, look
+from api.groups import PATIENCE, Groups
 from api.pool import SESSION
 from rocket_rides import groups
 from rocket_rides.groups import Group
 from rocket_rides.log import START
+from rocket_rides.seen_groups import SeenGroup, look
+from rocket_rides.standings import values
 from streamer.trimming import Caps, Trimmer
 from tests.support.api import Api
 from tests.support.world import World, catch_up, drain, eventually, free_port
@@ -205,7 +207,7 @@ def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World
     own = groups.name_of(connection)
     plan = connection.execute(
         f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}",
-        consumers.values([api.groups.SeenGroup(own)], own),
+        values([SeenGroup(own)], own, consumers.LIMIT),
     ).fetchone()
     assert plan is not None
     assert 100_000 < rides_read(plan[0][0]["Plan"]) < 201_000
@@ -314,3 +316,14 @@ def test_after_a_failure_each_answer_tells_again_however_often_it_is_asked(
         assert seen.now() is None
     eventually(lambda: seen.now() == [], patience=3)
     assert [seen.now() for _ in range(10)] == [[]] * 10
+
+
+def test_a_redis_that_was_away_at_first_is_shown_once_it_is_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.groups, "QUIET", 0)
+    socket = world.folder / "redis.sock"
+    seen = Groups(f"unix://{socket}", world.stream)
+    assert seen.now() is None
+    socket.symlink_to(world.redis.url.removeprefix("unix://"))
+    eventually(lambda: seen.now() == [], patience=3)

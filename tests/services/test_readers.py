@@ -7,11 +7,11 @@ import pytest
 import redis
 
 from api.consumers import show
-from api.groups import look
 from rocket_rides import groups
 from rocket_rides.groups import Group
 from rocket_rides.log import START, Log
 from rocket_rides.readers import Readers
+from rocket_rides.seen_groups import look
 from streamer import trimming
 from streamer.trimming import Caps, Trimmer
 from streamer.upkeep import Alarms

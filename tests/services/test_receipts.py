@@ -27,6 +27,8 @@ from tests.support.receiver import (
 )
 from tests.support.world import World, drain, eventually
 
+UPDATED = "SELECT {} FROM pg_stat_user_tables WHERE relname = 'receipts'"
+
 
 def test_every_ride_gets_its_receipt_once_from_whichever_worker(staff: Staff) -> None:
     rides = sent(staff.world, 300)
@@ -35,6 +37,19 @@ def test_every_ride_gets_its_receipt_once_from_whichever_worker(staff: Staff) ->
     eventually(lambda: one.run_once() and other.run_once() and staff.pending == 0)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
     assert staff.receipt(rides[0]) == ("delivered", 1, None)
+
+
+def test_delivering_a_receipt_updates_its_row_in_place(staff: Staff, impatient: None) -> None:
+    """HOT: what changes until it is delivered is in no index."""
+    sent(staff.world, 5)
+    staff.receiver.behaviour = lambda r: (
+        refuse(53) if staff.receiver.rides[r.ride_id] < 1 else ACCEPT
+    )
+    worker = staff.worker("one")
+    worker.until(lambda: staff.outcomes() == 5)
+    worker.connection.close()  # it tells of its updates as it ends
+    eventually(lambda: staff.world.value(UPDATED.format("n_tup_upd")) == 15)
+    assert staff.world.value(UPDATED.format("n_tup_hot_upd")) == 15
 
 
 def test_processes_deliver_what_is_taken_while_they_run_and_leave_no_trace(staff: Staff) -> None:

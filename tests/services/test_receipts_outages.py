@@ -5,7 +5,7 @@ import time
 import pytest
 
 from consumers.receipts import hand, outcomes, worker
-from consumers.receipts.letters import change
+from rocket_rides.dead_receipts import change
 from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.drain import Step as SendStep
 from tests.support.disasters import flush
@@ -63,7 +63,7 @@ def test_an_outcome_that_is_written_twice_stops_nobody(staff: Staff, impatient: 
     staff.receiver.goes_away()
     worker = staff.worker("one", SOON)
     worker.until(lambda: worker.deliveries.unsaved)
-    outcomes.save(worker.connection, worker.deliveries.unsaved.values(), 10)
+    outcomes.save(worker.connection, "one", worker.deliveries.unsaved.values(), 10)
     worker.run_once()
     assert staff.receipt(ride_id)[:2] == (None, 0)
     staff.receiver.comes_back()
@@ -132,7 +132,7 @@ def test_what_came_of_an_attempt_before_a_replay_does_not_undo_the_replay(staff:
     stopped, other = staff.worker("one"), staff.worker("other")
     stopped.until(lambda: stopped.deliveries.unsaved)
     [ended] = stopped.deliveries.unsaved.values()
-    outcomes.save(other.connection, [ended], 10)
+    outcomes.save(other.connection, "other", [ended], 10)
     assert staff.receipt(ride_id).outcome == "dead"
     assert change(staff.world.connection, "replay", [ride_id]) == [ride_id]
     staff.receiver.behaviour = ACCEPT

@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 import redis
 
 from rocket_rides.log import START
-from rocket_rides.settings import PROJECT
+from rocket_rides.settings import PROJECT, Settings
 from tests.support.api import Api
 from tests.support.receipts import Staff
 from tests.support.receiver import ACCEPT, refuse
 from tests.support.rollup import is_complete
 from tests.support.world import World, eventually
+from watch.gathering import Gatherer
 
 PAGE = (PROJECT / "docs/limits.md").read_text().replace("\\|", "|")
 USERS = re.findall(r"^\| `([a-z_.]+)` \| `(~.+?)` \| `(\+.+?)` \|$", PAGE, re.MULTILINE)
@@ -74,9 +76,25 @@ def test_each_process_has_the_rights_that_it_needs(
     world.log().redis.xadd(world.stream, {"n": 1}, id=GREATEST_ID)
     world.take(*[1] * 300)
     eventually(complete)
+    looking = Settings(
+        database_url=world.postgres_url,
+        redis_url=of("watch")["REDIS_URL"],
+        stream_name=world.stream,
+    )
+    with closing(Gatherer(looking)) as gatherer:
+        facts = gatherer.gather()
+    assert facts.log
+    assert facts.log.bytes > 0
+    assert facts.database
+    assert facts.database.rollup.dirty_minutes == 0
+    [seen] = [each for each in facts.database.readers if each.kind == "group"]
+    assert (seen.rides_behind, seen.processes) == (0, 1)
+    length = len(world.log().read(START, 1000))
     tail = world.service("rocket_rides.log", **of("rocket_rides.log"))
     assert tail.process.wait(30) == 0
-    assert len(tail.output.read_text().splitlines()) == len(world.log().read(START, 1000))
+    shown = len(tail.output.read_text().splitlines())
+    assert length >= shown >= len(world.log().read(START, 1000))  # it is trimmed all the while
+    assert shown
     denied = [entry["object"] for entry in control.acl_log()]
     assert set(denied) <= {"client|setinfo"}  # redis-py goes on without it
     called = {name.removeprefix("cmdstat_") for name in control.info("commandstats")}

@@ -6,7 +6,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from api.consumers import CONSUMERS, values
+from api.consumers import CONSUMERS, LIMIT
 from api.pool import SESSION
 from consumers.checkpoint import MOVE
 from consumers.round import Round, Step
@@ -14,6 +14,7 @@ from consumers.totals.reset import Applied, Reset
 from consumers.totals.total import ADD
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Record
+from rocket_rides.standings import values
 from tests.support.api import Api
 from tests.support.resets import WRONG, ask, corrupt, exact, half_way, send, statuses
 from tests.support.world import World, eventually
@@ -210,5 +211,5 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
 
 def test_the_list_of_consumers_finds_each_newest_reset_in_an_index(world: World) -> None:
     connection = world.connect(**SESSION)  # as the API's are
-    plan = connection.execute(f"EXPLAIN {CONSUMERS}", values([])).fetchall()
+    plan = connection.execute(f"EXPLAIN {CONSUMERS}", values([], None, LIMIT)).fetchall()
     assert "Index Scan Backward using resets_newest" in str(plan)

@@ -1,6 +1,7 @@
 """The schema: migrations go up and down, match the models, and say what the code believes."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -15,7 +16,7 @@ from migrations.models import Base
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from tests.support.rollup import hurry, is_complete, lead
-from tests.support.world import World, catch_up, drain
+from tests.support.world import PATIENCE, World, catch_up, drain, eventually
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
@@ -76,9 +77,9 @@ def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(wo
 
 def test_kinds_come_and_go_with_what_there_is(world: World) -> None:
     """Down again, a name is unique: the total keeps it; and what the rollup kept is gone."""
-    downgrade(world.postgres_url, "0003")
     world.take(5)
     drain(world.streamer())
+    downgrade(world.postgres_url, "0003")
     world.connection.execute("INSERT INTO checkpoints (name, last_ride_id) VALUES ('a', 1)")
     world.connection.execute("INSERT INTO consumer_states (name, total_distance) VALUES ('a', 5)")
     world.connection.execute(RECONCILE % "1, 5, 1, 0, '{}'")
@@ -105,6 +106,103 @@ def test_kinds_come_and_go_with_what_there_is(world: World) -> None:
     upgrade(world.postgres_url)
     hurry(lead(world))
     assert is_complete(world)
+
+
+def test_counts_begin_with_what_is_known_and_go_down_without_it(world: World) -> None:
+    downgrade(world.postgres_url, "0005")
+    world.take(5, 6, 7)
+    world.connection.execute(
+        "DELETE FROM staged_log_records WHERE id = 2; UPDATE streamer_state SET last_sent_id = 2;"
+        "INSERT INTO checkpoints (kind, name)"
+        " VALUES ('total', 'a'), ('total', 'b'), ('rollup', 'a')",
+        prepare=False,
+    )
+    for kind, redis_id in (("total", "1-0"), ("total", "2-0"), ("rollup", "1-0"), ("gone", "1-0")):
+        world.connection.execute(
+            "INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)"
+            " VALUES (%s, 'a', %s, '{}', 'not JSON')",
+            [kind, redis_id],
+        )
+    for reset in ("'applied', now(), 0, 0, 1, 5", "'superseded', now(), NULL, NULL, NULL, NULL"):
+        world.connection.execute(RECONCILE % "1, 5, 1, 0, '{}'")
+        world.connection.execute(RESET % f"'b', {reset}")
+    for ride, outcome in enumerate(("'delivered'", "'delivered'", "'dead'"), 1):
+        dead_at = "now()" if outcome == "'dead'" else "NULL"
+        row = RECEIPT % f"{outcome}, 1, now(), {dead_at}, NULL, NULL"
+        world.connection.execute(row.replace("(1,", f"({ride},"))
+    for _ in range(2):
+        upgrade(world.postgres_url)
+        counted = world.connection.execute(
+            "SELECT kind, name, entries_set_aside, resets_applied, counted_at, gaps_healed"
+            " + rides_healed + distance_healed + resends_skipped + crashes_injected"
+            " FROM checkpoints ORDER BY kind, name",
+            prepare=False,
+        )
+        assert counted.fetchall() == [
+            ("rollup", "a", 1, 0, None, 0),
+            ("total", "a", 2, 0, None, 0),
+            ("total", "b", 0, 1, None, 0),
+        ]
+        assert world.value("SELECT records_sent FROM streamer_state") == 1  # ride 1 is stranded
+        [worker] = world.connection.execute("SELECT * FROM receipts_workers", prepare=False)
+        assert worker == ("", 2, 1, 0)
+        downgrade(world.postgres_url, "0005")
+    upgrade(world.postgres_url)
+
+
+WAITS = """
+    SELECT EXISTS (
+        SELECT FROM pg_locks WHERE NOT granted
+        AND relation IN ('checkpoints'::regclass, 'streamer_state'::regclass, 'receipts'::regclass)
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("streamer_state", "checkpoints"),
+        ("checkpoints", "streamer_state"),
+        ("receipts", "streamer_state"),
+        ("rollup_state", "checkpoints"),
+    ],
+)
+def test_an_upgrade_lets_whoever_works_go_on(world: World, first: str, second: str) -> None:
+    """In whatever order they lock; and it counts what they send meanwhile. Ride 1 is stranded."""
+    downgrade(world.postgres_url, "0005")
+    world.take(5, 6, 7)
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = 2", prepare=False)
+    world.connection.execute("DELETE FROM staged_log_records WHERE id = 2")
+    at_work, meanwhile = world.connect(), world.connect(statement_timeout="3s")
+    with ThreadPoolExecutor(1) as threads:
+        with at_work.transaction():
+            at_work.execute(f"LOCK {first} IN ROW EXCLUSIVE MODE")
+            upgrading = threads.submit(upgrade, world.postgres_url)
+            if first != "rollup_state":  # which is left alone
+                eventually(lambda: meanwhile.execute(WAITS).fetchone() == (True,))
+            for table in (first, second):
+                meanwhile.execute(f"SELECT FROM {table}", prepare=False)
+            meanwhile.execute("DELETE FROM staged_log_records WHERE id = 3")
+            meanwhile.execute("UPDATE streamer_state SET last_sent_id = 3", prepare=False)
+            at_work.execute(f"LOCK {second} IN ROW EXCLUSIVE MODE")
+        upgrading.result(PATIENCE)
+    if first != "rollup_state":
+        assert world.value("SELECT records_sent FROM streamer_state") == 2
+
+
+@pytest.mark.parametrize("table", ["rides", "receipts"])
+def test_an_upgrade_counts_all_there_is_before_it_keeps_anybody_waiting(
+    world: World, table: str
+) -> None:
+    downgrade(world.postgres_url, "0005")
+    holding, meanwhile = world.connect(), world.connect(statement_timeout="3s")
+    with ThreadPoolExecutor(1) as threads:
+        with holding.transaction():
+            holding.execute(f"LOCK {table}")
+            upgrading = threads.submit(upgrade, world.postgres_url)
+            eventually(lambda: world.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            meanwhile.execute("SELECT FROM checkpoints, streamer_state", prepare=False)
+        upgrading.result(PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +264,11 @@ REFUSED = {
     "receipts complete before they began": "UPDATE receipts_state SET since = complete_to + 1",
     "an empty salt": "UPDATE receipts_state SET salt = ''",
     "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
+    "fewer than no gaps": "UPDATE checkpoints SET gaps_healed = -1",
+    "a checkpoint that was never anywhere": "UPDATE checkpoints SET furthest = -1",
+    "a healed distance of NaN": "UPDATE checkpoints SET distance_healed = 'NaN'",
+    "fewer records sent than none": "UPDATE streamer_state SET records_sent = -1",
+    "a worker twice": "INSERT INTO receipts_workers (name) VALUES (''), ('')",
     "a consumer of no kind": "INSERT INTO checkpoints (name, kind) VALUES ('a', '')",
     "a consumer twice": "INSERT INTO checkpoints (kind, name) VALUES ('total', 'c')",
     "a total of another kind": "INSERT INTO consumer_states (name, kind) VALUES ('c', 'rollup')",

@@ -9,6 +9,7 @@ import pytest
 
 from consumers.receipts.courier import Courier, Kind, Verdict
 from consumers.receipts.receipt import Receipt
+from rocket_rides.receipts import BAD_MOOD, BEGIN_BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
 from simulator import reception
 from simulator.customer import Reply
@@ -56,6 +57,20 @@ def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
     assert first == "INFO    40 rides posted, 0 retried"
     assert second.startswith("INFO    receipts: 39 accepted, 1 never accepted, ")
     assert process.returncode == 0
+
+
+def test_a_customer_that_receives_nothing_says_so_when_it_is_to_refuse(url: str) -> None:
+    port = int(url.rpartition(":")[2].partition("/")[0])
+    with serving() as api, socket.create_server(("127.0.0.1", port)):
+        process = start(api.server_port, "--receipts", "--rate", "20")
+        eventually(lambda: api.posts)
+        process.send_signal(BEGIN_BAD_MOOD)
+        count = len(api.posts)
+        eventually(lambda: len(api.posts) > count + 1)  # it has not ended
+        process.terminate()
+        said, _ = process.communicate(timeout=10)
+    assert "WARNING no receipt to refuse\n" in said
+    assert "refusing all receipts" not in said
 
 
 def test_forged_receipts_are_refused_and_end_a_run_with_1(url: str) -> None:
@@ -123,6 +138,34 @@ def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
             said, _ = process.communicate(timeout=10)
     assert process.returncode == 0
     assert said.count("\n") == 1
+
+
+def test_a_signal_puts_it_in_a_bad_mood_as_soon_as_it_receives(url: str) -> None:
+    port = int(url.rpartition(":")[2].partition("/")[0])
+    with serving() as api:
+        process = start(api.server_port, "--receipts", "--rate", "20")
+        eventually(lambda: is_open(port), "the receiver")
+        process.send_signal(BEGIN_BAD_MOOD)
+        eventually(lambda: len(api.posts) > 1)  # it has not ended
+        with Courier(url, DEMO_SECRET, 8, 10) as courier:
+            for ride_id in (1, 2):
+                metres = api.posts[ride_id - 1][1]
+                courier.start(Receipt(ride_id, metres, datetime.now(UTC), f"r_{ride_id}"))
+            verdicts = [verdict for _, verdict in courier.finished(5)]
+            verdicts += [verdict for _, verdict in courier.finished(5 if len(verdicts) < 2 else 0)]
+        process.terminate()
+        said, _ = process.communicate(timeout=10)
+    assert {(each.kind, each.reason) for each in verdicts} == {
+        (Kind.RETRY, "status 503: in a bad mood")
+    }
+    assert all(0 < (each.retry_after or 0) <= BAD_MOOD for each in verdicts)
+    assert said.startswith("WARNING refusing all receipts for 5 s\n")
+    assert process.returncode == 0
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 CONVERSATIONS = {

@@ -1,9 +1,10 @@
 """Which worker of pytest-xdist runs which tests: a whole file, those that take longest first.
 
-A file's tests share what it has set up. The files beside a running fleet share that fleet, and the
-files that use Spark share a session, which is a JVM; all but the largest of them, so that two
-workers can have a part. (Marks for `--dist loadgroup` would say that too, but pytest-xdist 3.8
-passes them on by renaming tests, and pytest 9.2 does not let it: they have no effect.)
+A file's tests share what it has set up. The files beside a running fleet share that fleet, those in
+a browser share another, and the files that use Spark share a session, which is a JVM; all but the
+largest of them, so that two workers can have a part. (Marks for `--dist loadgroup` would say that
+too, but pytest-xdist 3.8 passes them on by renaming tests, and pytest 9.2 does not let it: they
+have no effect.)
 """
 
 from collections import Counter
@@ -20,8 +21,14 @@ SPARK = (
     "tests/analytics/test_reconcile_runs.py",
 )
 BESIDE_A_FLEET = (
-    "tests/fleet/second_terminal/test_breaking_by_hand.py",
+    "tests/fleet/second_terminal/test_breaking.py",
     "tests/fleet/second_terminal/test_prompts.py",
+)
+IN_A_BROWSER = (
+    "tests/fleet/browser/test_breaking_by_button.py",
+    "tests/fleet/browser/test_live_page.py",
+    "tests/fleet/browser/test_reading_the_page.py",
+    "tests/fleet/browser/test_what_the_browser_sees.py",
 )
 # First those that use Spark: they keep both cores busy for minutes. Beside them those that mostly
 # wait, for processes to start and to heal. Then whatever the others would in the end wait for.
@@ -29,12 +36,14 @@ LONGEST = (
     "tests/analytics/test_warehouse.py",
     "spark",
     "beside a fleet",
+    "in a browser",
     "tests/fleet/test_chaos.py",
     "tests/fleet/test_servers_process.py",
     "tests/fleet/test_fleet.py",
     "tests/services/test_disasters.py",
     "tests/services/test_state_machine.py",
     "tests/fleet/test_embedded.py",
+    "tests/services/test_watch_hostile.py",
     "tests/services/test_health.py",
     "tests/services/test_receipts_members.py",
     "tests/services/test_receipts_lost.py",
@@ -55,6 +64,8 @@ def scope_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file in SPARK:
         return "spark"
+    if file in IN_A_BROWSER:
+        return "in a browser"
     return "beside a fleet" if file in BESIDE_A_FLEET else file
 
 

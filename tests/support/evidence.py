@@ -5,6 +5,8 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from chaos.accounts import Account, Tally
+from chaos.counts import FinalCounts, ReaderCounts
 from chaos.deliveries import Delivery
 from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
 from chaos.evidence import Evidence, FinalStanding, FinalState, Told
@@ -88,6 +90,47 @@ def sound() -> Evidence:
             delivery(3, TWO, LATER),
             delivery(3, TWO, LATER),
         ],
+    )
+
+
+def undisturbed() -> Evidence:
+    """Two rides, one of them healed; a consumer's counts and its lines say so; nothing broke."""
+    return Evidence(
+        asks=[answered(1, ONE, "a", 50), answered(2, TWO, "b", 51)],
+        final=FinalState(
+            rides={1: ONE, 2: TWO},
+            times=defaultdict(lambda: NOON),
+            keys={"a": 1, "b": 2},
+            staged=[],
+            last_sent=2,
+            consumers={"c0": FinalStanding(2, ONE + TWO)},
+            dead_letters=[],
+            terms={b"": (0, 0), b"first": (0, 2)},
+        ),
+        told=[Told(Record(1, 0, ONE, b"first"), 50)],
+        receipts=FinalReceipts(
+            {1: FinalReceipt("delivered", 52), 2: FinalReceipt("delivered", 53)}, complete_to=2
+        ),
+        deliveries=[
+            Delivery("1", 1, ONE, NOON, 51, 204),
+            Delivery("2", 2, TWO, NOON, 52, 204),
+        ],
+        counts=FinalCounts(
+            {("total", "c0"): ReaderCounts(1, 1, TWO, skipped=3, crashes=2)}, delivered=2, sent=2
+        ),
+        accounts={
+            ("total", "c0"): Account(
+                [
+                    (50, Tally(crashes=1)),
+                    (50, Tally(news=1)),
+                    (51, Tally(skipped=3)),
+                    (52, Tally(gaps=1, rides=1, metres=TWO)),
+                    (52, Tally(news=1)),
+                    (53, Tally(crashes=1)),
+                ]
+            )
+        },
+        batch_size=20,
     )
 
 

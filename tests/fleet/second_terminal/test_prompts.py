@@ -4,6 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import httpx
 import redis
 
 from rocket_rides.settings import PROJECT, Settings
@@ -17,6 +18,8 @@ def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
     [curl] = [line for line in said if line.startswith("curl -d")]
     posted = subprocess.run([*curl.split(), "-s"], capture_output=True, text=True)
     assert re.search(r'"distance":\s*539.837', posted.stdout)
+    [page] = [line.removeprefix("See it live: ") for line in said if line.startswith("See it ")]
+    assert httpx.get(page).headers["content-type"].startswith("text/html")
     assert f"curl {fleet.url}/consumers         who has read how far, and the totals" in said
     assert f"In a second terminal, with DATA_DIR={fleet.data}:" in said
     stands = next(n for n, line in enumerate(said) if "consumer1 stands at" in line)

@@ -9,13 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from chaos.by_hand.__main__ import main
-from chaos.by_hand.running_consumers import running_consumers
+from breaking.__main__ import main
+from breaking.running_fleet import running_fleet
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT, Settings
 
-WAYS = ("freeze", "stop-redis", "wipe-log", "change-total")
+WAYS = (
+    "freeze",
+    "stop-redis",
+    "wipe-log",
+    "cut-connections",
+    "fail-receiver",
+    "change-total",
+    "reconcile",
+)
 GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 
 Told = Callable[..., tuple[object, str]]
@@ -34,7 +42,7 @@ def told(
     def run(*arguments: str, **settings: str) -> tuple[object, str]:
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "argv", ["by_hand", *arguments])
+        monkeypatch.setattr(sys, "argv", ["breaking", *arguments])
         status: object = 0
         try:
             main()
@@ -58,7 +66,7 @@ def test_a_duration_that_makes_no_sense_is_refused(told: Told, given: str) -> No
     assert "error: argument --seconds: " in said.splitlines()[-1]
 
 
-@pytest.mark.parametrize("way", ["stop-redis", "wipe-log", "change-total"])
+@pytest.mark.parametrize("way", ["stop-redis", "wipe-log", "cut-connections", "reconcile"])
 def test_servers_of_ones_own_are_broken_only_on_demand(told: Told, way: str) -> None:
     status, said = told(way, **GIVEN)
     assert status == 1
@@ -84,7 +92,7 @@ def test_a_fleet_in_another_folder_is_not_this_one(
     def is_seen_from(folder: Path) -> bool:
         monkeypatch.chdir(folder)
         try:
-            return "elsewhere" in {one.name for one in running_consumers(Settings())}
+            return "elsewhere" in {one.name for one in running_fleet(Settings()).consumers}
         except Unavailable:
             return False
 

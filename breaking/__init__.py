@@ -1,0 +1,11 @@
+"""The ways to break a running demo by hand: for `make break`, and for the live page's buttons.
+
+`breaking.ways.WAYS` lists them; `breaking.run` breaks the fleet in one of them, and says what it
+does and how the fleet copes. It knows the fleet from outside: its processes, tables and keys.
+"""
+
+from breaking.attempt import run
+from breaking.healing import NotHealed
+from rocket_rides.errors import Unavailable
+
+__all__ = ["NotHealed", "Unavailable", "run"]

@@ -1,0 +1,80 @@
+"""`python -m breaking WAY`: breaks the running fleet in one way, and shows how it heals.
+
+Without a WAY it lists them. A frozen consumer always resumes, even after Ctrl-C or kill -9; Ctrl-Z
+is ignored. Status 0 if the fleet has healed, or if it says what is left for you to do. Status 1 if
+it has not, or if it could not be broken; one line says why.
+"""
+
+import argparse
+import signal
+import sys
+
+import breaking
+from breaking.ways import WAYS
+from rocket_rides import settings
+from rocket_rides.errors import in_one_line
+from rocket_rides.waiting import AN_HOUR
+
+LATECOMER = """\
+One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).
+  .venv/bin/honcho run .venv/bin/python -m consumers latecomer"""
+
+
+def main() -> None:
+    """Break the fleet as the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m breaking",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("way", nargs="?", choices=WAYS)
+    parser.add_argument(
+        "--any-server",
+        action="store_true",
+        help="also one named by DATABASE_URL or REDIS_URL; whatever else uses that Redis, in any of"
+        " its databases, loses its connections or its server, too",
+    )
+    parser.add_argument(
+        "--seconds", type=seconds, default=5, help="how long to freeze it (default: %(default)s)"
+    )
+    given = parser.parse_args()
+    if given.way is None:
+        list_ways()
+        return
+    signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # Ctrl-Z would leave the consumer frozen
+    # Like Ctrl-C. A frozen consumer resumes in any case.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        breaking.run(
+            given.way,
+            settings.load(),
+            show,
+            given.seconds,
+            any_server=given.any_server,
+            installs=True,
+        )
+    except (breaking.Unavailable, breaking.NotHealed) as reason:
+        raise SystemExit(in_one_line(reason)) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def seconds(text: str) -> float:
+    if not 0 < (number := float(text)) <= AN_HOUR:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {AN_HOUR:.0f} seconds")
+    return number
+
+
+def list_ways() -> None:
+    show("Ways to break the running fleet and watch it heal:")
+    for name, way in WAYS.items():
+        show(f"  make break ARGS={name:17}{way.summary}")
+    show(LATECOMER)
+
+
+def show(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""`make break`: breaks the running fleet in one way, and shows whether it heals."""

@@ -1,0 +1,79 @@
+"""Who is missing, and since when, as several looks in a row tell."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.support.known_facts import TOTAL, but
+from watch.absence import LOOKS, Absence
+from watch.facts import Database, Lead
+from watch.verdict import ABSENT, problems
+
+UNSEEN = 5.0  # seconds between looks while nobody looks on
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+
+def missing(*names: str) -> Database:
+    """Of the totals a, b and c, those of these names are at work in no process."""
+    totals = (replace(TOTAL, name=name, processes=int(name not in names)) for name in "abc")
+    database = but(readers=tuple(totals)).database
+    assert database
+    return database
+
+
+def absent(database: Database) -> dict[str, float]:
+    return {each.name: each.absent_seconds for each in database.readers if each.absent_seconds}
+
+
+def test_looks_that_fall_into_different_restarts_are_no_absence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, looks = Clock(monkeypatch), Absence()
+    for names in ("a", "a", "", "a", "ab", "b", "c"):
+        noted = looks.noted(missing(*names))
+        assert problems(but(readers=noted.readers)) == []
+        clock.now += UNSEEN
+
+
+def test_who_is_missing_in_every_look_is_absent_since_the_first_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, looks = Clock(monkeypatch), Absence()
+    for _ in range(LOOKS):
+        noted = looks.noted(missing("b"))
+        clock.now += ABSENT
+    assert absent(noted) == {"b": ABSENT * (LOOKS - 1)}
+    assert [problem.kind for problem in problems(but(readers=noted.readers))] == ["dead"]
+    assert absent(looks.noted(missing())) == {}
+    assert absent(looks.noted(missing("b"))) == {}
+
+
+def test_leads_and_receipts_workers_can_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, looks, nobody = Clock(monkeypatch), Absence(), Lead(False, 0)
+    there = missing()
+    gone = replace(
+        there,
+        streamer=nobody,
+        rollup=replace(there.rollup, lead=nobody),
+        receipts=replace(there.receipts, workers=0),
+    )
+    for _ in range(LOOKS):
+        noted = looks.noted(gone)
+        clock.now += 1
+    found = (noted.streamer.vacant_seconds, noted.rollup.lead.vacant_seconds)
+    assert (*found, noted.receipts.absent_seconds) == (LOOKS - 1,) * 3
+
+
+def test_an_outage_in_between_is_no_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, looks = Clock(monkeypatch), Absence()
+    for _ in range(LOOKS - 1):
+        looks.noted(missing("a"))
+    looks.forget()
+    clock.now += 60
+    assert absent(looks.noted(missing("a"))) == {}

@@ -1,0 +1,127 @@
+"""The facts on a terminal, for a person and for a program: exact, and nothing raw."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+from tests.support.known_facts import NOTHING, TOTAL, WELL, but
+from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
+from watch.screen import WIDTH, screen
+from watch.status import MORE, in_json, in_place, status
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+BUSY = replace(
+    NOTHING,
+    gaps_healed=12,
+    rides_healed=123_456,
+    distance_healed=Decimal("66666666.123"),
+    resends_skipped=2_345_678,
+    entries_set_aside=3,
+    unbelieved_entries=4,
+    crashes_injected=54_321,
+    resets_applied=1,
+)
+NASTY = Reader("outside", "\x1b]0;owned\x07\x9b2J\nnext", None, 5, 9, 1.0)
+FAR = replace(
+    TOTAL,
+    name="a-consumer-with-a-very-long-name",
+    ride=123_456_789,
+    rides_behind=10_000,
+    seconds_behind=86_400.0 * 400,
+    total=Decimal("99999999999.999"),
+    counts=BUSY,
+)
+
+
+LATE = replace(TOTAL, seconds_behind=99.0, counts=BUSY)
+
+
+def text(facts: Facts) -> str:
+    return "\n".join(screen(facts)).replace(NO_BREAK, " ")
+
+
+def test_a_screen_has_eighty_columns() -> None:
+    assert WELL.database
+    run = Reconciliation(7, WELL.at, 500, 500, Decimal(1), {"consumer0": Decimal("-0.001")})
+    facts = but(readers=(*WELL.database.readers, FAR), reconciliations=(run,))
+    lines = [line for line in screen(facts) if not line.startswith(("NOT WELL", "Note"))]
+    assert len(lines) > 15
+    assert max(map(len, lines)) <= WIDTH
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_all_that_is_known_is_on_it() -> None:
+    assert "All is well." in text(WELL)
+    for word in ("263,412.305", "consumer1", "521 entries", "one leads", "agree at ride 521"):
+        assert word in text(WELL)
+    facts = but(readers=(replace(TOTAL, counts=BUSY),))
+    assert "12 gaps healed (123,456 rides, 66,666,666.123 m)" in " ".join(text(facts).split())
+
+
+def test_what_is_wrong_is_said_last_and_in_capitals() -> None:
+    totals = {"consumer0": Decimal(1), "consumer1": Decimal(2)}
+    lines = text(but(agreement=Agreement(3, totals))).splitlines()
+    assert lines[-1].startswith("NOT WELL: the totals disagree at ride 3")
+    assert any("DISAGREE" in line for line in lines[:-1])
+
+
+def test_where_there_is_little_room_what_is_wrong_is_seen_first() -> None:
+    wrong = but(
+        readers=tuple(
+            replace(TOTAL, name=f"n{n}", seconds_behind=99, counts=BUSY) for n in range(9)
+        )
+    )
+    lines = screen(wrong, on_top=True)
+    assert sorted(["", *lines]) == sorted(screen(wrong))
+    shown = in_place(lines, 60, 24).replace(NO_BREAK, " ").replace("\x1b[K", "")
+    rows = shown.removeprefix("\x1b[H").removesuffix("\x1b[J").splitlines()
+    assert len(rows) == 23
+    assert max(map(len, rows)) <= 60  # or else the terminal folds it, and scrolls
+    assert any(row.startswith("NOT WELL: the total n0 is") for row in rows[1:3])
+    assert rows[-1] == MORE
+    roomy = in_place(lines, 80, 100)
+    assert MORE not in roomy
+    assert all(line.strip() in roomy for line in lines if len(line) <= 80)
+    assert in_place(lines, 1, 1).count("\n") == 0
+
+
+def test_no_name_reaches_the_terminal_raw() -> None:
+    facts = but(
+        readers=(NASTY, replace(TOTAL, name=NASTY.name, counts=BUSY)),
+        agreement=Agreement(3, {NASTY.name: Decimal(1), "b": Decimal(2)}),
+    )
+    shown = screen(facts)
+    assert "owned" in "".join(shown)
+    assert all(line.replace(NO_BREAK, " ").isprintable() for line in shown)
+
+
+def test_servers_that_are_away_are_all_that_is_said() -> None:
+    nothing = Server(False, "refused")
+    facts = replace(WELL, postgres=nothing, redis=nothing, database=None, log=None)
+    assert text(facts).splitlines()[2:] == [
+        "NOT WELL: Postgres can't be used: refused",
+        "NOT WELL: Redis can't be used: refused",
+    ]
+
+
+def test_the_exit_status_tells_well_from_wrong_from_unknown() -> None:
+    wrong = but(readers=(replace(TOTAL, seconds_behind=99.0),))
+    assert [status(WELL), status(wrong)] == [0, 1]
+    unknown = replace(wrong, redis=Server(False, "refused"), log=None)
+    assert status(unknown) == status(replace(unknown, redis=Server(True))) + 1 == 2
+
+
+def test_json_has_everything_with_all_of_its_digits() -> None:
+    huge = Decimal("12345678901234567890123456789012345.678")
+    wrong = {"consumer0": huge, "consumer1": Decimal("0.100")}
+    line = in_json(but(readers=(replace(TOTAL, total=huge),), agreement=Agreement(3, wrong)))
+    assert "\n" not in line
+    told = json.loads(line, parse_float=Decimal)
+    assert (told["status"], told["problems"][0]["kind"]) == (1, "disagrees")
+    assert told["database"]["readers"][0]["total"] == huge
+    assert '"consumer1":0.100' in line
+    assert told["database"]["agreement"]["agree"] is False
+    assert told["at"] == "2026-03-28T20:00:00Z"
+    assert told["log"]["bytes"] == 35_000
+    assert in_json(but(readers=(NASTY,))).isprintable()
+    assert json.loads(in_json(replace(WELL, database=None)))["database"] is None

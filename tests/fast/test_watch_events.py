@@ -1,0 +1,260 @@
+"""What the feed tells: the differences of successive facts, in words."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from tests.support.facts import (
+    AWAY,
+    MOMENT,
+    TOTAL,
+    counts,
+    database,
+    dead_receipt,
+    facts,
+    receipts,
+    total,
+)
+from watch.events import Events
+from watch.facts import Agreement, Facts, Happened, Lead, Log, Reader, Rides
+from watch.feed import KEPT, Crashes, Event, Feed
+from watch.verdict import ABSENT
+
+
+def told(*looks: Facts) -> list[str]:
+    """What is told at the last of these looks."""
+    events = Events()
+    for look in looks[:-1]:
+        events.since_last(look)
+    return [event.words for event in events.since_last(looks[-1])]
+
+
+def of(reader: Reader, **changed: Any) -> Facts:
+    return facts(1, readers=(reader,), **changed)
+
+
+def test_nothing_is_told_while_nothing_happens() -> None:
+    more = facts(1, rides=Rides(12_400, 12_400, 2.0, 12_400, 12_400, 0, None))
+    assert told(facts()) == []
+    assert told(facts(), more) == []
+
+
+def test_a_healed_gap_is_told_with_its_rides_and_metres() -> None:
+    healed = counts(gaps_healed=1, rides_healed=11, distance_healed=Decimal("6344.236"))
+    assert told(of(total("consumer1")), of(total("consumer1", counts=healed))) == [
+        "consumer1 healed a gap: 11 rides, 6,344.236 m"
+    ]
+
+
+def test_what_healed_while_nobody_looked_is_told() -> None:
+    before = counts(gaps_healed=4, rides_healed=9, distance_healed=Decimal("1.001"))
+    after = counts(gaps_healed=6, rides_healed=10, distance_healed=Decimal("1.003"))
+    away = replace(facts(1), database=None, postgres=AWAY)
+    assert told(of(total(counts=before)), away, of(total(counts=after))) == [
+        "Postgres is back",
+        "consumer0 healed 2 gaps: 1 ride, 0.002 m",
+    ]
+
+
+def test_a_counter_that_was_restored_to_an_earlier_one_tells_nothing() -> None:
+    many = counts(gaps_healed=5, rides_healed=7, crashes_injected=9, distance_healed=Decimal(8))
+    few = counts(gaps_healed=1, rides_healed=1, crashes_injected=1, distance_healed=Decimal(1))
+    assert told(of(total(counts=many)), of(total(counts=few))) == []
+    # One may rise although another one fell.
+    mixed = counts(gaps_healed=6, rides_healed=1, distance_healed=Decimal(1))
+    assert told(of(total(counts=many)), of(total(counts=mixed))) == [
+        "consumer0 healed a gap: 0 rides, 0.000 m"
+    ]
+
+
+def test_a_postgres_that_went_back_in_time_is_told() -> None:
+    earlier = facts(1, rides=Rides(12_000, 12_000, 0, 12_000, 12_000, 0, None))
+    [words] = told(facts(), earlier)
+    assert words == "Postgres went back to an earlier time: from ride 12,345 to ride 12,000"
+
+
+def test_a_server_that_goes_away_and_comes_back_is_told_once_each() -> None:
+    away = replace(facts(1), redis=AWAY, log=None)
+    assert told(facts(), away) == ["Redis is away: connection refused"]
+    assert told(facts(), away, away) == []
+    assert told(facts(), away, away, facts(3)) == ["Redis is back"]
+
+
+def test_a_process_is_missed_only_when_it_does_not_come_back_at_once() -> None:
+    well, restarting = of(total()), of(total(processes=0, absent_seconds=ABSENT - 1))
+    gone = of(total(processes=0, absent_seconds=ABSENT))
+    assert told(well, restarting) == []
+    assert told(well, restarting, well) == []
+    assert told(well, restarting, gone) == ["consumer0 is not at work"]
+    assert told(well, gone, gone) == []
+    assert told(well, gone, well) == ["consumer0 is at work again"]
+    leaderless = facts(1, streamer=Lead(False, 1, ABSENT))
+    assert told(facts(), leaderless) == ["the streamer is not at work"]
+
+
+def test_a_reader_that_comes_or_goes_is_told() -> None:
+    latecomer = total("latecomer")
+    both = facts(1, readers=(*database().readers, latecomer))
+    assert told(facts(), both) == ["latecomer reads the log from now on"]
+    assert told(both, facts(2)) == ["latecomer is no reader of the log any more"]
+
+
+def test_a_disagreement_is_told_when_it_begins_and_when_it_ends() -> None:
+    off = {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")}
+    wrong = facts(1, agreement=Agreement(12_345, off))
+    assert told(facts(), wrong) == ["the totals disagree by 0.001 m at ride 12,345"]
+    assert told(facts(), wrong, wrong) == []
+    assert told(facts(), wrong, facts(2)) == ["the totals agree again, at ride 12,345"]
+
+
+def test_minutes_that_were_set_aside_are_told() -> None:
+    aside = replace(database().rollup, minutes_set_aside=1)
+    assert told(facts(), facts(1, rollup=aside)) == ["the rollup set aside 1 minute"]
+
+
+def test_dead_receipts_are_told_but_never_by_the_hundred() -> None:
+    def dead(*letters: Any) -> Facts:
+        return facts(1, receipts=receipts(newest_dead=letters))
+
+    first = dead_receipt(200, since=MOMENT)
+    assert told(facts(), dead(first)) == ["the receipt of ride 200 is dead: status 422: never"]
+    # An older one shows up again when a newer one is delivered: nothing died.
+    older = dead_receipt(100, since=MOMENT - timedelta(hours=1))
+    assert told(dead(first), dead(older)) == []
+    many = [dead_receipt(ride, since=MOMENT + timedelta(seconds=ride)) for ride in range(300, 320)]
+    lines = told(dead(first), dead(*many))
+    assert len(lines) == 4
+    assert lines[-1] == "17 more receipts died"
+
+
+def test_what_postgres_kept_is_told_once_the_oldest_first() -> None:
+    old = Happened(MOMENT - timedelta(hours=3), "a streamer took the lead after ride 7")
+    new = Happened(MOMENT, "reconciliation 8: all totals are right")
+    assert told(facts(happened=(new, old))) == [old.words, new.words]
+    assert told(facts(happened=(old,)), facts(1, happened=(new, old))) == [new.words]
+    assert told(facts(happened=(new, old)), facts(1, happened=(old,))) == []
+
+
+def test_what_was_told_is_not_told_again_when_it_is_listed_again() -> None:
+    """As happens when newer ones are deleted, or the clock of Postgres is set back."""
+    kept = Happened(MOMENT, "reconciliation 8: all totals are right")
+    assert told(facts(happened=(kept,)), facts(1), facts(2, happened=(kept,))) == []
+    events = Events()
+    for minute in range(600):
+        at = MOMENT + timedelta(minutes=minute)
+        events.since_last(facts(minute * 60, happened=(Happened(at, "a lead"),)))
+    assert len(events._told) < 60
+
+
+def test_a_log_that_lost_its_entries_is_told_and_a_trimmed_one_is_not() -> None:
+    def holding(length: int, last_id: str, added: int | None) -> Facts:
+        return replace(facts(1), log=Log(length, 900, last_id, 0.4, added))
+
+    full = holding(120, "1700-3", 900)
+    lost = ["the log lost its entries: 120 at the last look"]
+    assert told(full, holding(0, "0-0", 0)) == lost
+    assert told(full, holding(0, "0-0", None)) == lost
+    # It may be written anew before anybody looks.
+    assert told(full, holding(2, "1800-0", 2)) == lost
+    assert told(full, replace(facts(1), redis=AWAY, log=None), holding(2, "1800-0", 2)) == [
+        "Redis is back",
+        *lost,
+    ]
+    assert told(full, holding(119, "1700-2", 899)) == lost
+    assert told(full, holding(119, "1700-2", None)) == ["the log lost its newest entries"]
+    assert told(full, holding(1, "1800-0", 901)) == []
+    assert told(full, holding(0, "1700-3", 900)) == []
+    assert told(holding(0, "1700-3", 900), holding(0, "0-0", 0)) == []
+
+
+def test_entries_that_were_set_aside_are_told_by_their_counter_in_a_few_lines() -> None:
+    listed = tuple(
+        Happened(MOMENT + timedelta(microseconds=each), "consumer0 set an entry aside: no field")
+        for each in range(8)
+    )
+
+    def looks(aside: int, *names: str, **changed: Any) -> Facts:
+        readers = tuple(total(name, counts=counts(entries_set_aside=aside)) for name in names)
+        return facts(1, readers=readers, **changed)
+
+    assert told(looks(0, "consumer0"), looks(120, "consumer0", happened=listed)) == [
+        "consumer0 set 120 entries aside: no field"
+    ]
+    assert told(looks(7, "consumer0"), looks(8, "consumer0")) == ["consumer0 set an entry aside"]
+    many = [f"consumer{number}" for number in range(9)]
+    lines = told(looks(0, *many), looks(3, *many))
+    assert len(lines) == 4
+    assert lines[-1] == "6 more readers set entries aside"
+    # At first there is nothing to compare with, but what is listed.
+    assert told(looks(120, "consumer0", happened=listed)) == [
+        "consumer0 set 8 entries aside: no field"
+    ]
+
+
+def test_the_receipts_group_is_called_so_when_it_sets_an_entry_aside() -> None:
+    group = Reader("group", "receipts-77108-16384", 2, 12_345, 0, 0.0)
+    kept = Happened(MOMENT, "receipts-77108-16384 set an entry aside: no field 'data'")
+    assert told(of(group), of(group, happened=(kept,))) == [
+        "the receipts' group set an entry aside: no field 'data'"
+    ]
+
+
+def test_names_that_are_gone_are_forgotten() -> None:
+    events = Events()
+    for number in range(50):
+        gone = total(f"consumer{number}", processes=0, absent_seconds=ABSENT)
+        events.since_last(of(gone))
+    assert len(events._missing) == 1
+    events.since_last(of(total("another")))
+    assert [event.words for event in events.since_last(of(total("consumer49")))] == [
+        "consumer49 reads the log from now on",
+        "another is no reader of the log any more",
+    ]
+
+
+def test_what_is_told_late_comes_to_its_place_in_time() -> None:
+    events = Events()
+    events.since_last(facts())
+    away = replace(facts(1), database=None, postgres=AWAY)
+    lead = Happened(MOMENT + timedelta(seconds=2), "a streamer took the lead")
+    events.since_last(away)
+    told_then = events.since_last(facts(3, happened=(lead,)))
+    assert [event.words for event in told_then] == ["a streamer took the lead", "Postgres is back"]
+    feed = Feed()
+    at = [MOMENT + timedelta(seconds=second) for second in (30, 10, 20, -1, 40, 20)]
+    for number, moment in enumerate(at):
+        feed.add([Event(moment, "news", str(number))])
+    assert [event.words for _, event in feed.newest()] == ["4", "0", "5", "2", "1", "3"]
+    # A clock that was set back hides nothing.
+    feed.add([Event(MOMENT - timedelta(hours=1), "news", "new")])
+    assert feed.newest()[0][1].words == "new"
+
+
+def test_control_characters_of_a_name_are_made_visible() -> None:
+    strange = total("a\x1b[31m\x00b")
+    [words] = told(facts(), facts(1, readers=(*database().readers, strange)))
+    assert words == "a\\x1b[31m\\x00b reads the log from now on"
+
+
+def test_crashes_are_folded_into_one_line_a_minute_for_each_reader() -> None:
+    feed = Feed()
+    for second in range(70):
+        at = MOMENT + timedelta(seconds=second)
+        feed.add([Crashes(at, "consumer0", 1), Crashes(at, "consumer1", 2)])
+        feed.add([Event(at, "healed", f"something else {second}")])
+    crashes = [event for _, event in feed.newest() if isinstance(event, Crashes)]
+    assert [(event.who, event.times) for event in crashes] == [
+        ("consumer1", 18),
+        ("consumer0", 9),
+        ("consumer1", 122),
+        ("consumer0", 61),
+    ]
+    assert "consumer1 crashed 18 times before a commit" in crashes[0].words
+
+
+def test_the_feed_keeps_the_newest() -> None:
+    feed = Feed()
+    feed.add(Event(MOMENT, "news", str(number)) for number in range(KEPT + 5))
+    assert len(feed.newest()) == KEPT
+    assert feed.newest()[0][1].words == str(KEPT + 4)

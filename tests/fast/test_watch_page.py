@@ -1,0 +1,322 @@
+"""The page, rendered from made-up facts."""
+
+import gzip
+import hashlib
+import re
+from base64 import b64encode
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from html.parser import HTMLParser
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.facts import (
+    AWAY,
+    MOMENT,
+    TOTAL,
+    counts,
+    database,
+    dead_receipt,
+    facts,
+    receipts,
+    reconciliation,
+    total,
+)
+from watch.facts import MOST, Agreement, Facts, Server
+from watch.feed import KEPT, Event, Feed
+from watch.history import WINDOW, History
+from watch.page import Page, Rendered, Scene
+from watch.page.charts import nice
+from watch.page.slots import SLOTS
+from watch.page.templates import POLICY
+from watch.server import accepts_gzip
+from watch.words import age
+
+LARGEST = 40 * 1024  # bytes of the page in all, compressed
+MARKUP = "<script>alert('1')</script><b onclick=x>&\"\x00\x1b"
+WAYS = {"stop-redis": SimpleNamespace(label="Stop Redis", summary="Shut Redis down")}
+
+
+class Read(HTMLParser):
+    """What a browser would make of the page: its elements, their attributes, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.contents: dict[str, str] = {}
+        self.text = ""
+        self._last = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._last = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._last = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._last in ("style", "script"):
+            self.contents[self._last] = self.contents.get(self._last, "") + data
+        else:
+            self.text += data
+
+    def ids(self) -> list[str]:
+        return [str(attributes["id"]) for _, attributes in self.elements if "id" in attributes]
+
+
+def rendered(
+    seen: Facts, page: Page | None = None, feed: Feed | None = None, history: History | None = None
+) -> tuple[Page, Rendered]:
+    page = page or Page(Scene(changeable=True, token="the-token"))  # noqa: S106
+    last = (seen.at, seen.database) if seen.database else None
+    events = (feed or Feed()).newest()
+    return page, page.render(seen, last, history or History(), events)
+
+
+def html_of(seen: Facts, **given: Any) -> str:
+    page, parts = rendered(seen, **given)
+    return page.whole(parts).decode()
+
+
+def busy() -> str:
+    """A page with as much on it as a busy fleet has."""
+    history, feed = History(), Feed()
+    for second in range(0, int(WINDOW), 5):
+        taken = replace(database().rides, taken=second * 2_000 + second * 7919 % 977)
+        late = replace(total(), seconds_behind=second * 7919 % 997 / 1000)
+        history.add(facts(second, rides=taken, readers=(late,)), second)
+    for number in range(KEPT):
+        words = f"consumer{number % 7} healed a gap: {number * 17} rides, {number * 6367}.236 m"
+        feed.add([Event(MOMENT + timedelta(seconds=number * 37), "healed", words)])
+    readers = tuple(total(f"consumer{name}", counts=counts(gaps_healed=name)) for name in range(9))
+    letters = tuple(dead_receipt(ride, reason="status 422: " + "x" * 200) for ride in range(9))
+    seen = facts(
+        WINDOW,
+        readers=readers,
+        receipts=receipts(newest_dead=letters, dead=9),
+        reconciliations=tuple(
+            reconciliation(number, drift={"consumer1": Decimal("0.001")}) for number in range(9)
+        ),
+        rollup=replace(database().rollup, minutes_set_aside=7),
+        dead_letters={"total": 9, "rollup": 3},
+    )
+    page = Page(Scene(True, WAYS, going_on="The log is gone.", token="the-token"))  # noqa: S106
+    return html_of(seen, page=page, feed=feed, history=history)
+
+
+def test_a_busy_page_is_at_most_40_kilobytes_compressed() -> None:
+    page = busy().encode()
+    assert page.count(b"healed a gap") == KEPT
+    assert page.count(b'<path class="line"') >= 3
+    assert len(gzip.compress(page, 6)) <= LARGEST
+
+
+def test_nothing_gets_in_unescaped() -> None:
+    feed = Feed()
+    feed.add([Event(MOMENT, "fault", MARKUP)])
+    strange = total(MARKUP, processes=0, absent_seconds=99, counts=counts(gaps_healed=1))
+    agreement = Agreement(7, {MARKUP: TOTAL, "other": Decimal(1)}, (MARKUP,))
+    seen = facts(
+        readers=(strange,),
+        agreement=agreement,
+        receipts=receipts(newest_dead=(dead_receipt(reason=MARKUP),)),
+        dead_letters={MARKUP: 1},
+        reconciliations=(reconciliation(drift={MARKUP: Decimal(1)}, unrepaired=(MARKUP,)),),
+    )
+    for each in (seen, replace(seen, redis=Server(False, MARKUP), log=None)):
+        html = html_of(each, feed=feed)
+        read = Read(html)
+        assert [tag for tag, _ in read.elements].count("script") == 1
+        assert not [attributes for _, attributes in read.elements if "onclick" in attributes]
+        assert read.text.count("alert('1')") >= 8
+        assert "\x00" not in html
+        assert "\x1b" not in html
+
+
+def test_the_policy_allows_this_style_and_this_script_and_nothing_else() -> None:
+    read = Read(busy())
+    for what in ("style", "script"):
+        digest = b64encode(hashlib.sha256(read.contents[what].encode()).digest()).decode()
+        assert f"{what}-src 'sha256-{digest}'" in POLICY
+    assert "default-src 'none'" in POLICY
+    assert "unsafe" not in POLICY
+    for tag, attributes in read.elements:
+        assert "style" not in attributes, tag
+        assert not [name for name in attributes if name.startswith("on")], tag
+        for name in ("src", "href", "action"):
+            assert (attributes.get(name) or "/").startswith(("/", "#")), tag
+    assert "@import" not in read.contents["style"]
+    assert "url(" not in read.contents["style"]
+
+
+def test_each_part_is_an_element_of_the_page_and_ids_are_unique() -> None:
+    page, parts = rendered(facts(receipts=receipts(newest_dead=(dead_receipt(),))))
+    ids = Read(page.whole(parts).decode()).ids()
+    assert len(ids) == len(set(ids))
+    # There are no buttons that break it unless this is the demo.
+    assert set(parts.parts) - set(ids) == {"breaking", "going-on"}
+    assert "breaking" in Read(busy()).ids()
+
+
+def test_it_is_readable_without_javascript() -> None:
+    read = Read(html_of(facts()))
+    assert "All is well" in read.text
+    assert "6,344,236.123" in read.text
+    assert ("meta", {"http-equiv": "refresh", "content": "5"}) in read.elements
+
+
+def test_what_is_wrong_is_the_headline() -> None:
+    assert "All is well" in html_of(facts())
+    away = html_of(replace(facts(), redis=AWAY, log=None))
+    assert re.search(r'<h1 class="bad">Redis [^<]+</h1>', away)
+    assert "All is well" not in away
+    off = Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")})
+    wrong = html_of(facts(agreement=off))
+    assert '<h1 class="bad">The totals disagree at ride 12,345</h1>' in wrong
+    assert "They disagree at ride 12,345." in wrong
+
+
+def test_what_postgres_last_said_stays_and_is_marked_while_it_is_away() -> None:
+    page = Page(Scene())
+    seen = facts()
+    away = replace(facts(60), database=None, postgres=AWAY)
+    assert seen.database is not None
+    parts = page.render(away, (seen.at, seen.database), History(), [])
+    assert "as it was at 14:03:22" in parts.parts["verdict"]
+    assert "6,344,236.123" in parts.parts["totals"]
+    assert "stale" in parts.parts["post"]
+    # And a page that never saw it has dashes, not zeros.
+    never = page.render(away, None, History(), [])
+    assert ">\N{EN DASH}<" in never.parts["post"]
+
+
+def test_a_dead_receipt_keeps_its_place_while_others_come_and_go() -> None:
+    page = Page(Scene(changeable=True))
+
+    def slots(*rides: int) -> list[str]:
+        letters = tuple(dead_receipt(ride) for ride in rides)
+        _, parts = rendered(facts(receipts=receipts(newest_dead=letters)), page)
+        found = [re.search(r'name="ride" value="(\d+)"', parts.parts[name]) for name in SLOTS]
+        return [match[1] if match else "" for match in found]
+
+    assert slots(3, 2, 1) == ["3", "2", "1", "", ""]
+    assert slots(4, 3, 2, 1) == ["3", "2", "1", "4", ""]
+    assert slots(5, 4, 3, 1) == ["3", "5", "1", "4", ""]
+    assert slots(7, 6, 5, 4, 3, 1) == ["3", "5", "7", "4", "6"]
+    assert slots() == ["", "", "", "", ""]
+
+
+def test_without_leave_to_change_there_is_no_button() -> None:
+    letters = receipts(newest_dead=(dead_receipt(),))
+    page = Page(Scene(changeable=False))
+    read = Read(html_of(facts(receipts=letters), page=page))
+    assert "status 422: never" in read.text
+    assert not [tag for tag, _ in read.elements if tag in ("button", "form")]
+
+
+def test_while_it_is_being_broken_no_other_way_can_be_taken() -> None:
+    scene = Scene(True, WAYS, under_way="stop-redis", going_on="Redis is shut down.")
+    html = html_of(facts(), page=Page(scene))
+    assert "Redis is shut down." in html
+    assert re.search(r'<button id="break-stop-redis"[^>]* disabled', html)
+
+
+def test_each_chart_says_in_words_what_it_shows() -> None:
+    history = History()
+    for second in range(61):
+        reader = total(seconds_behind=9.0 if second == 30 else 0.25)
+        rides = replace(database().rides, taken=second * 3)
+        history.add(facts(second, readers=(reader,), rides=rides), second)
+    _, parts = rendered(facts(61), history=history)
+    assert "latest 3.0, least 3.0, most 3.0" in parts.parts["chart-rides"]
+    assert (
+        "latest 250 ms, least 250 ms, most 9.0 s".replace(" ms", "\xa0ms").replace("0 s", "0\xa0s")
+        in (parts.parts["chart-lag"])
+    )
+    assert "this hour so far 7,000, least 7,000, most 7,023" in parts.parts["chart-day"]
+
+
+def test_a_server_that_was_away_is_a_hole_in_a_chart_and_a_restored_count_no_negative_rate() -> (
+    None
+):
+    history = History()
+    for second in range(0, 300, 5):
+        taken = replace(database().rides, taken=1_000_000 + second if second < 200 else second)
+        seen = facts(second, rides=taken)
+        gone = 50 <= second < 100
+        history.add(replace(seen, database=None, postgres=AWAY) if gone else seen, second)
+    values = [point.value for point in history.rides()]
+    known = [value for value in values if value is not None]
+    assert values.count(None) == 12  # ten looks without Postgres, the first one after, the restore
+    assert set(known) == {1.0}
+    _, parts = rendered(facts(300), history=history)
+    assert parts.parts["chart-rides"].count('class="line"') == 2
+
+
+@pytest.mark.parametrize(
+    ("most", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.01, 2), (4.9, 5), (51, 100), (7_023, 10_000)]
+)
+def test_an_axis_ends_at_a_round_number_above_all(most: float, top: float) -> None:
+    assert nice(most) == pytest.approx(top)
+
+
+def test_ages_are_short() -> None:
+    ages = [age(seconds) for seconds in (-1, 0.04, 9.96, 99.6, 3600, 86_400, 500_000)]
+    assert [each.replace("\xa0", " ") for each in ages] == [
+        "0.0 s",
+        "0.0 s",
+        "10 s",
+        "2 min",
+        "60 min",
+        "24 h",
+        "6 d",
+    ]
+
+
+def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
+    guests = tuple(
+        replace(total(f"guest{number}"), kind="group", processes=None, seconds_behind=number)
+        for number in range(4)
+    )
+    _, parts = rendered(facts(readers=(*guests, *database().readers)))
+    box = Read(parts.parts["counted"])
+    assert box.text.index("consumer0") < box.text.index("consumer1") < box.text.index("not ours")
+    assert "guest3" in box.text
+    assert "and 3 more, not ours" in box.text
+    totals = tuple(total(f"consumer{number}") for number in range(9))
+    _, parts = rendered(facts(readers=totals))
+    assert "and 6 more totals" in Read(parts.parts["counted"]).text
+    assert Read(parts.parts["totals"]).text.count("and 4 more") == 1
+    # However many there are, the box has as many rows.
+    assert [tag for tag, _ in Read(parts.parts["counted"]).elements].count("li") == 4
+    assert [tag for tag, _ in box.elements].count("li") == 4
+
+
+def test_what_was_counted_up_to_a_limit_says_so() -> None:
+    many = receipts(dead=MOST, being_sent_again=MOST)
+    aside = replace(database().rollup, minutes_set_aside=MOST)
+    seen = facts(receipts=many, rollup=aside, dead_letters={"total": MOST})
+    _, parts = rendered(seen)
+    assert parts.parts["outcomes"].count("10,000+") == 3
+    assert parts.parts["receipts"].count("10,000+") == 2
+    assert "10,000+ set aside" in parts.parts["rollup"]
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        ("gzip, deflate, br", True),
+        ("GZIP;q=0.5", True),
+        ("br, *", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, *", False),
+        ("identity", False),
+        ("", False),
+    ],
+)
+def test_a_page_is_compressed_only_for_who_can_read_it(header: str, accepted: bool) -> None:
+    assert accepts_gzip(header) == accepted

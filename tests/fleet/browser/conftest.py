@@ -1,0 +1,35 @@
+"""A demo and a browser for all tests of this folder: they leave the fleet as it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.chromium import missing
+from tests.support.browser import Browser, browser
+from tests.support.honcho import Fleet, a_fleet
+from tests.support.world import eventually
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """Skips what needs a browser where there is none, and says why."""
+    if why := missing():
+        pytest.skip(why)
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def demo(chromium: Browser, prepared: Path) -> Iterator[Fleet]:
+    """All of the Procfile, with all of its buttons."""
+    with a_fleet(prepared) as fleet:
+        fleet.start()
+        eventually(lambda: "The fleet is up" in fleet.output.read_text(), "the welcome")
+        yield fleet
+
+
+@pytest.fixture(scope="package")
+def url(demo: Fleet) -> str:
+    """Of its live page."""
+    return f"http://127.0.0.1:{int(demo.settings['API_PORT']) + 1}/"

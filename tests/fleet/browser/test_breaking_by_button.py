@@ -1,0 +1,114 @@
+"""The buttons that break the demo: what breaks is seen, and so is its healing. Theirs alone."""
+
+import fcntl
+
+import pytest
+from selenium.webdriver import Keys
+from selenium.webdriver.common.by import By
+
+from breaking.attempt import LOCK
+from tests.support.browser import Browser
+from tests.support.honcho import Fleet
+from tests.support.page import Markup
+
+
+def press(chromium: Browser, way: str) -> None:
+    chromium.driver.find_element(By.ID, f"break-{way}").click()
+
+
+def is_pressed(chromium: Browser) -> bool:
+    """Whether the fleet is being broken: no button can be pressed then."""
+    found = chromium.driver.find_elements(By.CSS_SELECTOR, "#breaking button")
+    return bool(found) and not any(button.is_enabled() for button in found)
+
+
+def test_a_log_that_was_wiped_by_a_button_is_seen_to_heal(
+    demo: Fleet, chromium: Browser, url: str
+) -> None:
+    chromium.open(url)
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
+    press(chromium, "wipe-log")
+    chromium.eventually(lambda: is_pressed(chromium), "buttons that can't be pressed")
+    chromium.shows("is frozen for", "#feed li")
+    chromium.shows("The log is gone", "#feed li")
+    chromium.shows("consumer1 healed a gap: ", "#feed li")
+    chromium.shows("Healed", "#feed li")
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
+    chromium.shows("All is well", "#verdict")
+    assert chromium.console() == []
+    assert [request for request in chromium.requests() if not request.startswith(url)] == []
+
+
+def test_a_redis_that_was_stopped_by_a_button_is_seen_to_come_back(
+    demo: Fleet, chromium: Browser, url: str
+) -> None:
+    """By keyboard, as well."""
+    chromium.open(url)
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
+    while chromium.tab().name != "break-stop-redis":
+        pass
+    chromium.press(Keys.ENTER)
+    chromium.shows("Redis serves again", "#feed li")
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
+    chromium.shows("Redis up", "#servers")
+
+
+def test_a_second_way_is_refused_while_one_is_under_way(
+    demo: Fleet, chromium: Browser, url: str
+) -> None:
+    chromium.open(url)
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
+    press(chromium, "freeze")
+    chromium.eventually(lambda: is_pressed(chromium), "buttons that can't be pressed")
+    form = Markup(demo.client.get(url).text).form("token")
+    answer = demo.client.post(
+        f"{url}break",
+        data={"token": form["token"], "way": "wipe-log"},
+        headers={"Origin": url.removesuffix("/")},
+    )
+    assert answer.status_code == 409
+    assert "under way" in answer.text
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
+
+
+def test_a_button_that_was_refused_at_once_can_be_pressed_again(
+    demo: Fleet, chromium: Browser, url: str
+) -> None:
+    """Although all of it, begin and end, may come between two looks."""
+    chromium.open(url)
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
+    with (demo.data / LOCK).open("a") as terminal:
+        fcntl.flock(terminal, fcntl.LOCK_EX)  # as `make break` in a terminal holds it
+        press(chromium, "freeze")
+        chromium.shows("wait for its end", "#feed li")
+        button = chromium.driver.find_element(By.ID, "break-freeze")
+        chromium.eventually(button.is_enabled, "a button that can be pressed")
+
+
+# What is different from a button's request: the fields, or the headers.
+NOT_FROM_THE_PAGE = {
+    "no token": ({"token": ""}, {}),
+    "another site's page": ({}, {"Origin": "http://elsewhere.example"}),
+    "another site, as the browser says": ({}, {"Sec-Fetch-Site": "cross-site"}),
+    "a name that was bound anew": ({}, {"Host": "elsewhere.example"}),
+    "no such way": ({"way": "rm -rf"}, {}),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_FROM_THE_PAGE)
+def test_a_request_that_is_not_from_the_page_breaks_nothing(
+    demo: Fleet, url: str, kind: str
+) -> None:
+    different, headers = NOT_FROM_THE_PAGE[kind]
+    form = Markup(demo.client.get(url).text).form("token")
+    fields = {"token": form["token"], "way": "wipe-log", **different}
+    origin = {"Origin": url.removesuffix("/")}
+    answer = demo.client.post(f"{url}break", data=fields, headers={**origin, **headers})
+    assert 400 <= answer.status_code < 500
+    buttons = [
+        attributes
+        for tag, attributes in Markup(demo.client.get(url).text).elements
+        if tag == "button" and attributes.get("name") == "way"
+    ]
+    assert len(buttons) > 3
+    assert not any("disabled" in attributes for attributes in buttons)

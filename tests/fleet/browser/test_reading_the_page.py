@@ -1,0 +1,148 @@
+"""The live page for everyone: without scripts, on a phone, in the dark, by keyboard, read aloud."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests.support.browser import Browser, Focus
+from tests.support.honcho import Fleet
+from tests.support.hostile_state import ATTRIBUTE, ELEMENT, TEXTS
+from tests.support.world import eventually
+
+DELIVERED = "SELECT ride_id FROM receipts WHERE outcome = 'delivered' ORDER BY ride_id DESC LIMIT 3"
+# As if the receiver had refused them, and what they become again.
+DIE = """
+    UPDATE receipts SET outcome = 'dead', dead_at = now(), reason = 'the receiver answered 422'
+    WHERE ride_id = ANY(%s)
+"""
+REVIVE = """
+    UPDATE receipts SET outcome = 'delivered', dead_at = NULL, reason = NULL, replay_at = NULL
+    WHERE ride_id = ANY(%s)
+"""
+REASONS = """
+    UPDATE receipts SET reason = text
+    FROM unnest(%s::text[], %s::bigint[]) AS hostile (text, ride) WHERE ride_id = ride
+"""
+READERS = "INSERT INTO checkpoints (kind, name) SELECT 'outside', unnest(%s::text[])"
+WAITING = "SELECT count(*) FROM receipts WHERE ride_id = ANY(%s) AND outcome = 'dead'"
+WIDTHS = (1280, 400)
+
+
+@pytest.fixture
+def database(demo: Fleet) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(demo.database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def dead(database: psycopg.Connection) -> Iterator[list[int]]:
+    """Three rides whose receipts are dead."""
+
+    def delivered() -> list[int]:
+        return [ride for (ride,) in database.execute(DELIVERED).fetchall()]
+
+    eventually(lambda: len(delivered()) == 3, "three receipts")
+    rides = delivered()
+    database.execute(DIE, [rides])
+    yield rides
+    database.execute(REVIVE, [rides])
+
+
+def test_without_scripts_the_page_has_its_numbers_and_its_buttons_work(
+    chromium: Browser, url: str, dead: list[int], database: psycopg.Connection
+) -> None:
+    chromium.open(url, scripts=False)
+    chromium.shows(f"ride {dead[0]:,}", ".dead li")
+    text = chromium.script("return document.body.innerText")
+    for word in ("POST /rides", "Outbox", "Streamer", "Log", "consumer0", "consumer1", "Rollup"):
+        assert word in text
+    assert "has lost the server" not in text
+    [button] = [
+        each
+        for each in chromium.driver.find_elements(By.CSS_SELECTOR, ".dead button")
+        if str(dead[0]) in (each.get_attribute("aria-label") or "")
+    ]
+    button.click()
+    chromium.shows(f"The receipt of ride {dead[0]:,} is to be sent again", "#feed li")
+    assert chromium.driver.current_url.startswith(url)
+    assert "/replay" not in chromium.driver.current_url
+    eventually(lambda: database.execute(WAITING, [dead[:1]]).fetchone() == (0,), "its delivery")
+
+
+def another_look(chromium: Browser) -> None:
+    """Wait until the page shows the next one."""
+    shown = chromium.texts("#clock")
+    chromium.eventually(lambda: chromium.texts("#clock") != shown, "another look")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_button_moves_while_numbers_change(
+    chromium: Browser, url: str, database: psycopg.Connection, dead: list[int], width: int
+) -> None:
+    chromium.open(url, width=width)
+    chromium.shows("Replay")
+    chromium.watch_buttons()
+    for change in (DIE, REVIVE, DIE, REVIVE):
+        database.execute(change, [dead[1:]])
+        another_look(chromium)
+    places = chromium.places_of_buttons()
+    assert len(places) >= 6
+    assert {name: seen for name, seen in places.items() if len(seen) > 1} == {}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_serious_keeps_anyone_from_reading_it(
+    chromium: Browser, url: str, dead: list[int], width: int, dark: bool
+) -> None:
+    chromium.open(url, width=width, dark=dark)
+    chromium.shows("Replay")
+    assert chromium.overhang == 0
+    assert chromium.audit() == []
+
+
+def test_markup_that_comes_while_one_looks_on_stays_text(
+    chromium: Browser, url: str, database: psycopg.Connection, dead: list[int]
+) -> None:
+    chromium.open(url)
+    chromium.shows("Replay")
+    texts = list(TEXTS)
+    database.execute(REASONS, [texts[: len(dead)], dead])
+    # The drawing names one reader that is not ours, and counts the others.
+    names = [text for text in texts if f"<{ELEMENT}>" in text[:150]]
+    database.execute(READERS, [names])
+    try:
+        chromium.shows(f"<{ELEMENT}>", ".dead li")
+        chromium.shows(f"<{ELEMENT}>", "#flow")
+        chromium.shows(f"<{ELEMENT}>", "#feed li")
+        found = f"return document.querySelectorAll('{ELEMENT}, [{ATTRIBUTE}]').length"
+        assert chromium.script(found) == 0
+        assert chromium.overhang == 0
+        assert chromium.console() == []
+    finally:
+        database.execute("DELETE FROM checkpoints WHERE name = ANY(%s)", [names])
+
+
+def test_nothing_is_wider_than_a_small_phone(chromium: Browser, url: str, dead: list[int]) -> None:
+    chromium.open(url, width=320)
+    chromium.shows("Replay")
+    assert chromium.overhang == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_tab_key_reaches_each_button_from_top_to_bottom_and_shows_where_it_is(
+    chromium: Browser, url: str, dead: list[int], width: int
+) -> None:
+    chromium.open(url, width=width)
+    chromium.shows("Replay")
+    chromium.watch_buttons()
+    order: list[Focus] = []
+    while (focus := chromium.tab()).name and len(order) < 50:
+        order.append(focus)
+    assert [focus.name for focus in order if not (focus.outlined and focus.seen)] == []
+    assert {*chromium.places_of_buttons()} <= {focus.name for focus in order}
+    tops = [focus.top for focus in order if focus.name.startswith(("break-", "replay-"))]
+    assert [places for places in chromium.places_of_buttons().values() if len(places) > 1] == []
+    assert tops == sorted(tops)

@@ -1,0 +1,346 @@
+"""What is gathered is what the two servers hold, at one moment."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from api import consumers
+from rocket_rides import groups, sessions
+from rocket_rides.groups import Group
+from rocket_rides.locks import Lock, try_lock
+from rocket_rides.seen_groups import look as groups_of
+from tests.support import rollup
+from tests.support.looks import look, looking, reader, said, seen
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
+from watch import asking_postgres
+from watch.facts import Agreement, Lead
+from watch.verdict import ABSENT, problems
+
+AGED = "UPDATE rides SET created_at = now() - make_interval(secs => %s) WHERE id = %s"
+RECEIPTS = """
+    INSERT INTO receipts (ride_id, outcome, attempts, reason, due_at, decided_at, dead_at)
+    SELECT id, outcome, 3, 'the receiver answered 410', now(), now(),
+           CASE outcome WHEN 'dead' THEN now() END
+    FROM unnest(%s::bigint[], %s::text[]) r(id, outcome)
+"""
+MINUTES = """
+    INSERT INTO ride_minutes (minute, rides, distance, upto)
+    SELECT date_trunc('minute', now(), 'UTC') - make_interval(mins => m), 1, 0.001, 1
+    FROM generate_series(0, 3000) m
+"""
+
+
+def at_work(world: World, name: str) -> None:
+    """A session of that name."""
+    world.connect().execute(sessions.RENAME, [name], prepare=False)
+
+
+def test_an_empty_database_is_well(world: World) -> None:
+    facts = look(world)
+    assert problems(facts) == []
+    assert facts.log is not None
+    assert (facts.log.length, facts.log.last_id) == (0, "0-0")
+    database = said(facts)
+    assert (database.readers, database.agreement) == ((), None)
+    assert database.rides.oldest_staged_seconds is None
+    assert database.receipts.oldest_undelivered_seconds is None
+    assert [hour.rides for hour in database.hours] == [0] * 24
+    assert abs(facts.at - datetime.now(UTC)) < timedelta(seconds=5)
+
+
+def test_rides_are_taken_staged_and_sent(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.take(4, 5)
+    world.connection.execute(AGED, [60, 4])
+    rides = seen(world).rides
+    assert (rides.newest, rides.last_sent, rides.staged) == (5, 3, 2)
+    assert rides.taken == rides.sent + 2
+    assert rides.oldest_staged_seconds is not None
+    assert 60 <= rides.oldest_staged_seconds < 70
+    assert rides.per_second == 0.4  # four in ten seconds
+
+
+def test_a_rate_beyond_what_is_counted_is_that_of_the_newest_rides(world: World) -> None:
+    world.take(*[1] * 1000)
+    world.connection.execute("UPDATE rides SET created_at = now() - interval '2 seconds'")
+    assert 100 < seen(world).rides.per_second <= 250
+
+
+def test_who_leads_is_told_from_who_stands_by(world: World) -> None:
+    assert seen(world).streamer == Lead(False, 0)
+    leader = world.connect()
+    try_lock(leader, Lock.LEADER)
+    for name in (sessions.STREAMER, sessions.STREAMER, sessions.starting(sessions.STREAMER)):
+        at_work(world, name)
+    leader.execute(sessions.RENAME, [sessions.STREAMER], prepare=False)
+    assert seen(world).streamer == Lead(True, 2)
+    assert seen(world).rollup.lead == Lead(False, 0)
+    leader.close()
+    eventually(lambda: seen(world).streamer == Lead(False, 2))
+
+
+@pytest.mark.parametrize("name", ["consumer0", "käufer", "x" * 64, "streamer", "rollup"])
+def test_each_total_has_the_processes_of_its_own_name(world: World, name: str) -> None:
+    world.consumer(name)
+    world.consumer("other")
+    at_work(world, sessions.starting(sessions.consumer(name)))
+    at_work(world, sessions.ROLLUP)
+    assert reader(seen(world), name).processes == 0
+    at_work(world, sessions.consumer(name))
+    assert reader(seen(world), name).processes == 1
+    assert reader(seen(world), "other").processes == 0
+
+
+def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> None:
+    world.consumer("slow")
+    fast = world.consumer("fast")
+    Group(world.log(), "workers", "one").make()
+    Group(world.log(), groups.name_of(world.connection), "one").make()
+    world.connection.execute("INSERT INTO checkpoints (name) VALUES ('outside')")
+    world.take(*[1] * 10)
+    drain(world.streamer())
+    catch_up(fast)
+    shown = consumers.show(world.connection, groups_of(world.log()))
+    assert len(shown) == 5
+    database = seen(world)
+    assert {
+        (each.kind, each.name, each.ride, each.rides_behind, each.total)
+        for each in database.readers
+    } == {
+        (each["kind"], each["name"], each["last_ride_id"], each["rides_behind"],
+         each["total_distance"])
+        for each in shown
+    }  # fmt: skip
+    assert reader(database, "fast").seconds_behind == 0
+    assert reader(database, "slow").seconds_behind
+    ours = {each.name for each in database.readers if each.is_ours}
+    assert ours == {"slow", "fast", groups.name_of(world.connection)}
+
+
+def test_the_databases_own_group_is_a_reader_though_redis_has_lost_it(world: World) -> None:
+    own = groups.name_of(world.connection)
+    assert seen(world).readers == ()
+    world.take(1, 2)
+    found = reader(seen(world), own)
+    assert (found.is_ours, found.processes, found.ride, found.rides_behind) == (True, 0, None, 2)
+    assert consumers.show(world.connection, groups_of(world.log())) == []
+    with looking(world) as gatherer:
+        eventually(lambda: said(gatherer.gather()).receipts.absent_seconds >= ABSENT)
+        words = [problem.what for problem in problems(gatherer.gather())]
+    assert [each for each in words if "nobody delivers receipts" in each]
+    assert [each for each in words if "no rollup leads" in each]
+
+
+def test_latency_is_from_the_posts_transaction_to_the_readers_commit(world: World) -> None:
+    consumer = world.consumer()
+    world.take(1, 2)
+    drain(world.streamer())
+    catch_up(consumer)
+    world.connection.execute(
+        "UPDATE checkpoints SET counted_at = created_at + interval '9 ms'"
+        " FROM rides WHERE rides.id = last_ride_id"
+    )
+    assert reader(seen(world), "consumer0").latency_seconds == 0.009
+    world.connection.execute("UPDATE rides SET created_at = '-infinity'")
+    assert reader(seen(world), "consumer0").latency_seconds is None
+    world.connection.execute(
+        "UPDATE rides SET created_at = now() - interval '62 seconds';"
+        " UPDATE checkpoints SET counted_at = now() - interval '61 seconds'",
+        prepare=False,
+    )
+    assert reader(seen(world), "consumer0").latency_seconds is None  # it has counted nothing since
+
+
+def test_totals_are_compared_at_the_greatest_ride_that_all_have(world: World) -> None:
+    """Whatever rides are between them, with numbers that were drawn and not used among them."""
+    slow, middle, fast = (world.consumer(name, batch_size=3) for name in "abc")
+    world.take("0.001", "999999999.999")
+    for _ in range(5):
+        with transaction(world) as undone:
+            undone.execute("INSERT INTO rides (distance) VALUES (1)")
+        world.take("0.002", "7.5")
+    drain(world.streamer())
+    slow.run_once()
+    middle.run_once()
+    middle.run_once()
+    catch_up(fast)
+    assert len({slow.at, middle.at, fast.at}) == 3
+    agreement = seen(world).agreement
+    assert agreement == Agreement(slow.at.ride_id, dict.fromkeys("abc", slow.total))
+    assert agreement.agree
+    world.connection.execute(
+        "UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = 'b'"
+    )
+    agreement = seen(world).agreement
+    assert agreement
+    assert not agreement.agree
+    assert agreement.totals == {
+        "a": slow.total, "b": slow.total + Decimal("0.001"), "c": slow.total
+    }  # fmt: skip
+
+
+def test_a_total_too_far_behind_is_not_compared(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_postgres, "MOST", 10)
+    late, slow, fast = (
+        world.consumer(name, batch_size=n) for name, n in (("a", 1), ("b", 2), ("c", 9))
+    )
+    world.take(*[1] * 12)
+    with transaction(world) as undone:
+        undone.execute("INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, 50)")
+    drain(world.streamer())
+    for consumer in (late, slow):
+        consumer.run_once()
+    catch_up(fast)
+    assert seen(world).agreement == Agreement(2, {"b": Decimal(2), "c": Decimal(2)}, ("a",))
+    world.connection.execute("DELETE FROM consumer_states WHERE name <> 'a'")
+    assert seen(world).agreement == Agreement(1, {"a": Decimal(1)})
+
+
+def test_receipts_are_told_by_their_outcome(world: World) -> None:
+    world.take(*[1] * 9)
+    world.connection.execute(RECEIPTS, [[*range(1, 8)], ["delivered"] * 2 + ["dead"] * 5])
+    world.connection.execute("UPDATE receipts SET replay_at = now() WHERE ride_id = 4")
+    world.connection.execute("UPDATE receipts SET dropped_at = now() WHERE ride_id = 5")
+    world.connection.execute("UPDATE receipts_state SET complete_to = 1")
+    world.connection.execute("INSERT INTO receipts_workers VALUES ('a', 20, 1, 2), ('b', 30, 1, 3)")
+    world.connection.execute(AGED, [60, 8])
+    at_work(world, sessions.receipts("one"))
+    at_work(world, sessions.receipts("two"))
+    at_work(world, sessions.starting(sessions.receipts("three")))
+    receipts = seen(world).receipts
+    assert (receipts.workers, receipts.delivered, receipts.swept) == (2, 50, 5)
+    assert (receipts.dead, receipts.being_sent_again, receipts.pending) == (3, 1, 2)
+    assert [letter.ride for letter in receipts.newest_dead] == [7, 6, 3]
+    assert receipts.newest_dead[0].reason == "the receiver answered 410"
+    assert receipts.oldest_undelivered_seconds is not None
+    assert 60 <= receipts.oldest_undelivered_seconds < 70
+
+
+def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world: World) -> None:
+    consumer = world.consumer()
+    world.take(1)
+    drain(world.streamer())
+    catch_up(consumer)
+    world.connection.execute(
+        "INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds,"
+        " compared) VALUES (1, 0.999, 1, 2, %s)",
+        [
+            '{"consumers": [{"name": "consumer0", "drift": 0.001},'
+            ' {"name": "right", "drift": 0.000}]}'
+        ],
+    )
+    world.connection.execute(
+        "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (1, 'consumer0')"
+    )
+    [run] = seen(world).reconciliations
+    assert (run.drift, run.unrepaired) == ({"consumer0": Decimal("0.001")}, ("consumer0",))
+    assert (run.id, run.ride, run.rides, run.total) == (1, 1, 1, Decimal("0.999"))
+    catch_up(consumer)
+    database = seen(world)
+    assert database.reconciliations[0].unrepaired == ()
+    words = [event.words for event in database.happened]
+    assert "consumer0 applied the reset of reconciliation 1: 1.000 m became 0.999 m" in words
+    assert "reconciliation 1: 1 rides, 0.999 m" in words
+    assert any("took the lead" in each for each in words)
+
+
+def test_the_last_day_is_told_hour_by_hour(world: World) -> None:
+    world.connection.execute(MINUTES)
+    before = datetime.now(UTC)
+    hours = seen(world).hours
+    assert len(hours) == 24
+    assert [hour.rides for hour in hours[:-1]] == [60] * 23
+    assert hours[0].distance == Decimal("0.060")
+    assert hours[-1].rides in (before.minute + 1, datetime.now(UTC).minute + 1)
+    assert hours[-1].begins == hours[0].begins + timedelta(hours=23)
+    assert (hours[0].begins.minute, hours[0].begins.utcoffset()) == (0, timedelta(0))
+
+
+def test_dead_letters_are_counted_kind_by_kind(world: World) -> None:
+    world.connection.execute(
+        "INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)"
+        " SELECT kind, 'name', n || '-0', '{}', 'no data'"
+        " FROM (VALUES ('total', 2), ('receipts', 3)) k(kind, most), generate_series(1, most) n"
+    )
+    assert seen(world).dead_letters == {"total": 2, "receipts": 3}
+
+
+@pytest.mark.stream_servers
+def test_the_log_is_described_by_redis(world: World) -> None:
+    world.take(*[1] * 500)
+    drain(world.streamer())
+    log = look(world).log
+    assert log is not None
+    last = world.log().last_upto("+")
+    assert last
+    assert (log.length, log.last_id) == (500, last.redis_id)
+    assert 5_000 < log.bytes < 500_000
+    assert log.last_entry_seconds is not None
+    assert 0 <= log.last_entry_seconds < 60
+
+
+@pytest.mark.stream_servers
+def test_dirty_minutes_are_those_of_the_rollup_that_leads(world: World) -> None:
+    assert seen(world).rollup.dirty_minutes == 0
+    leading = rollup.lead(world)
+    rollup.send_at(world, ("2026-03-28 20:00:10Z", 1), ("2026-03-28 20:01:10Z", 1))
+    eventually(lambda: leading.marker.run_once(wait=0) and leading.dirty.count == 2)
+    found = seen(world).rollup
+    assert (found.dirty_minutes, found.complete_to, found.rides_behind) == (2, 0, 2)
+    assert found.lead.leads
+    rollup.hurry(leading)
+    found = seen(world).rollup
+    assert (found.dirty_minutes, found.complete_to, found.rides_behind) == (0, 2, 0)
+    assert found.seconds_behind == 0
+
+
+@pytest.mark.stream_servers
+def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(world: World) -> None:
+    with looking(world) as gatherer:
+        for lead in range(2):
+            leading = rollup.lead(world)
+            rollup.send_at(world, (f"2026-03-28 20:0{lead}:10Z", 1))
+            eventually(lambda: leading.marker.run_once(wait=0) and leading.dirty.count)  # noqa: B023
+            found = said(gatherer.gather()).rollup
+            assert found.dirty_minutes
+            rollup.hurry(leading)
+
+
+def test_under_load_each_look_is_of_one_moment(world: World) -> None:
+    streamer = world.streamer(batch_size=20)
+    readers = [world.consumer(name, batch_size=n) for name, n in (("a", 7), ("b", 20))]
+    taking = world.connect()
+    enough = threading.Event()
+
+    def work() -> None:
+        while not enough.is_set():
+            take(taking, *["0.001", "7.25", "999999999.999"] * 10)
+            streamer.run_once()
+            for consumer in readers:
+                consumer.run_once()
+
+    with ThreadPoolExecutor(1) as workers, looking(world) as gatherer:
+        working = workers.submit(work)
+        try:
+            rides: set[int] = set()
+            while len(rides) < 30 and not working.done():
+                database = said(gatherer.gather())
+                agreement, found = database.agreement, database.rides
+                assert agreement
+                exact = world.connection.execute(
+                    "SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s", [agreement.ride]
+                ).fetchone()
+                assert exact
+                assert agreement.totals == dict.fromkeys("ab", exact[0])
+                assert found.newest == found.last_sent + found.staged
+                assert max(each.ride or 0 for each in database.readers) <= found.last_sent
+                rides.add(agreement.ride)
+        finally:
+            enough.set()
+        working.result()

@@ -1,0 +1,270 @@
+"""A look costs one statement and a few commands, and the same however much there is."""
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import redis
+
+from rocket_rides import groups
+from rocket_rides.groups import Group
+from rocket_rides.seen_groups import SeenGroup
+from rocket_rides.standings import values
+from tests.support.looks import looking, said, seen
+from tests.support.world import World, drain
+from watch import asking_postgres
+from watch.asking_postgres import SESSION
+from watch.facts import MOST
+from watch.statement import FACTS
+
+LIMIT, MANY = 100, 3000
+# Tables that nothing keeps small.
+GROWING = (
+    "rides",
+    "staged_log_records",
+    "receipts",
+    "ride_minutes",
+    "dead_letters",
+    "terms",
+    "reconciliations",
+    "resets",
+)
+# Everybody is far behind, and much of everything waits.
+CROWD = [
+    "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, {0})",
+    "INSERT INTO staged_log_records SELECT id, 'create', 'ride', '{{}}' FROM rides",
+    """
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at, replay_at)
+    SELECT id, 'dead', 1, now(), now(), now(), CASE id % 2 WHEN 0 THEN now() END FROM rides
+    WHERE id % 3 = 0
+    """,
+    """
+    INSERT INTO ride_minutes
+    SELECT date_trunc('minute', now(), 'UTC') - make_interval(mins => n), 1, 1, 1
+    FROM generate_series(1, {0}) n
+    """,
+    """
+    INSERT INTO dead_letters (consumer_name, redis_id, fields, reason)
+    SELECT 'a', n || '-0', '{{}}', 'no data' FROM generate_series(1, {0}) n
+    """,
+    """
+    INSERT INTO terms (after, term) SELECT n, lpad(n::text, 16, '0') FROM generate_series(1, {0}) n
+    """,
+    """
+    INSERT INTO checkpoints (kind, name, last_ride_id)
+    SELECT 'total', chr(97 + n), n * {0} / 10 FROM generate_series(0, 10) n
+    """,
+    "INSERT INTO consumer_states (name) SELECT name FROM checkpoints",
+    """
+    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    SELECT n, n, n, 1, '{{}}' FROM generate_series(1, {0}) n
+    """,
+    "INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, 'a' FROM reconciliations",
+]
+
+DELIVERED = """
+    WITH done AS (
+        INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
+        SELECT id, 'delivered', 1, now(), now() FROM rides
+    )
+    UPDATE receipts_state SET complete_to = (SELECT max(id) FROM rides)
+"""
+DEAD = """
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at)
+    SELECT id, 'dead', 1, now(), now(), now() FROM rides
+"""
+
+
+def crowd(world: World) -> None:
+    for statement in CROWD:
+        world.connection.execute(statement.format(MANY))
+
+
+def plan(world: World, limit: int) -> dict[str, Any]:
+    connection = world.connect(**SESSION)
+    own = groups.name_of(connection)
+    given = values([SeenGroup(own)], own, limit) | {"hours": 24}
+    row = connection.execute(
+        f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {FACTS}", given
+    ).fetchone()
+    assert row
+    found: dict[str, Any] = row[0][0]["Plan"]
+    return found
+
+
+def nodes(of: dict[str, Any]) -> list[dict[str, Any]]:
+    return [of, *(node for inner in of.get("Plans", []) for node in nodes(inner))]
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_no_table_is_scanned_and_no_more_is_read_than_the_limit(
+    world: World, analyzed: bool
+) -> None:
+    crowd(world)
+    if analyzed:
+        world.connection.execute("ANALYZE")
+    read: Counter[str] = Counter()
+    for node in nodes(plan(world, LIMIT)):
+        if (table := node.get("Relation Name")) in GROWING:
+            assert "Index" in node["Node Type"], (table, node["Node Type"])
+            removed = node.get("Rows Removed by Filter", 0)
+            read[table] += int((node["Actual Rows"] + removed) * node["Actual Loops"])
+    assert read["rides"] >= 3 * LIMIT  # or else this has shown nothing
+    assert read.keys() >= {"rides", "staged_log_records", "receipts", "ride_minutes", "terms"}
+    day = read.pop("ride_minutes")
+    assert day <= 24 * 60
+    rates = 500  # newest rides
+    assert read.pop("rides") < rates + 12 * LIMIT
+    assert all(rows <= 6 * LIMIT for rows in read.values()), read
+
+
+def test_what_there_is_more_of_is_counted_up_to_the_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_postgres, "MOST", LIMIT)
+    crowd(world)
+    database = seen(world)
+    assert database.rides.staged == LIMIT
+    assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
+    assert database.rollup.rides_behind == LIMIT
+    assert max(reader.rides_behind or 0 for reader in database.readers) == LIMIT
+    assert database.dead_letters == {"total": LIMIT}
+    assert database.receipts.dead + database.receipts.being_sent_again <= 2 * LIMIT
+
+
+def test_one_receipt_that_is_tried_again_costs_no_more_than_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All those after it are delivered, and none of them can be forgotten."""
+    monkeypatch.setattr(asking_postgres, "MOST", LIMIT)
+    world.connection.execute(CROWD[0].format(MANY))
+    world.connection.execute("UPDATE rides SET created_at = now() - interval '60 s' WHERE id = 1")
+    world.connection.execute(DELIVERED)
+    assert seen(world).receipts.oldest_undelivered_seconds is None
+    world.connection.execute("UPDATE receipts_state SET complete_to = 0")
+    world.connection.execute("DELETE FROM receipts WHERE ride_id = 1")
+    receipts = seen(world).receipts
+    assert receipts.pending == 1
+    assert receipts.oldest_undelivered_seconds is not None
+    assert 60 <= receipts.oldest_undelivered_seconds < 70
+    found = [node for node in nodes(plan(world, LIMIT)) if node.get("Relation Name") == "receipts"]
+    read = sum((node["Actual Rows"] or 1) * node["Actual Loops"] for node in found)
+    assert LIMIT <= read < 3 * LIMIT
+
+
+def test_dead_receipts_that_wait_are_found_among_any_number_of_decided_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_postgres, "MOST", LIMIT)
+    world.connection.execute(CROWD[0].format(MANY))
+    world.connection.execute(DEAD)
+    world.connection.execute("UPDATE receipts SET dropped_at = now() WHERE ride_id % 1000 <> 500")
+    world.connection.execute(
+        "UPDATE receipts SET dropped_at = NULL, replay_at = now() WHERE ride_id <= %s", [LIMIT]
+    )
+    receipts = seen(world).receipts
+    assert (receipts.dead, receipts.being_sent_again) == (3, LIMIT)
+    assert [letter.ride for letter in receipts.newest_dead] == [2500, 1500, 500]
+    for node in nodes(plan(world, LIMIT)):
+        if node.get("Index Name") == "receipts_waiting":
+            assert node["Actual Rows"] <= 3
+            assert not node.get("Rows Removed by Filter")
+            break
+    else:
+        raise AssertionError("no index leads to those that wait")
+
+
+def test_each_reader_costs_the_same_however_many_there_are(world: World) -> None:
+    readers = 200
+    world.connection.execute(CROWD[0].format(MANY))
+    world.connection.execute(
+        "INSERT INTO checkpoints (kind, name, last_ride_id)"
+        f" SELECT 'total', 'total' || n, n FROM generate_series(1, {readers}) n"
+    )
+    world.connection.execute(
+        "INSERT INTO consumer_states (name, total_distance) SELECT name, last_ride_id"
+        " FROM checkpoints"
+    )
+    database = seen(world)
+    assert {reader.rides_behind for reader in database.readers if reader.kind == "total"} == {
+        MANY - n for n in range(1, readers + 1)
+    }
+    assert database.agreement
+    assert database.agreement.ride == 1
+    assert set(database.agreement.totals.values()) == {1}
+    scans = [node for node in nodes(plan(world, MOST)) if node["Node Type"] == "CTE Scan"]
+    assert len(scans) > 5
+    for node in scans:
+        rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        assert rows <= MANY < readers**2, node
+
+
+def test_many_groups_take_no_more_commands_than_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    for number in range(30):
+        workers = Group(world.log(), f"workers{number}", "one")
+        workers.make()
+        if number % 4:
+            workers.read(number % 4)
+    commands = Counter[str]()
+    send = redis.Redis.execute_command
+
+    def counting(self: Any, *words: Any, **options: Any) -> Any:
+        commands[str(words[0])] += 1
+        return send(self, *words, **options)  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(redis.Redis, "execute_command", counting)
+    with looking(world) as gatherer:
+        gatherer.gather()
+        commands.clear()
+        database = said(gatherer.gather())
+    assert len([reader for reader in database.readers if reader.kind == "group"]) == 31
+    rides = Counter(reader.ride for reader in database.readers)
+    assert rides == {0: 8, 1: 8, 2: 7, 3: 7, None: 1}  # the last one is this database's own
+    assert {reader.rides_behind for reader in database.readers} == {3}
+    assert commands["EVALSHA"] == 2
+    assert commands.total() <= 8
+
+
+def test_a_look_is_one_statement_and_a_few_commands(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.take(*[1] * 10)
+    drain(world.streamer())
+    Group(world.log(), groups.name_of(world.connection), "one").make()
+    round_trips = Counter[str]()
+
+    class Counting(asking_postgres.Impatient):
+        def wait(self, *given: Any, **options: Any) -> Any:
+            round_trips["Postgres"] += 1
+            return super().wait(*given, **options)
+
+    monkeypatch.setattr(asking_postgres, "Impatient", Counting)
+    with redis.Redis.from_url(world.redis.url) as control, looking(world) as gatherer:
+        gatherer.gather()
+        round_trips.clear()
+        before = control.info("stats")["total_commands_processed"]
+        said(gatherer.gather())
+        commands = control.info("stats")["total_commands_processed"] - before - 1
+    assert round_trips["Postgres"] == 1
+    assert commands <= 20  # those that the script sends among them
+
+
+def test_every_digit_arrives(world: World) -> None:
+    world.consumer()
+    huge = Decimal("12345678901234567890123456789012345.678")
+    world.connection.execute("UPDATE consumer_states SET total_distance = %s", [huge])
+    found = seen(world)
+    assert found.readers[0].total == huge
+    assert found.agreement
+    assert found.agreement.totals == {"consumer0": huge}
+
+
+def test_the_most_that_is_counted_is_passed_on(world: World) -> None:
+    """So that a number that equals MOST means: or more."""
+    world.connection.execute(CROWD[0].format(MOST + 500))
+    assert seen(world).receipts.pending == MOST

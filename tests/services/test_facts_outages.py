@@ -1,0 +1,211 @@
+"""Servers that are away: it is said which and why, in time; and they are asked again."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+import redis
+
+from embedded.servers import Redis
+from rocket_rides import groups
+from rocket_rides.groups import Group
+from tests.support import rollup
+from tests.support.looks import look, looking, reader, said
+from tests.support.world import World, drain, eventually, free_port, limited_redis
+from watch.facts import Facts
+from watch.gathering import PATIENCE, Gatherer
+
+MARGIN = 1.0  # seconds that a busy machine may take in addition
+HIDDEN = """
+    CREATE ROLE hidden LOGIN;
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO hidden;
+    REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC
+"""
+
+
+@contextmanager
+def stopped(*processes: int) -> Iterator[None]:
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def in_time(gatherer: Gatherer) -> Facts:
+    began = time.monotonic()
+    facts = gatherer.gather()
+    assert time.monotonic() - began < PATIENCE + MARGIN
+    return facts
+
+
+def away(facts: Facts) -> set[str]:
+    """The servers that are, each with a reason in one line."""
+    servers = {"Postgres": facts.postgres, "Redis": facts.redis}
+    for server in servers.values():
+        assert server.up != bool(server.reason)
+        assert "\n" not in server.reason
+    assert facts.postgres.up == (facts.database is not None)
+    assert facts.redis.up == (facts.log is not None)
+    return {name for name, server in servers.items() if not server.up}
+
+
+def in_the_end(gatherer: Gatherer) -> Facts:
+    """The facts once both servers are up."""
+    found: list[Facts] = []
+
+    def up() -> bool:
+        found[:] = [in_time(gatherer)]
+        return not away(found[0])
+
+    eventually(up, "an answer of both servers")
+    return found[0]
+
+
+@pytest.mark.stream_servers
+def test_a_redis_that_hangs_dies_and_comes_back(world: World) -> None:
+    world.consumer()
+    own = groups.name_of(world.connection)
+    Group(world.log(), own, "one").make()
+    with looking(world) as gatherer, redis.Redis.from_url(world.redis.url) as control:
+        in_the_end(gatherer)
+        with stopped(control.info("server")["process_id"]):
+            facts = in_time(gatherer)
+            assert away(facts) == away(in_time(gatherer)) == {"Redis"}
+            assert facts.redis.reason == "it does not answer"
+            # What Postgres knows is shown all the same.
+            assert reader(said(facts), "consumer0").ride == 0
+            assert reader(said(facts), own).rides_behind == 0
+            assert said(facts).rollup.dirty_minutes is None
+        in_the_end(gatherer)
+        world.redis.kill()
+        assert away(in_time(gatherer)) == {"Redis"}
+        world.redis.start()
+        in_the_end(gatherer)
+
+
+def test_a_postgres_that_hangs_dies_and_comes_back(own_world: World) -> None:
+    world = own_world
+    with looking(world) as gatherer:
+        in_the_end(gatherer)
+        postmaster = psutil.Process(world.postgres.pid)
+        pids = [postmaster.pid, *(child.pid for child in postmaster.children())]
+        with stopped(*pids):
+            for _ in range(3):
+                facts = in_time(gatherer)
+                assert away(facts) == {"Postgres"}
+                assert facts.postgres.reason == "it does not answer"
+        in_the_end(gatherer)
+        world.postgres.kill()
+        assert away(in_time(gatherer)) == {"Postgres"}
+        assert in_time(gatherer).log is not None
+        world.postgres.start()
+        assert said(in_the_end(gatherer)).rides.newest == 0
+        world.postgres.stop()
+        world.postgres.start()
+        in_the_end(gatherer)
+
+
+def test_a_session_that_hangs_is_given_up_for_another(world: World) -> None:
+    with looking(world) as gatherer:
+        in_the_end(gatherer)
+        session = world.value(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'watch'"
+            " AND datname = current_database()"
+        )
+        with stopped(session):
+            assert away(in_time(gatherer)) == {"Postgres"}
+            in_the_end(gatherer)
+
+
+def test_servers_that_are_not_there_cost_no_time(world: World) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    urls = {"database_url": f"postgresql://x@{nobody}/x", "redis_url": f"redis://{nobody}"}
+    facts = look(world, **urls)
+    assert away(facts) == {"Postgres", "Redis"}
+    assert "refused" in facts.postgres.reason
+    assert "refused" in facts.redis.reason
+    assert facts.gathered_in_seconds < MARGIN
+
+
+def test_both_servers_may_hang_and_still_it_is_told_in_time(world: World, redis: Redis) -> None:
+    """A listener that takes connections and never answers."""
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        nobody = f"127.0.0.1:{listener.getsockname()[1]}"
+        urls = {"database_url": f"postgresql://x@{nobody}/x", "redis_url": f"redis://{nobody}"}
+        with looking(world, **urls) as gatherer:
+            for _ in range(2):
+                assert away(in_time(gatherer)) == {"Postgres", "Redis"}
+
+
+def test_a_locked_table_is_waited_for_no_longer_than_a_server(world: World) -> None:
+    with looking(world) as gatherer:
+        in_the_end(gatherer)
+        with world.connect().transaction() as locked:
+            locked.connection.execute("LOCK TABLE rides")
+            assert in_time(gatherer).postgres.reason == "it does not answer"
+        in_the_end(gatherer)
+
+
+def test_another_schema_is_said_to_be_the_reason(world: World) -> None:
+    with looking(world) as gatherer:
+        world.connection.execute("UPDATE alembic_version SET version_num = '0005'")
+        assert "python -m migrations" in in_time(gatherer).postgres.reason
+        world.connection.execute("DROP TABLE alembic_version")
+        assert "the database's schema is empty" in in_time(gatherer).postgres.reason
+
+
+def test_a_database_without_its_state_says_how_it_is_repaired(world: World) -> None:
+    world.connection.execute("DELETE FROM streamer_state")
+    reason = look(world).postgres.reason
+    assert "streamer_state is empty" in reason
+    assert "INSERT INTO streamer_state" in reason
+
+
+def test_a_user_who_may_only_read_sees_all_but_whose_the_group_is(own_world: World) -> None:
+    world = own_world
+    world.consumer()
+    world.take(1)
+    drain(world.streamer())
+    own = groups.name_of(world.connection)
+    Group(world.log(), own, "one").make()
+    world.connect().execute("SET application_name = 'consumer consumer0'")
+    world.connection.execute(HIDDEN, prepare=False)
+    facts = look(world, database_url=world.postgres_url.replace("postgres@", "hidden@"))
+    assert away(facts) == set()
+    assert reader(said(facts), "consumer0").processes == 1
+    assert reader(said(facts), own).is_ours is False
+
+
+@pytest.mark.stream_servers
+@pytest.mark.parametrize(
+    "command", ["xinfo", "time", "memory", "zcard", "evalsha", "xpending", "xrange", "xrevrange"]
+)
+def test_what_redis_forbids_is_unknown_and_nothing_else_is(world: World, command: str) -> None:
+    rollup.lead(world).run_once(wait=0)  # makes an Ick
+    world.take(*[1] * 10)
+    drain(world.streamer())
+    own = groups.name_of(world.connection)
+    workers = Group(world.log(), own, "one")
+    workers.make()
+    workers.read(5)
+    with limited_redis(world, command) as url:
+        facts = look(world, redis_url=url)
+    assert facts.redis.up
+    database = said(facts)
+    assert (facts.log is None) == (command in ("xinfo", "time"))
+    assert facts.log is None or (facts.log.bytes == 0) == (command == "memory")
+    assert (database.rollup.dirty_minutes is None) == (command == "zcard")
+    assert reader(database, own).rides_behind == 10
+    seen_in_redis = reader(database, own).ride is not None
+    assert seen_in_redis == (command in ("memory", "zcard"))

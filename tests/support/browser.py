@@ -1,0 +1,214 @@
+"""A headless Chromium, and what it saw of a page: its console, its requests, its layout."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
+from selenium.webdriver import ActionChains, Chrome, Keys
+
+from benchmarks.chromium import chromium
+from tests.support.world import eventually
+
+T = TypeVar("T")
+
+HEIGHT = 900  # pixels
+
+# The rules of WCAG 2.1, levels A and AA, and what axe-core's authors advise beside them.
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+GRAVE = {"serious", "critical"}
+AUDIT = """
+    const [rules, done] = arguments;
+    axe.run({runOnly: {type: "tag", values: rules}, resultTypes: ["violations"]}).then(
+        (found) => done(found.violations), (reason) => done({reason: String(reason)}));
+"""
+# How far the document can be scrolled to the side, in pixels.
+OVERHANG = """
+    window.scrollTo(10000, 0);
+    const pixels = window.scrollX;
+    window.scrollTo(0, 0);
+    return pixels;
+"""
+TEXTS = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)"
+# Notes where each button is within the document, in each frame, as long as it goes on.
+WATCH_BUTTONS = """
+    const places = window.places = {};
+    const look = () => {
+        for (const button of document.querySelectorAll("button")) {
+            if (!button.checkVisibility()) continue;
+            const box = button.getBoundingClientRect();
+            const place = [box.left + scrollX, box.top + scrollY, box.width, box.height];
+            (places[button.id || button.innerText] ??= {})[place.map(Math.round).join()] = true;
+        }
+        requestAnimationFrame(look);
+    };
+    look();
+"""
+PLACES = """
+    return Object.entries(window.places).map(([name, places]) => [name, Object.keys(places)]);
+"""
+FOCUSED = """
+    const element = document.activeElement, style = getComputedStyle(element);
+    const box = element.getBoundingClientRect();
+    const [x, y] = [box.left + Math.min(box.width, 40) / 2, Math.max(box.top, 0) + 10];
+    return {
+        name: element === document.body ? "" : element.id || element.getAttribute("aria-label")
+            || element.innerText,
+        outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        seen: element.contains(document.elementFromPoint(x, y)),
+        left: box.left + scrollX, top: box.top + scrollY,
+    };
+"""
+
+
+class Focus(NamedTuple):
+    """The element that has the focus; no name where none has. Its place in pixels."""
+
+    name: str
+    outlined: bool
+    seen: bool  # in the window, as far as it is scrolled, with nothing before it
+    left: float
+    top: float
+
+
+class Browser:
+    """One window. What it saw is forgotten when the next page is opened."""
+
+    def __init__(self, driver: Chrome) -> None:
+        self.driver = driver
+        self._console: list[str] = []
+        self._requests: list[str] = []
+
+    def open(
+        self, url: str, *, width: int = 1280, dark: bool = False, scripts: bool = True
+    ) -> None:
+        """Show the page at `url` in a window `width` pixels wide, as if for the first time."""
+        self.driver.get("about:blank")
+        self.command("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.colours(dark=dark)
+        self.width(width)
+        self.forget()
+        self.driver.get(url)
+
+    def command(self, name: str, **parameters: object) -> Any:
+        """A command of the Chrome DevTools Protocol."""
+        return self.driver.execute_cdp_cmd(name, parameters)
+
+    def colours(self, *, dark: bool) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.command("Emulation.setEmulatedMedia", features=[scheme])
+
+    def width(self, pixels: int) -> None:
+        size = {"width": pixels, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", **size)
+
+    def script(self, source: str, *arguments: object) -> Any:
+        """Run the body of a function, which the page's policy does not hold back."""
+        return self.driver.execute_script(source, *arguments)
+
+    def eventually(self, claim: Callable[[], T], what: str) -> T:
+        """Wait for a claim about elements, which the page may replace while it is looked at."""
+
+        def settled() -> T | None:
+            try:
+                return claim()
+            except (JavascriptException, StaleElementReferenceException):
+                return None
+
+        return eventually(settled, what)  # type: ignore[return-value]
+
+    def shows(self, text: str, selector: str = "body") -> None:
+        """Wait until an element that the selector finds shows the text, in whatever case."""
+        wanted = text.lower()
+        try:
+            self.eventually(
+                lambda: any(wanted in each.lower() for each in self.texts(selector)), text
+            )
+        except AssertionError as error:
+            raise AssertionError(f"{text!r} is not in {self.texts(selector)}") from error
+
+    def texts(self, selector: str) -> list[str]:
+        """What the elements that the selector finds show."""
+        texts: list[str] = self.script(TEXTS, selector)
+        return texts
+
+    def forget(self) -> None:
+        """Forget what was seen."""
+        self._look()
+        self._console.clear()
+        self._requests.clear()
+
+    def console(self) -> list[str]:
+        """Warnings and errors, those about the page's Content-Security-Policy included."""
+        self._look()
+        return self._console
+
+    def requests(self) -> list[str]:
+        """The URLs that were asked of any server."""
+        self._look()
+        return self._requests
+
+    def _look(self) -> None:
+        for line in self._log("browser"):
+            if line["level"] in ("WARNING", "SEVERE"):
+                self._console.append(f"{line['source']}: {line['message']}")
+        for line in self._log("performance"):
+            event = json.loads(line["message"])["message"]
+            match event["method"]:
+                case "Network.requestWillBeSent":
+                    url = event["params"]["request"]["url"]
+                case "Network.webSocketCreated":
+                    url = event["params"]["url"]
+                case _:
+                    continue
+            if urlsplit(url).scheme in ("http", "https", "ws", "wss"):
+                self._requests.append(url)
+
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = self.driver.get_log(kind)  # type: ignore[no-untyped-call]
+        return lines
+
+    def audit(self) -> list[str]:
+        """What axe-core finds to be serious or critical, and where."""
+        self.script(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+        found = self.driver.execute_async_script(AUDIT, RULES)
+        assert isinstance(found, list), found
+        return [
+            f"{rule['id']} ({rule['impact']}): {rule['help']}: {node['html']}"
+            for rule in found
+            for node in rule["nodes"]
+            if rule["impact"] in GRAVE
+        ]
+
+    def watch_buttons(self) -> None:
+        """Begin to note where each button is."""
+        self.script(WATCH_BUTTONS)
+
+    def places_of_buttons(self) -> dict[str, list[str]]:
+        """Where each button was, since then: left, top, width, height."""
+        return dict(self.script(PLACES))
+
+    def tab(self) -> "Focus":
+        """Press Tab; returns what has the focus then."""
+        self.press(Keys.TAB)
+        return Focus(**self.script(FOCUSED))
+
+    def press(self, key: str) -> None:
+        """Press a key, wherever the focus is."""
+        ActionChains(self.driver).send_keys(key).perform()
+
+    @property
+    def overhang(self) -> int:
+        """How far the page is wider than its window, in pixels."""
+        pixels: int = self.script(OVERHANG)
+        return pixels
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Start one. Nothing of it lives on, whatever ends its starter."""
+    with chromium() as driver:
+        yield Browser(driver)

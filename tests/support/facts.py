@@ -1,0 +1,80 @@
+"""Made-up facts: a fleet in which all is well, and ways to change that."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from watch.facts import (
+    Agreement,
+    Counts,
+    Database,
+    DeadReceipt,
+    Facts,
+    Hour,
+    Lead,
+    Log,
+    Reader,
+    Receipts,
+    Reconciliation,
+    Rides,
+    Rollup,
+    Server,
+)
+
+MOMENT = datetime(2026, 11, 22, 14, 3, 22, tzinfo=UTC)
+TOTAL = Decimal("6344236.123")
+AWAY = Server(False, "connection refused")
+
+
+def counts(**changed: Any) -> Counts:
+    none = Counts(0, 0, Decimal(0), 0, 0, 0, 0, 0)
+    return replace(none, **changed)
+
+
+def total(name: str = "consumer0", **changed: Any) -> Reader:
+    reader = Reader("total", name, 1, 12_345, 0, 0.0, TOTAL, 0.012, counts())
+    return replace(reader, **changed)
+
+
+def rollup(**changed: Any) -> Reader:
+    return replace(Reader("rollup", "rollup", 1, 12_345, 0, 0.0, counts=counts()), **changed)
+
+
+def dead_receipt(ride: int = 200, **changed: Any) -> DeadReceipt:
+    letter = DeadReceipt(ride, 1, "status 422: never", MOMENT - timedelta(minutes=ride % 59))
+    return replace(letter, **changed)
+
+
+def receipts(**changed: Any) -> Receipts:
+    return replace(Receipts(2, 12_340, 12_300, 0, 0, 0, None, 0), **changed)
+
+
+def reconciliation(number: int = 1, **changed: Any) -> Reconciliation:
+    at = MOMENT - timedelta(hours=11, days=number)
+    return replace(Reconciliation(number, at, 11_000, 9_000, TOTAL, {}), **changed)
+
+
+def database(**changed: Any) -> Database:
+    """What Postgres says when all is well."""
+    readers = (total("consumer0"), total("consumer1"), rollup())
+    hour = MOMENT.replace(minute=0, second=0)
+    well = Database(
+        rides=Rides(12_345, 12_345, 2.1, 12_345, 12_345, 0, None),
+        streamer=Lead(True, 0),
+        readers=readers,
+        agreement=Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL}),
+        rollup=Rollup(Lead(True, 0), 12_345, 0, 0.0, 0, 0),
+        receipts=receipts(),
+        dead_letters={},
+        reconciliations=(reconciliation(),),
+        hours=tuple(Hour(hour - timedelta(hours=ago), 7_000 + ago, TOTAL) for ago in range(24)),
+    )
+    return replace(well, **changed)
+
+
+def facts(seconds: float = 0, **changed: Any) -> Facts:
+    """Facts of that many seconds after MOMENT; `changed` are fields of the database."""
+    at = MOMENT + timedelta(seconds=seconds)
+    log = Log(1_204, 213_000, f"{int(at.timestamp() * 1000)}-0", 0.4)
+    return Facts(at, Server(True), Server(True), database(**changed), log)

@@ -1,0 +1,44 @@
+"""Looking at a world as the live page, the metrics and the terminal do."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from rocket_rides.settings import Settings
+from tests.support.world import World
+from watch.facts import Database, Facts, Reader
+from watch.gathering import Gatherer
+
+
+@contextmanager
+def looking(world: World, **settings: str) -> Iterator[Gatherer]:
+    """A gatherer of the world's facts."""
+    ours = {
+        "database_url": world.postgres_url,
+        "redis_url": world.redis.url,
+        "stream_name": world.stream,
+    }
+    config = Settings(**{**ours, **settings})  # type: ignore[arg-type]
+    with closing(Gatherer(config)) as gatherer:
+        yield gatherer
+
+
+def look(world: World, **settings: str) -> Facts:
+    """The facts as of now."""
+    with looking(world, **settings) as gatherer:
+        return gatherer.gather()
+
+
+def said(facts: Facts) -> Database:
+    """What Postgres said; it must have been up."""
+    assert facts.postgres.up, facts.postgres.reason
+    assert facts.database
+    return facts.database
+
+
+def seen(world: World) -> Database:
+    return said(look(world))
+
+
+def reader(database: Database, name: str) -> Reader:
+    [found] = [reader for reader in database.readers if reader.name == name]
+    return found

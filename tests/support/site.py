@@ -1,0 +1,115 @@
+"""The live page's server in the test's own process, on a loop in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from aiohttp import web
+
+from rocket_rides.settings import Settings
+from tests.support.page import Markup, parsed
+from tests.support.world import PATIENCE, World, free_port
+from watch.demolition import Demolition
+from watch.facts import Facts
+from watch.gathering import Gatherer
+from watch.server import Site
+from watch.watching import Watcher
+
+
+class Served:
+    """A page that is served, and a client for it."""
+
+    def __init__(self, config: Settings, watcher: Watcher, site: Site) -> None:
+        self.config, self.watcher, self.site = config, watcher, site
+        self.url = f"http://127.0.0.1:{config.page_port}"
+        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE)
+
+    @property
+    def html(self) -> str:
+        return self.client.get("/").raise_for_status().text
+
+    def post(self, path: str, **form: Any) -> httpx.Response:
+        """Post a form as a browser does from this page."""
+        headers = {"Origin": self.url, "Sec-Fetch-Site": "same-origin"}
+        return self.client.post(
+            path, data={"token": self.site.scene.token, **form}, headers=headers
+        )
+
+    @contextmanager
+    def ticks(self) -> Iterator[Iterator[Any]]:
+        """What the page's script is sent: each event's JSON, decoded."""
+        with self.client.stream("GET", "/events") as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            yield (
+                httpx.Response(200, text=event.data).json() for event in parsed(answer.iter_text())
+            )
+
+    def fields(self) -> list[str]:
+        """The names of all buttons and fields of the page."""
+        elements = Markup(self.html).elements
+        return [tag for tag, _ in elements if tag in ("button", "input")]
+
+
+@contextmanager
+def serving(
+    config: Settings,
+    gather: Callable[[], Facts],
+    demolition: Demolition | None = None,
+) -> Iterator[Served]:
+    """A server of the page, until the end of the block."""
+    began, ended = threading.Event(), threading.Event()
+    found: list[Served] = []
+
+    async def serve() -> None:
+        watcher = Watcher(gather)
+        site = Site(config, watcher, demolition)
+        runner = web.AppRunner(
+            site.application(), access_log=None, keepalive_timeout=1, shutdown_timeout=0.1
+        )
+        await runner.setup()
+        server = runner.server
+        assert server is not None
+        await asyncio.get_running_loop().create_server(server, "127.0.0.1", config.page_port)
+        watching = asyncio.create_task(watcher.run())
+        found.append(Served(config, watcher, site))
+        began.set()
+        while not ended.is_set():
+            await asyncio.sleep(0.02)
+        site.broadcast.ending = True
+        await runner.cleanup()
+        watching.cancel()
+
+    thread = threading.Thread(target=asyncio.run, args=[serve()])
+    thread.start()
+    assert began.wait(PATIENCE)
+    try:
+        yield found[0]
+    finally:
+        found[0].client.close()
+        ended.set()
+        thread.join(PATIENCE)
+
+
+def of_world(world: World, **changed: Any) -> Settings:
+    """Settings of a page for this world."""
+    values: dict[str, Any] = {
+        "database_url": world.postgres_url,
+        "redis_url": world.redis.url,
+        "stream_name": world.stream,
+        "data_dir": world.folder,
+        "watch_port": free_port(),
+    }
+    return Settings(**{**values, **changed})
+
+
+@contextmanager
+def gathering(config: Settings) -> Iterator[Callable[[], Facts]]:
+    """The real facts."""
+    gatherer = Gatherer(config)
+    try:
+        yield gatherer.gather
+    finally:
+        gatherer.close()

@@ -1,0 +1,116 @@
+"""`python -m watch`: the live page, and the metrics.
+
+It shows what flows, how far everyone is, what broke and what healed. It reads Postgres and Redis,
+and changes nothing but what a person asks for: a dead receipt is sent again, and in the demo the
+fleet is broken. No other process needs it; but honcho ends a fleet when any of its processes ends,
+this one too, so here it waits for a port that is taken. What it shows is gathered anew, or counted
+in the consumers' own transactions: a crash forgets no more than the feed, and the charts' last
+fifteen minutes.
+"""
+
+import asyncio
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from errno import EADDRINUSE
+
+from aiohttp import web
+
+from rocket_rides import fleet, process, settings
+from rocket_rides.settings import Settings
+from rocket_rides.waiting import Complaint, delays
+from watch.broadcast import WRITE_TIME
+from watch.demolition import in_the_demo
+from watch.gathering import Gatherer
+from watch.server import IDLE_TIME, Site, log_no_bad_requests
+from watch.watching import Watcher
+
+
+def listen(config: Settings) -> socket.socket:
+    """Take the port, or end with one line. In a fleet of honcho's, wait for one that is taken."""
+    listener, complain, waits = None, Complaint(), delays()
+    while listener is None:
+        try:
+            listener = _listener(config.watch_host, config.page_port)
+        except OSError as error:
+            fleet.refuse_to_join(config.data_dir)
+            why = (
+                f"can't listen on {config.watch_host} port {config.page_port}:"
+                f" {os.strerror(error.errno or 0)};"
+                " WATCH_HOST and WATCH_PORT choose another address"
+            )
+            if not (os.environ.get(fleet.NAME) and error.errno == EADDRINUSE):
+                raise SystemExit(why) from None
+            complain(why)
+            time.sleep(next(waits))
+    if sys.platform == "linux":
+        # Each connection inherits it: aiohttp would wait for ever for who does not read.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(WRITE_TIME * 1000))
+    return listener
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=1024)
+
+
+async def serve(config: Settings, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def ask_to_stop(number: int) -> None:
+        loop.remove_signal_handler(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask_to_stop, number)
+    watcher = Watcher(Gatherer(config).gather)
+    site = Site(config, watcher, in_the_demo(config))
+    runner = web.AppRunner(
+        site.application(),
+        access_log=None,
+        keepalive_timeout=IDLE_TIME,
+        lingering_time=1,
+        auto_decompress=False,  # no browser compresses a form
+        shutdown_timeout=0.2,
+    )
+    await runner.setup()
+    server = runner.server
+    assert server is not None  # noqa: S101 (set up)
+    accepting = await loop.create_server(server, sock=listener)
+    print(f"Listening on http://{config.page_address}", flush=True)  # noqa: T201
+    watching = asyncio.create_task(watcher.run())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([watching, stopping], return_when=asyncio.FIRST_COMPLETED)
+    accepting.close()
+    await runner.cleanup()
+    if watching.done():
+        watching.result()
+    watching.cancel()
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT. Starts even when the servers are down."""
+    process.take_no_arguments("watch", __doc__)
+    config = settings.load()
+    process.log_to_stdout(config.log_level)
+    log_no_bad_requests()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit())  # until it serves
+    fleet.end_with_honcho(process.terminate)
+    listener = listen(config)
+    # A thousand onlookers need as many files.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
+    asyncio.run(serve(config, listener))
+    # All is closed. The interpreter's own end would take seconds where the machine is busy.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

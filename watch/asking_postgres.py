@@ -1,0 +1,177 @@
+"""What Postgres says: one statement, and who this database is, once for each connection.
+
+Rights that it needs in Postgres: CONNECT, USAGE of the schema, and SELECT on all of its tables.
+EXECUTE on pg_control_system() tells which of the stream's groups is this database's own; without
+it, that group's lag is unknown. pg_read_all_stats, which shows when a session was last active,
+tells a process that hangs from one that works; without it, every session counts as working.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+import psycopg
+from psycopg.abc import RV, PQGen
+
+from rocket_rides import database, groups, sessions
+from rocket_rides.errors import in_one_line
+from rocket_rides.seen_groups import SeenGroup
+from rocket_rides.standings import values
+from rocket_rides.terms import StateLost
+from watch.asking import NO_ANSWER
+from watch.facts import MOST, Database, Hour, Reader
+from watch.statement import FACTS
+
+TIMEOUT = 0.6  # seconds
+# An index serves every part of the statement, whatever the planner thinks of tables without
+# statistics. It is planned once: that takes longer than the statement itself, as would compiling.
+SESSION = {
+    **database.INDEX_SCANS,
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "max_parallel_workers_per_gather": "0",
+    "default_transaction_read_only": "on",
+    "statement_timeout": f"{TIMEOUT * 1000:.0f}ms",
+    "timezone": "UTC",
+    "datestyle": "ISO, MDY",
+    "intervalstyle": "postgres",
+}
+DAY = 24  # hours
+# Past hours change only when a minute is computed again: they are asked for once in so many
+# seconds, and the last two each time. That saves a quarter of the statement.
+PAST_HOURS_EVERY = 60
+
+
+class Impatient(psycopg.Connection):
+    """A connection that waits for an answer for TIMEOUT seconds, whatever became of the server."""
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        """As psycopg waits; it knows the time-out, and never uses it."""
+        return super().wait(gen, interval, TIMEOUT if timeout is None else timeout)
+
+
+class Said(NamedTuple):
+    """What Postgres says, when (by its clock), and in which Ick the dirty minutes are, if any."""
+
+    database: Database
+    at: datetime
+    ick: str
+
+
+class _Document(msgspec.Struct):
+    database: Database
+    at: datetime
+    ick: str | None
+    sessions: dict[str, int]
+
+
+_decode = msgspec.json.Decoder(_Document).decode
+
+
+class AskingPostgres:
+    """Asks on one connection, which is opened anew after it was lost. Used by one thread."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: psycopg.Connection | None = None
+        self._own_group: str | None = None
+        self._hours: dict[datetime, Hour] = {}
+        self._past_hours_due = 0.0
+
+    def connect(self) -> None:
+        """Connect, unless connected. Raises psycopg.Error or Unavailable."""
+        if self._connection and database.is_alive(self._connection):
+            return
+        self.close()
+        connection = database.connect(self._url, "watch", Impatient, **SESSION)
+        try:
+            database.require_current_schema(connection)
+            self._own_group = groups.name_if_known(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def ask(self, seen: Sequence[SeenGroup] | None) -> Said:
+        """The facts; `seen` are the groups as Redis has just shown them, or None.
+
+        Raises psycopg.Error, Unavailable, or msgspec.ValidationError where a row was tampered with.
+        """
+        self.connect()
+        assert self._connection  # noqa: S101
+        now = time.monotonic()
+        all_hours = now >= self._past_hours_due
+        asked = values(self._with_own(seen), self._own_group, MOST)
+        try:
+            cursor = self._connection.execute(FACTS, asked | {"hours": DAY if all_hours else 2})
+            document = database.one_row(cursor)[0]
+        except psycopg.Error:
+            self.close()
+            raise
+        try:
+            said = _decode(document)
+        except msgspec.ValidationError as error:
+            if "$.database.rides" in str(error):  # the statement found no row to tell of
+                raise StateLost from None
+            raise
+        if all_hours:
+            self._hours, self._past_hours_due = {}, now + PAST_HOURS_EVERY
+        return Said(self._completed(said, seen), said.at, said.ick or "")
+
+    def _with_own(self, seen: Sequence[SeenGroup] | None) -> list[SeenGroup] | None:
+        """With this database's own group, also when Redis has lost it: its work is in Postgres."""
+        if seen is None or self._own_group is None or _is_among(self._own_group, seen):
+            return None if seen is None else list(seen)
+        return [*seen, SeenGroup(self._own_group)]
+
+    def _completed(self, said: _Document, seen: Sequence[SeenGroup] | None) -> Database:
+        """With each reader's processes, and with all hours."""
+        self._hours |= {hour.begins: hour for hour in said.database.hours}
+        # Before the first ride, nobody can tell a group that is lost from one that was never made.
+        begun = said.database.rides.newest or seen is None or _is_among(self._own_group, seen)
+        unmade = None if begun else self._own_group
+        return replace(
+            said.database,
+            readers=tuple(
+                _with_processes(reader, self._own_group, said)
+                for reader in said.database.readers
+                if reader.kind != "group" or reader.name != unmade
+            ),
+            hours=tuple(self._hours[begins] for begins in sorted(self._hours)[-DAY:]),
+        )
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+
+def _is_among(group: str | None, seen: Sequence[SeenGroup]) -> bool:
+    return any(each.name == group for each in seen)
+
+
+def _with_processes(reader: Reader, own_group: str | None, said: _Document) -> Reader:
+    match reader.kind:
+        case "total":
+            count = said.sessions.get(sessions.consumer(reader.name), 0)
+        case "rollup":
+            count = said.sessions.get(sessions.ROLLUP, 0)
+        case "group" if reader.name == own_group:
+            count = said.database.receipts.workers
+        case _:
+            return reader
+    return replace(reader, processes=count)
+
+
+def reason(error: Exception) -> str:
+    """Why Postgres can't be used, in one line."""
+    if isinstance(error, psycopg.errors.QueryCanceled) or str(error) == "wait timeout expired":
+        return NO_ANSWER
+    if isinstance(error, psycopg.Error):
+        return database.refusal(error)
+    return in_one_line(error).removeprefix("Postgres can't be reached: ")

@@ -1,0 +1,118 @@
+"""What Redis says of the log, of its consumer groups and of the rollup's dirty minutes.
+
+Rights that it needs in Redis: keys `~STREAM_NAME ~STREAM_NAME/rollup/*`, commands `+xinfo|stream
++time +memory|usage +zcard +evalsha +script|load +exists +xinfo|groups +xinfo|consumers +xpending
++xrange +xrevrange`. What this user may not ask for is None, or 0 for the log's bytes. Without the
+groups, only this database's own is known, whose lag is in Postgres.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import redis
+
+from rocket_rides.errors import in_one_line
+from rocket_rides.ick import keys_of
+from rocket_rides.log import START, Forbidden, Log, as_numbers, naming_the_server
+from rocket_rides.seen_groups import SeenGroup, look
+from watch.asking import NO_ANSWER
+from watch.facts import Log as LogFacts
+
+TIMEOUT = 0.6  # seconds of a single command
+SAMPLES = 5  # of a stream's nodes and groups, from which Redis estimates its size
+
+
+T = TypeVar("T")
+
+
+class Seen(NamedTuple):
+    """What Redis says; None for what this user may not ask."""
+
+    log: LogFacts | None
+    groups: list[SeenGroup] | None
+
+
+class AskingRedis:
+    """Asks on one connection, which is opened anew after it was lost. Used by one thread."""
+
+    def __init__(self, url: str, stream: str) -> None:
+        self._url, self._stream = url, stream
+        self._connected: Log | None = None
+
+    def ask(self) -> Seen:
+        """Look at the log. Raises redis.RedisError."""
+        was_connected = self._connected
+        try:
+            return self._ask()
+        except redis.ConnectionError as error:
+            self.close()
+            if not was_connected or _hangs(error):
+                raise
+        # The connection may have been closed long ago.
+        return self._ask()
+
+    def dirty_minutes(self, ick: str) -> int | None:
+        """How many there are in the Ick of that generation; empty before there is any.
+
+        Raises redis.RedisError.
+        """
+        return self._if_allowed(lambda: self._dirty_minutes(ick)) if ick else 0
+
+    def close(self) -> None:
+        if self._connected:
+            self._connected.redis.close()
+            self._connected = None
+
+    @property
+    def _log(self) -> Log:
+        if not self._connected:
+            with naming_the_server():
+                self._connected = Log(self._url, self._stream, TIMEOUT)  # connects
+        return self._connected
+
+    def _ask(self) -> Seen:
+        return Seen(
+            self._if_allowed(self._look_at_the_log),
+            self._if_allowed(lambda: look(self._log)),
+        )
+
+    def _if_allowed(self, question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except Forbidden:
+            return None
+
+    def _look_at_the_log(self) -> LogFacts:
+        log = self._log
+        now = log.clock()
+        try:
+            reply = log.command("XINFO", "STREAM", log.name)
+        except redis.ResponseError as error:
+            if "no such key" in str(error):
+                return LogFacts(0, 0, START, None)
+            raise
+        facts = dict(zip(reply[::2], reply[1::2], strict=True))
+        last_id = facts[b"last-generated-id"].decode()
+        last_entry = facts[b"last-entry"]
+        age = None
+        if last_entry:
+            age = max(0, now - as_numbers(last_entry[0].decode())[0]) / 1000
+        added = facts.get(b"entries-added")
+        return LogFacts(int(facts[b"length"]), self._bytes(), last_id, age, added)
+
+    def _bytes(self) -> int:
+        words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]
+        return int(self._if_allowed(lambda: self._log.command(*words)) or 0)
+
+    def _dirty_minutes(self, ick: str) -> int:
+        _, *sets = keys_of(f"{self._log.name}/rollup/{ick}")
+        return sum(int(self._log.command("ZCARD", key)) for key in sets)
+
+
+def _hangs(error: Exception) -> bool:
+    return isinstance(error.__context__, redis.TimeoutError)
+
+
+def reason(error: Exception) -> str:
+    """Why Redis can't be used, in one line."""
+    return NO_ANSWER if _hangs(error) else in_one_line(error).removeprefix("Redis: ").rstrip(".")

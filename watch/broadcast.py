@@ -1,0 +1,127 @@
+"""One rendering per look for everyone who looks on: as a page, and as server-sent events.
+
+An onlooker's first event holds every part of the page; each later one, a second apart, the parts
+that changed. All are written the same bytes. One that takes WRITE_TIME to read an event is cut off;
+it does not hold up the others, and costs no more memory than two small buffers.
+"""
+
+import asyncio
+import gzip
+import json
+import socket
+
+from aiohttp import web
+
+from watch.page import Page, Rendered
+from watch.page.templates import VERSION
+from watch.watching import Watcher, nothing
+
+MOST_STREAMS = 1000
+WRITE_TIME = 10.0  # seconds
+BUFFER = 16 * 1024  # bytes, in the kernel; which doubles it
+RETRY = 500  # milliseconds until a browser connects again
+
+Placed = tuple[str, str, str]  # an event's id, its HTML, and the id of the one below it
+
+
+class Broadcast:
+    """The newest rendering, and the onlookers' streams."""
+
+    def __init__(self, watcher: Watcher, page: Page) -> None:
+        self._watcher, self._page = watcher, page
+        self._rendered: Rendered | None = None
+        self._of: tuple[object, ...] = ()  # the look, and what was said, that it shows
+        self._number = 0  # of the rendering
+        self._whole = self._zipped = self._all = self._changed = b""
+        self.streams = 0
+        self.ending = False
+
+    async def document(self) -> tuple[bytes, bytes]:
+        """The page as a document, and the same with gzip."""
+        await self._watcher.fresh()
+        rendered = self._render()
+        if not self._whole:
+            self._whole = self._page.whole(rendered)
+            self._zipped = gzip.compress(self._whole, 6)
+        return self._whole, self._zipped
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Send events until the client has gone, is too slow, or the server ends."""
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        self.streams += 1
+        try:
+            with self._watcher.looking_on():
+                await self._send(request, response)
+        except ConnectionError:
+            pass  # it has gone
+        finally:
+            self.streams -= 1
+        return response
+
+    async def _send(self, request: web.Request, response: web.StreamResponse) -> None:
+        await self._watcher.fresh()
+        loop, transport = asyncio.get_running_loop(), request.transport
+        if transport is None:
+            return
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        await response.prepare(request)
+        sent, wrote_at = None, loop.time()
+        while not self.ending:
+            # What it missed until it has read the last event is not kept: it is sent all anew.
+            if not transport.get_write_buffer_size():
+                self._render()
+                await response.write(self._event_after(sent))
+                sent, wrote_at = self._number, loop.time()
+            elif loop.time() > wrote_at + WRITE_TIME:
+                transport.abort()
+                return
+            await self._watcher.next_look()
+
+    def _event_after(self, sent: int | None) -> bytes:
+        """What an onlooker needs who was sent the rendering `sent`; all parts if that is older."""
+        if sent == self._number:
+            return b": nothing new\n\n"
+        if sent == self._number - 1:
+            return self._changed
+        if not self._all:
+            rendered = self._rendered
+            assert rendered is not None  # noqa: S101 (_render sets it)
+            self._all = b"retry: %d\n%s" % (
+                RETRY,
+                _event(rendered.parts, _placed(rendered), flowed=False, version=VERSION),
+            )
+        return self._all
+
+    def _render(self) -> Rendered:
+        """The newest rendering: anew only when there was a look, or something was said, since."""
+        watcher = self._watcher
+        scene = self._page.scene
+        of = (watcher.looks, watcher.feed.changes, (scene.under_way, scene.going_on))
+        if self._rendered is None or of != self._of:
+            facts = watcher.latest or nothing()
+            before = self._rendered
+            now = self._page.render(facts, watcher.last, watcher.history, watcher.feed.newest())
+            self._rendered, self._of = now, of
+            self._number += 1
+            self._whole = self._all = b""
+            self._changed = _changes(before, now) if before else b""
+        return self._rendered
+
+
+def _changes(before: Rendered, now: Rendered) -> bytes:
+    parts = {name: part for name, part in now.parts.items() if before.parts.get(name) != part}
+    known = dict(before.feed)
+    feed = [each for each in _placed(now) if known.get(each[0]) != each[1]]
+    return _event(parts, feed, flowed=(now.taken or 0) > (before.taken or 0))
+
+
+def _placed(rendered: Rendered) -> list[Placed]:
+    """The feed, the newest first; each with the id of the one below it, or nothing."""
+    below = [*(name for name, _ in rendered.feed[1:]), ""]
+    return [(*event, place) for event, place in zip(rendered.feed, below, strict=False)]
+
+
+def _event(parts: dict[str, str], feed: list[Placed], *, flowed: bool, version: str = "") -> bytes:
+    tick = {"version": version, "parts": parts, "feed": feed, "flowed": flowed}
+    return b"data: %s\n\n" % json.dumps(tick, separators=(",", ":")).encode()

@@ -1,0 +1,139 @@
+"""The parts of the statement about what is made of the rides: rollup, receipts, runs, events."""
+
+from rocket_rides.locks import Lock
+from rocket_rides.sessions import RECEIPTS, ROLLUP
+
+NEWEST = 20  # dead receipts, and events of each kind
+RECONCILIATIONS = 5
+RECENTLY = "15 minutes"
+
+
+def lead(name: str, lock: Lock) -> str:
+    return f"""
+        json_build_object(
+            'leads', EXISTS (SELECT FROM held WHERE number = {lock:d}),
+            'standbys', (SELECT count(*) FROM sessions WHERE name = '{name}' AND NOT EXISTS (
+                SELECT FROM held WHERE number = {lock:d} AND held.pid = sessions.pid))
+        )
+    """  # noqa: S608
+
+
+def age(moment: str) -> str:
+    """In seconds, as `rocket_rides.standings` has it; NULL where that is not a finite time."""
+    return (
+        f"CASE WHEN isfinite({moment}) THEN greatest(0, extract(epoch FROM now() - {moment})) END"
+    )
+
+
+ROLLUP_FACTS = f"""
+    SELECT json_build_object(
+        'lead', {lead(ROLLUP, Lock.ROLLUP)}, 'complete_to', complete_to,
+        'rides_behind', (SELECT count(*) FROM (
+            SELECT FROM rides WHERE id > complete_to LIMIT %(limit)s) later),
+        'seconds_behind', CASE WHEN created_at IS NULL THEN 0 ELSE {age("created_at")} END,
+        'minutes_set_aside', (SELECT count(*) FROM (
+            SELECT FROM set_aside_minutes LIMIT %(limit)s) minutes),
+        'dirty_minutes', NULL
+    )
+    FROM (SELECT coalesce(max(complete_to), 0) AS complete_to FROM rollup_state) state
+    LEFT JOIN LATERAL (
+        SELECT created_at FROM rides WHERE id > complete_to ORDER BY id LIMIT 1
+    ) oldest ON true
+"""  # noqa: S608
+# In the words of the index `receipts_waiting`: most dead receipts have long been decided about.
+WAITING = "dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL"
+# Where there are more rides after `complete_to` than one look counts, those of the newest ones that
+# are pending are told, and the first one after it, if it is. That one is the oldest then, or close
+# to it.
+RECEIPTS_FACTS = f"""
+    SELECT json_build_object(
+        'workers', (SELECT count(DISTINCT name) FROM sessions
+                    WHERE starts_with(name, '{RECEIPTS}')),
+        'complete_to', complete_to,
+        'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
+        'dead', (SELECT count(*) FROM (
+            SELECT FROM receipts WHERE {WAITING} LIMIT %(limit)s) letters),
+        'being_sent_again', (SELECT count(*) FROM (
+            SELECT FROM receipts WHERE replay_at IS NOT NULL LIMIT %(limit)s) marked),
+        'pending', greatest(lag.pending, (oldest.id IS NOT NULL AND oldest.outcome IS NULL)::int),
+        'oldest_undelivered_seconds', {age("oldest.created_at")},
+        'newest_dead', (SELECT coalesce(json_agg(json_build_object(
+            'ride', ride_id, 'attempts', attempts, 'reason', coalesce(reason, ''), 'since', dead_at
+        ) ORDER BY ride_id DESC), '[]') FROM (
+            SELECT * FROM receipts WHERE {WAITING} ORDER BY ride_id DESC LIMIT {NEWEST}
+        ) newest)
+    )
+    FROM (SELECT coalesce(max(complete_to), 0) AS complete_to FROM receipts_state) state
+    CROSS JOIN (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
+                       coalesce(sum(dead), 0) AS given_up FROM receipts_workers) done
+    LEFT JOIN (SELECT pending, complete_to AS decided_to FROM receipts_lag) lag ON true
+    LEFT JOIN LATERAL (
+        SELECT id, created_at, outcome FROM rides LEFT JOIN receipts ON ride_id = id
+        WHERE id > decided_to ORDER BY id LIMIT 1
+    ) oldest ON true
+"""  # noqa: S608
+# Kind by kind, from the index alone.
+DEAD_LETTERS = """
+    WITH RECURSIVE kinds (kind) AS (
+        SELECT min(consumer_kind) FROM dead_letters
+        UNION ALL
+        SELECT (SELECT min(consumer_kind) FROM dead_letters WHERE consumer_kind > kind)
+        FROM kinds WHERE kind IS NOT NULL
+    )
+    SELECT coalesce(json_object_agg(kind, (SELECT count(*) FROM (
+        SELECT FROM dead_letters WHERE consumer_kind = kind LIMIT %(limit)s) entries)), '{}')
+    FROM kinds WHERE kind IS NOT NULL
+"""
+# OFFSET 0: or else the planner may look through all that is pending.
+RUNS = f"""
+    SELECT coalesce(json_agg(json_build_object(
+        'id', id, 'at', created_at, 'ride', last_ride_id, 'rides', rides, 'total', total_distance,
+        'drift', (
+            SELECT coalesce(json_object_agg(name, drift), '{{}}')
+            FROM jsonb_to_recordset(compared -> 'consumers') consumer(name text, drift numeric)
+            WHERE drift <> 0
+        ),
+        'unrepaired', (
+            SELECT coalesce(json_agg(consumer_name ORDER BY consumer_name), '[]') FROM (
+                SELECT * FROM resets WHERE reconciliation_id = newest.id OFFSET 0
+            ) asked WHERE status = 'pending'
+        )
+    ) ORDER BY id DESC), '[]')
+    FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT {RECONCILIATIONS}) newest
+"""  # noqa: S608
+# The last `hours` of them, from the rollup.
+HOURS = """
+    SELECT json_agg(json_build_object(
+        'begins', begins, 'rides', coalesce(counted.rides, 0),
+        'distance', coalesce(counted.distance, 0)
+    ) ORDER BY begins)
+    FROM (
+        SELECT date_trunc('hour', now(), 'UTC') - make_interval(hours => n) AS begins
+        FROM generate_series(0, %(hours)s - 1) n
+    ) hours CROSS JOIN LATERAL (
+        SELECT sum(rides) AS rides, sum(distance) AS distance FROM ride_minutes
+        WHERE minute >= begins AND minute < begins + interval '1 hour'
+    ) counted
+"""
+HAPPENED = f"""
+    SELECT coalesce(json_agg(json_build_object('at', at, 'words', words) ORDER BY at), '[]')
+    FROM (
+        (SELECT began_at AS at, 'a streamer took the lead after ride ' || after AS words
+         FROM terms ORDER BY after DESC LIMIT {NEWEST})
+        UNION ALL
+        (SELECT changed_at, consumer_name || ' applied the reset of reconciliation '
+                || reconciliation_id || ': ' || from_total || ' m became ' || to_total || ' m'
+         FROM (SELECT * FROM resets ORDER BY id DESC LIMIT {NEWEST}) newest
+         WHERE status = 'applied')
+        UNION ALL
+        (SELECT created_at, CASE WHEN compared ? 'mended' THEN 'mend ' ELSE 'reconciliation ' END
+                || id || ': ' || rides || ' rides, '
+                || total_distance || ' m'
+         FROM reconciliations ORDER BY id DESC LIMIT {NEWEST})
+        UNION ALL
+        (SELECT created_at, CASE consumer_kind WHEN 'receipts' THEN 'the receipts'' group'
+                ELSE consumer_name END || ' set an entry aside: ' || left(reason, 200)
+         FROM dead_letters ORDER BY id DESC LIMIT {NEWEST})
+    ) events
+    WHERE at > now() - interval '{RECENTLY}' AND at <= now()
+"""  # noqa: S608

@@ -1,0 +1,205 @@
+"""What is known of a fleet at one moment, in the terms of the page, the metrics and the terminal.
+
+Distances are in metres, sizes in bytes, lags and ages in seconds. What was counted up to a limit
+says so by a number that equals the limit (`MOST`). What can't be known is None.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+MOST = 10_000  # rides, staged records or entries that one look counts; more would take too long
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server, and why it can't be used; empty when it can."""
+
+    up: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Who does the work that one process does at a time."""
+
+    leads: bool
+    standbys: int
+    vacant_seconds: float = 0  # for how long nobody has been seen to lead; 0 while somebody does
+
+
+@dataclass(frozen=True)
+class Rides:
+    """The rides, as far as the streamer knows them, and the outbox."""
+
+    taken: int  # sent and committed, or staged; exact up to `MOST` staged ones
+    newest: int  # the id of the newest ride; 0 without any
+    per_second: float  # over the last ten seconds
+    last_sent: int
+    sent: int  # records that were ever sent and committed
+    staged: int
+    oldest_staged_seconds: float | None  # None when nothing is staged
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a reader with a checkpoint met and healed, ever: as exact as its checkpoint."""
+
+    gaps_healed: int
+    rides_healed: int
+    distance_healed: Decimal
+    resends_skipped: int
+    entries_set_aside: int
+    unbelieved_entries: int
+    crashes_injected: int
+    resets_applied: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of the log: a checkpoint (kind total, rollup or outside) or a group (kind group)."""
+
+    kind: str
+    name: str
+    processes: int | None  # sessions at work; None for readers that are not ours
+    ride: int | None  # it has all rides up to this one
+    rides_behind: int | None  # up to MOST
+    seconds_behind: float | None  # the age of the oldest ride that it lacks; 0 when it has all
+    total: Decimal | None = None  # of a total
+    # From the POST's transaction to the reader's commit, of the newest ride that it counted; None
+    # when it has counted nothing for a minute.
+    latency_seconds: float | None = None
+    counts: Counts | None = None  # of a checkpoint
+    absent_seconds: float = 0  # for how long none of its processes has been seen; 0 while one is
+
+    @property
+    def is_ours(self) -> bool:
+        return self.processes is not None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether the totals agree at the greatest ride that they have all counted.
+
+    A total that is more than MOST rides behind the first is too far behind to be compared.
+    """
+
+    ride: int
+    totals: dict[str, Decimal]  # each brought back to that ride
+    too_far_behind: tuple[str, ...] = ()
+
+    @property
+    def agree(self) -> bool:
+        return len(set(self.totals.values())) <= 1
+
+
+@dataclass(frozen=True)
+class Rollup:
+    """Every minute is right up to the ride `complete_to`."""
+
+    lead: Lead
+    complete_to: int
+    rides_behind: int
+    seconds_behind: float | None
+    minutes_set_aside: int
+    dirty_minutes: int | None  # None while Redis is away
+
+
+@dataclass(frozen=True)
+class DeadReceipt:
+    """A receipt that waits for a person's decision."""
+
+    ride: int
+    attempts: int
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """What became of the receipts."""
+
+    workers: int
+    complete_to: int
+    delivered: int
+    dead: int  # waiting for a person's decision
+    being_sent_again: int  # dead ones that somebody asked for
+    pending: int  # rides without an outcome, among the newest MOST and the oldest one
+    oldest_undelivered_seconds: float | None  # None when every ride has an outcome
+    swept: int  # lost rides that the sweep took up, ever
+    newest_dead: tuple[DeadReceipt, ...] = ()
+    given_up: int = 0  # those that became dead letters, ever
+    absent_seconds: float = 0  # for how long no worker has been seen; 0 while one is
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """A run of the nightly job; `drift` is what each wrong total was off by, before its repair."""
+
+    id: int
+    at: datetime
+    ride: int
+    rides: int
+    total: Decimal
+    drift: dict[str, Decimal]
+    unrepaired: tuple[str, ...] = ()  # totals that are still to apply the reset that it asked for
+
+
+@dataclass(frozen=True)
+class Hour:
+    """The rides of an hour, in UTC, from the rollup."""
+
+    begins: datetime
+    rides: int
+    distance: Decimal
+
+
+@dataclass(frozen=True)
+class Happened:
+    """Something that Postgres keeps with its time: a lead, a reset, a reconciliation, an entry."""
+
+    at: datetime
+    words: str
+
+
+@dataclass(frozen=True)
+class Database:
+    """What Postgres says, in one snapshot."""
+
+    rides: Rides
+    streamer: Lead
+    readers: tuple[Reader, ...]
+    agreement: Agreement | None  # None without totals
+    rollup: Rollup
+    receipts: Receipts
+    dead_letters: dict[str, int]  # entries that were set aside, by the kind of the reader
+    reconciliations: tuple[Reconciliation, ...]  # the newest first
+    hours: tuple[Hour, ...]  # of the last day
+    happened: tuple[Happened, ...] = ()
+
+
+@dataclass(frozen=True)
+class Log:
+    """What Redis says of the log."""
+
+    length: int
+    bytes: int  # as Redis estimates it; 0 where it does not tell
+    last_id: str  # 0-0 while it is empty
+    last_entry_seconds: float | None  # by Redis' clock; None while it is empty
+    added: int | None = None  # entries that this stream was ever given; None before Redis 7
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known at one moment.
+
+    What a server that is away would tell is None, and so is what it does not let this user see.
+    """
+
+    at: datetime  # by Postgres' clock, which all ages are by; by this machine's while it is away
+    postgres: Server
+    redis: Server
+    database: Database | None
+    log: Log | None
+    gathered_in_seconds: float = 0
+    looked_at: datetime | None = None  # by this machine's clock

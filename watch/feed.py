@@ -1,0 +1,92 @@
+"""The feed: what happened, in words, the newest first, kept in memory for a visitor to see.
+
+What is told late comes to its place in time, among what is at most a minute newer: where a clock
+was set back, what is new still comes first. What repeats within a minute is folded into its first
+line, so that a consumer that crashes often does not hide the gap that another one healed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+KEPT = 200  # events
+FOLDS_FOR = timedelta(seconds=60)
+TOLD_LATE = timedelta(seconds=60)
+
+Mood = Literal["fault", "healed", "news"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened."""
+
+    at: datetime
+    mood: Mood
+    words: str
+
+
+@dataclass(frozen=True)
+class Crashes:
+    """Injected crashes of a reader, `times` over since `at`."""
+
+    at: datetime
+    who: str
+    times: int
+
+    mood: Mood = "fault"
+
+    @property
+    def words(self) -> str:
+        crashed = "crashed" if self.times == 1 else f"crashed {self.times:,} times"
+        return f"{self.who} {crashed} before a commit, and went on"
+
+    def with_more(self, other: "Crashes") -> "Crashes":
+        return replace(self, times=self.times + other.times)
+
+
+Happening = Event | Crashes
+
+
+class Feed:
+    """The newest KEPT events. `changes` counts everything that was added or folded."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[int, Happening]] = []
+        self._numbers = 0
+        self.changes = 0
+
+    def add(self, events: Iterable[Happening]) -> None:
+        """Add events, the oldest first, or fold them into earlier ones."""
+        for event in events:
+            self.changes += 1
+            if not self._fold(event):
+                self._numbers += 1
+                self._events.insert(self._place(event), (self._numbers, event))
+                del self._events[KEPT:]
+
+    def newest(self) -> list[tuple[int, Happening]]:
+        """The events with their numbers, the newest first."""
+        return list(self._events)
+
+    def _place(self, event: Happening) -> int:
+        for place, (_, earlier) in enumerate(self._events):
+            if not event.at < earlier.at <= event.at + TOLD_LATE:
+                return place
+        return len(self._events)
+
+    def _fold(self, event: Happening) -> bool:
+        for place, (number, earlier) in enumerate(self._events):
+            if earlier.at < event.at - FOLDS_FOR:
+                break
+            if folded := _together(earlier, event):
+                self._events[place] = number, folded
+                return True
+        return False
+
+
+def _together(earlier: Happening, event: Happening) -> Happening | None:
+    """Both as one, if they are the same thing again."""
+    if isinstance(earlier, Crashes) and isinstance(event, Crashes) and earlier.who == event.who:
+        return earlier.with_more(event)
+    return None

@@ -1,0 +1,33 @@
+"""What a person calls a reader, and a list of them that stays short."""
+
+from collections.abc import Sequence
+
+from watch.facts import Reader
+from watch.words import number, printable
+
+MOST_NAMED = 3  # of one sort; the others are only counted
+
+
+def is_receipts(reader: Reader) -> bool:
+    """Whether it is this database's own group, whose workers deliver the receipts."""
+    return reader.kind == "group" and reader.is_ours
+
+
+def named(reader: Reader) -> str:
+    """What a person calls it, where it is clear of what kind it is: consumer0."""
+    if is_receipts(reader):
+        return "the receipts' group"
+    return "the rollup" if reader.kind == "rollup" else printable(reader.name)
+
+
+def called(reader: Reader) -> str:
+    """The same with its kind: the total consumer0."""
+    if is_receipts(reader) or reader.kind == "rollup":
+        return named(reader)
+    return f"the {printable(reader.kind)} {named(reader)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of them, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {number(more)} more" if more > 0 else "")

@@ -1,0 +1,29 @@
+"""Having a dead receipt sent again, from the page: as `python -m consumers.receipts.dead` does."""
+
+import psycopg
+
+from rocket_rides import database
+from rocket_rides.dead_receipts import SHOW, change, find, why_not
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.log import LARGEST_ID
+from rocket_rides.settings import Settings
+from watch.feed import Mood
+
+# Somebody waits in front of a button.
+LIMITS = {"statement_timeout": "2s", "lock_timeout": "1s"}
+
+
+def replay(config: Settings, text: str) -> tuple[str, Mood]:
+    """Mark a ride's receipt, on a connection of its own; returns what to say of it."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID):
+        return "a ride's id is a number from 1 on", "fault"
+    ride = int(text)
+    try:
+        with database.connect(config.postgres_url, "watch: replay", **LIMITS) as connection:
+            database.require_current_schema(connection)
+            if change(connection, "replay", [ride]):
+                return f"the receipt of ride {ride:,} is to be sent again", "news"
+            why = why_not(next(iter(find(connection, SHOW, ride)), None))
+            return f"the receipt of ride {ride:,} is not sent again: {why}", "fault"
+    except (Unavailable, psycopg.Error) as reason:
+        return f"the receipt of ride {ride:,} is not sent again: {in_one_line(reason)}", "fault"

@@ -1,0 +1,190 @@
+"""The facts as text: one screen of 80 columns, for a terminal.
+
+Names come from rows and entries that anyone may have written; none of their control characters
+reaches the terminal.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from textwrap import wrap
+
+from watch.facts import Counts, Database, Facts, Lead, Log, Reader
+from watch.naming import is_receipts
+from watch.verdict import notices, problems
+from watch.words import (
+    DASH,
+    age,
+    count,
+    latency,
+    metres,
+    number,
+    printable,
+    rate,
+    signed,
+    size,
+    upto_most,
+)
+
+WIDTH = 80
+LABEL = 12  # columns
+LONGEST_NAME = 16
+WELL = "All is well."
+
+Row = Sequence[str]
+
+
+def screen(facts: Facts, on_top: bool = False) -> list[str]:
+    """The lines; the verdict is the last of them, where a shell's prompt leaves it in sight.
+
+    Or it is `on_top`, for a terminal that shows the lines from the first one, as many as it can.
+    """
+    at = f"{facts.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    title, known, found = (
+        f"{'Rocket Rides':{WIDTH - len(at)}}{at}",
+        [*_known(facts)],
+        verdict(facts),
+    )
+    lines = [title, *found, "", *known[:-1]] if on_top else [title, "", *known, *found]
+    return [line.rstrip() for line in lines]
+
+
+def _known(facts: Facts) -> Iterator[str]:
+    """Each part, and an empty line after it."""
+    if facts.database:
+        yield from (*_flow(facts.database, facts.log), "")
+        yield from (*_readers(facts.database.readers), "")
+        yield from (*_derived(facts.database, facts.at), "")
+        if healed := list(_healed(facts.database.readers)):
+            yield from ("healed and skipped so far", *healed, "")
+    elif facts.log:
+        yield from (_log(facts.log), "")
+
+
+def verdict(facts: Facts) -> list[str]:
+    """A line for each problem, or that all is well; then the notices."""
+    lines = [f"NOT WELL: {problem.what}" for problem in problems(facts)] or [WELL]
+    return lines + [f"Note: {notice}" for notice in notices(facts)]
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:{LABEL}}{text}"
+
+
+def _flow(database: Database, log: Log | None) -> Iterator[str]:
+    rides = database.rides
+    yield _line(
+        "rides",
+        f"{number(rides.taken)} taken, {rate(rides.per_second)} a second;"
+        f" the newest is ride {number(rides.newest)}",
+    )
+    oldest = rides.oldest_staged_seconds
+    waits = "" if oldest is None else f", the oldest for {age(oldest)}"
+    yield _line("outbox", f"{upto_most(rides.staged)} staged{waits}")
+    yield _line(
+        "streamer", f"{_led(database.streamer)}; has sent up to ride {number(rides.last_sent)}"
+    )
+    yield _log(log) if log else _line("log", DASH)
+
+
+def _led(lead: Lead) -> str:
+    leads = "one leads" if lead.leads else "nobody leads"
+    return f"{leads}, {lead.standbys} stand by" if lead.standbys else leads
+
+
+def _log(log: Log) -> str:
+    last = log.last_entry_seconds
+    return _line(
+        "log",
+        count(log.length, "entry")
+        + (f", {size(log.bytes)}" if log.bytes else "")
+        + (f", the last one {age(last)} ago" if last is not None else ""),
+    )
+
+
+def _readers(readers: Sequence[Reader]) -> Iterator[str]:
+    if not readers:
+        yield "No reader of the log has started yet."
+        return
+    rows: list[Row] = [("reader", "at work", "ride", "behind", "", "total, m", "latency")]
+    rows += [
+        (
+            _name(reader),
+            number(reader.processes),
+            number(reader.ride),
+            upto_most(reader.rides_behind),
+            age(reader.seconds_behind),
+            metres(reader.total) if reader.total is not None else "",
+            latency(reader.latency_seconds) if reader.latency_seconds is not None else "",
+        )
+        for reader in readers
+    ]
+    yield from _aligned(rows, "<>>>>>>")
+
+
+def _name(reader: Reader) -> str:
+    if is_receipts(reader):
+        return "group receipts"
+    both = reader.kind if reader.kind == reader.name else f"{reader.kind} {reader.name}"
+    name = printable(both)
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _aligned(rows: Sequence[Row], sides: str) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield gap.join(f"{cell:{side}{width}}" for cell, side, width in cells)
+
+
+def _derived(database: Database, at: datetime) -> Iterator[str]:
+    agreement, rollup, receipts = database.agreement, database.rollup, database.receipts
+    if agreement:
+        said = "agree" if agreement.agree else "DISAGREE"
+        yield _line("totals", f"{said} at ride {number(agreement.ride)}")
+    dirty = rollup.dirty_minutes
+    yield _line(
+        "rollup",
+        f"{_led(rollup.lead)}; minutes are right up to ride {number(rollup.complete_to)}"
+        + (f"; {count(dirty, 'dirty minute')}" if dirty else ""),
+    )
+    oldest = receipts.oldest_undelivered_seconds
+    yield _line(
+        "receipts",
+        f"{number(receipts.delivered)} delivered, {upto_most(receipts.dead)} dead,"
+        f" {upto_most(receipts.pending)} pending"
+        + (f", the oldest for {age(oldest)}" if oldest is not None else "")
+        + (f"; {number(receipts.swept)} swept" if receipts.swept else ""),
+    )
+    for run in database.reconciliations[:1]:
+        drifts = ", ".join(f"{printable(name)} {signed(off)} m" for name, off in run.drift.items())
+        yield _line(
+            "reconciled",
+            f"{age((at - run.at).total_seconds())} ago, up to ride {number(run.ride)}: "
+            + (f"drift of {drifts}" if drifts else "no drift"),
+        )
+
+
+def _healed(readers: Sequence[Reader]) -> Iterator[str]:
+    """What each reader met and healed, ever; readers that met nothing are left out."""
+    for reader in readers:
+        met = ", ".join(_met(reader.counts)) if reader.counts else ""
+        if met:
+            yield from wrap(f"{_name(reader)}: {met}", WIDTH, subsequent_indent="  ")
+
+
+def _met(counts: Counts) -> Iterator[str]:
+    if counts.gaps_healed:
+        yield (
+            f"{count(counts.gaps_healed, 'gap')} healed"
+            f" ({count(counts.rides_healed, 'ride')}, {metres(counts.distance_healed)} m)"
+        )
+    for value, what in (
+        (counts.resends_skipped, "sent again"),
+        (counts.entries_set_aside, "set aside"),
+        (counts.unbelieved_entries, "not believed"),
+        (counts.crashes_injected, "crashed on purpose"),
+        (counts.resets_applied, "reset"),
+    ):
+        if value:
+            yield f"{number(value)} {what}"

@@ -1,0 +1,183 @@
+"""The page's HTTP server: routes, headers, and what is refused.
+
+Reading is for everyone who reaches the port; see `watch.guards` for what changes anything. Who may
+change nothing is shown no button, nor the token. Nothing waits for ever: a head, a body, an answer
+that nobody reads and an idle connection have their times.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.log import server_logger
+
+from rocket_rides.settings import Settings
+from watch import guards
+from watch.broadcast import MOST_STREAMS, Broadcast
+from watch.demolition import Demolition
+from watch.page import Page, Scene
+from watch.page.templates import HERE, POLICY
+from watch.replaying import replay
+from watch.watching import Watcher
+
+logger = logging.getLogger("watch")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+BODY_TIME = 5.0  # seconds
+IDLE_TIME = 10.0  # without a whole head, from the start or after an answer
+FORM = "application/x-www-form-urlencoded"
+LARGEST_BODY = 4096  # bytes: forms of a token and a name
+MOST_FIELDS = 10
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # without one, a form's Origin is null
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_NEVER = re.compile(r"q\s*=\s*0(\.0*)?")
+ICON = (HERE / "icon.svg").read_bytes()
+
+
+class Site:
+    """The handlers of the routes."""
+
+    def __init__(self, config: Settings, watcher: Watcher, demolition: Demolition | None) -> None:
+        self._config, self._watcher = config, watcher
+        self._is_local = guards.is_loopback(config.watch_host)
+        self._demolition = demolition if self._is_local else None
+        self.scene = Scene(self._is_local, self._demolition.ways if self._demolition else {})
+        self.broadcast = Broadcast(watcher, Page(self.scene))
+        self.read_only = Broadcast(watcher, Page(Scene()))  # through a proxy
+
+    def application(self) -> web.Application:
+        """The routes."""
+        application = web.Application(middlewares=[self._guarded], client_max_size=LARGEST_BODY)
+        application.router.add_get("/", self.page)
+        application.router.add_get("/events", self.events, allow_head=False)
+        application.router.add_get("/metrics", self.metrics)
+        application.router.add_get("/healthz", self.health)
+        application.router.add_get("/icon.svg", self.icon)
+        application.router.add_post("/replay", self.replay)
+        if self._demolition:
+            application.router.add_post("/break", self.demolish)
+        application.on_response_prepare.append(_add_headers)
+        application.on_shutdown.append(self._end_streams)
+        return application
+
+    async def page(self, request: web.Request) -> web.Response:
+        whole, zipped = await self._broadcast_for(request).document()
+        accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+        headers = {"Content-Encoding": "gzip"} if accepted else {}
+        headers["Vary"] = "Accept-Encoding"
+        return web.Response(
+            body=zipped if accepted else whole,
+            content_type="text/html",
+            charset="utf-8",
+            headers=headers,
+        )
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        if self.broadcast.streams + self.read_only.streams >= MOST_STREAMS:
+            return web.Response(
+                status=503, text="too many look on\n", headers={"Retry-After": "10"}
+            )
+        return await self._broadcast_for(request).stream(request)
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        from watch.metrics import render  # only where somebody asks for it: it takes memory
+
+        facts = await self._watcher.fresh()
+        body, content_type = render(facts, request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def health(self, _request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def icon(self, _request: web.Request) -> web.Response:
+        return web.Response(body=ICON, content_type="image/svg+xml")
+
+    async def replay(self, request: web.Request) -> web.Response:
+        form = await self._form(request)
+        words, mood = await asyncio.to_thread(replay, self._config, str(form.get("ride", "")))
+        self._watcher.say(words, mood)
+        if mood == "fault":
+            raise web.HTTPConflict(text=f"{words}\n")
+        return _back("/#h-dead")
+
+    async def demolish(self, request: web.Request) -> web.Response:
+        form = await self._form(request)
+        assert self._demolition is not None  # noqa: S101 (or else there is no such route)
+        if refused := self._demolition.begin(str(form.get("way", "")), self.scene, self._watcher):
+            raise web.HTTPConflict(text=f"{refused}\n")
+        return _back("/#flow")
+
+    def _broadcast_for(self, request: web.Request) -> Broadcast:
+        return self.read_only if guards.is_proxied(request.headers) else self.broadcast
+
+    async def _end_streams(self, _application: web.Application) -> None:
+        self.broadcast.ending = self.read_only.ending = True
+
+    async def _form(self, request: web.Request) -> dict[str, str]:
+        """A POST's form. Raises HTTPForbidden unless it comes from this page."""
+        if not self._is_local:
+            raise web.HTTPForbidden(text="read-only: WATCH_HOST is not a loopback address\n")
+        if request.content_type != FORM:
+            raise web.HTTPUnsupportedMediaType(text=f"a form is expected: {FORM}\n")
+        try:
+            async with asyncio.timeout(BODY_TIME):
+                body = await request.read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(text="the body did not arrive in time\n") from None
+        try:
+            fields = dict(parse_qsl(body.decode(errors="replace"), max_num_fields=MOST_FIELDS))
+        except ValueError:
+            raise web.HTTPBadRequest(text="this form has too many fields\n") from None
+        if why := guards.refusal(request.headers, fields.get("token", ""), self.scene.token):
+            raise web.HTTPForbidden(text=f"{why}\n")
+        return fields
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._is_local and not guards.is_local(request.headers.get("Host", "")):
+            return web.Response(status=421, text="the page is at 127.0.0.1 or localhost only\n")
+        try:
+            return await handler(request)
+        except web.HTTPException as answer:
+            if answer.status >= 400:
+                answer.content_type = "text/plain"
+            raise
+
+
+def log_no_bad_requests() -> None:
+    """Have aiohttp log no traceback for a request that is no HTTP: it is answered, or cut."""
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+    server_logger.addFilter(is_ours)
+
+
+def accepts_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding header asks for gzip, or at least allows it."""
+    weights: dict[str, bool] = {}
+    for each in header.lower().split(","):
+        name, _, parameter = each.partition(";")
+        weights[name.strip()] = _NEVER.fullmatch(parameter.strip()) is None
+    return weights.get("gzip", weights.get("*", False))
+
+
+def _back(to: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": to})
+
+
+async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers.popall("Server", None)

@@ -1,0 +1,142 @@
+"""What Postgres is asked, in one statement: one snapshot, one round trip, one JSON document.
+
+The document has the names and the shapes of `watch.facts`, which it is decoded into; its numbers
+are Postgres' own digits. Nothing here reads more than `limit` rows of a table that grows: what is
+counted is counted up to there, and an index leads to each row.
+"""
+
+from rocket_rides.health import SILENCE
+from rocket_rides.locks import Lock
+from rocket_rides.sessions import CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
+from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
+from watch.derived import (
+    DEAD_LETTERS,
+    HAPPENED,
+    HOURS,
+    RECEIPTS_FACTS,
+    ROLLUP_FACTS,
+    RUNS,
+    age,
+    lead,
+)
+
+RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is that of so many seconds, or of so many rides
+LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
+
+# Sessions at work, as `rocket_rides.health` sees them, by application name. What Postgres hides
+# from this user, a session's state, does not count against it.
+SESSIONS = f"""
+    SELECT pid, application_name AS name FROM pg_stat_activity
+    WHERE datname = current_database()
+      AND (application_name IN ('{STREAMER}', '{ROLLUP}')
+           OR starts_with(application_name, '{CONSUMER}')
+           OR starts_with(application_name, '{RECEIPTS}'))
+      AND right(application_name, {len(STARTING)}) <> '{STARTING}'
+      AND (state = 'idle' AND state_change < now() - interval '{SILENCE} seconds') IS NOT TRUE
+"""  # noqa: S608 (no value is put in)
+HELD = """
+    SELECT objid::bigint AS number, pid FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 0 AND objsubid = 1 AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+RIDES = f"""
+    SELECT json_build_object(
+        'taken', records_sent + staged.count, 'newest', coalesce(newest.id, 0),
+        'last_sent', last_sent_id, 'sent', records_sent, 'staged', staged.count,
+        'oldest_staged_seconds', {age("oldest.created_at")},
+        'per_second', CASE recent.rides
+            WHEN {RATE_RIDES} THEN recent.rides / greatest(0.001, recent.seconds)
+            ELSE recent.rides / {RATE_SECONDS}.0 END
+    )
+    FROM streamer_state
+    CROSS JOIN (
+        SELECT count(*), min(id) AS oldest
+        FROM (SELECT id FROM staged_log_records ORDER BY id LIMIT %(limit)s) records
+    ) staged
+    LEFT JOIN rides oldest ON oldest.id = staged.oldest
+    LEFT JOIN (SELECT max(id) AS id FROM rides) newest ON true
+    CROSS JOIN (
+        SELECT count(*) AS rides, extract(epoch FROM now() - min(created_at)) AS seconds
+        FROM (SELECT created_at FROM rides ORDER BY id DESC LIMIT {RATE_RIDES}) newest
+        WHERE created_at > now() - interval '{RATE_SECONDS} seconds' AND isfinite(created_at)
+    ) recent
+"""  # noqa: S608
+READERS = f"""
+    SELECT coalesce(json_agg(json_build_object(
+        'kind', kind, 'name', name, 'processes', NULL, 'ride', standings.last_ride_id,
+        'rides_behind', rides_behind, 'seconds_behind', seconds_behind, 'total', total_distance,
+        'latency_seconds', CASE
+            WHEN counted_at > now() - interval '{LATENCY_SECONDS} seconds'
+             AND isfinite(counted_at) AND isfinite(created_at)
+            THEN greatest(0, extract(epoch FROM counted_at - created_at)) END,
+        'counts', CASE WHEN checkpoints.id IS NOT NULL THEN json_build_object(
+            'gaps_healed', gaps_healed, 'rides_healed', rides_healed,
+            'distance_healed', distance_healed, 'resends_skipped', resends_skipped,
+            'entries_set_aside', entries_set_aside,
+            'unbelieved_entries', checkpoints.unbelieved_entries,
+            'crashes_injected', crashes_injected, 'resets_applied', resets_applied
+        ) END
+    ) ORDER BY kind, name), '[]')
+    FROM standings LEFT JOIN checkpoints USING (kind, name)
+    LEFT JOIN consumer_states USING (kind, name)
+    LEFT JOIN rides ON rides.id = checkpoints.last_ride_id
+"""  # noqa: S608
+# Each total is brought back to `ride`, the least that any of them stands at, by the distance of the
+# rides that it has counted since: those are added up once, between each total and the next. `floor`
+# is the ride that a total must have reached to be compared: `limit` rides behind the first. It is
+# looked for only where the ids alone don't show that all are past it.
+AGREEMENT = """
+    WITH totals AS (
+        SELECT name, last_ride_id AS ride, total_distance AS total
+        FROM checkpoints JOIN consumer_states USING (kind, name)
+    ),
+    ends AS (SELECT min(ride) AS last, max(ride) AS first FROM totals),
+    reach AS (SELECT CASE WHEN first - last > %(limit)s THEN coalesce((
+        SELECT id FROM rides WHERE id <= first ORDER BY id DESC OFFSET %(limit)s LIMIT 1
+    ), 0) ELSE 0 END AS floor FROM ends),
+    compared AS (
+        SELECT *, dense_rank() OVER (ORDER BY ride) AS step FROM totals
+        WHERE ride >= (SELECT floor FROM reach)
+    ),
+    steps AS (SELECT array_agg(DISTINCT ride ORDER BY ride) AS rides FROM compared),
+    since AS MATERIALIZED (
+        SELECT width_bucket(id - 1, rides) AS step, sum(distance) AS distance
+        FROM steps CROSS JOIN LATERAL (
+            SELECT id, distance FROM rides taken
+            WHERE id > rides[1] AND id <= rides[cardinality(rides)]
+        ) taken GROUP BY 1
+    ),
+    before AS MATERIALIZED (
+        SELECT array_agg(distance ORDER BY step) AS distances FROM (
+            SELECT step, sum(sum(distance)) OVER (ORDER BY step) - sum(distance) AS distance
+            FROM (SELECT step, distance FROM since UNION ALL SELECT step, 0 FROM compared) each
+            GROUP BY step
+        ) sums
+    )
+    SELECT json_build_object(
+        'ride', min(ride),
+        'totals', json_object_agg(name, total - (SELECT distances FROM before)[step]),
+        'too_far_behind', (SELECT coalesce(json_agg(name ORDER BY name), '[]') FROM totals
+                           WHERE ride < (SELECT floor FROM reach))
+    )
+    FROM compared HAVING count(*) > 0
+"""
+
+FACTS = f"""
+    WITH sessions AS MATERIALIZED ({SESSIONS}), held AS MATERIALIZED ({HELD}),
+    receipts_lag AS MATERIALIZED ({RECEIPTS_LAG}),
+    standings AS MATERIALIZED ({STANDINGS_GIVEN_RECEIPTS_LAG})
+    SELECT json_build_object(
+        'ick', (SELECT ick FROM rollup_state),
+        'sessions', (SELECT coalesce(json_object_agg(name, count), '{{}}')
+                     FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
+        'at', now(),
+        'database', json_build_object(
+            'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
+            'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
+            'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
+            'reconciliations', ({RUNS}), 'hours', ({HOURS}), 'happened', ({HAPPENED})
+        )
+    )::text
+"""  # noqa: S608

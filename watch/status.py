@@ -1,0 +1,136 @@
+"""`python -m watch.status`: shows what flows, how far everyone is, and whether all is well.
+
+    python -m watch.status              one screen
+    python -m watch.status --follow     the same, once a second, until Ctrl-C
+    python -m watch.status --json       everything that is known, as one JSON object in a line
+
+The exit status is 0 when all is well; 1 when something lags, disagrees or is dead, with a line that
+says what; 2 when that can't be told, because a server can't be used. So it serves as a probe. It
+reads, and changes nothing; it needs the two servers, and not the live page.
+
+The JSON object has `status` (0, 1 or 2), `problems` (each with `kind`: lags, disagrees, dead, away
+or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
+them, under its names: `at`, `postgres` and `redis` (each with `up` and `reason`), `database` (null
+unless Postgres can be used), `log` (null unless Redis can) and `gathered_in_seconds`.
+`database.agreement` also has `agree`. Distances are in metres, with all of their digits.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from textwrap import wrap
+from typing import Any
+
+import msgspec
+
+from rocket_rides import settings
+from rocket_rides.options import Parser
+from watch.facts import Facts
+from watch.gathering import Gatherer
+from watch.screen import screen
+from watch.verdict import ABSENT, notices, problems
+
+EVERY, SOON = 1.0, 0.2  # seconds
+SETTLED = ABSENT + 1  # seconds
+MORE = "There is more than this terminal has room for."
+START_AGAIN, CLEAR = "\x1b[H", "\x1b[J"  # the cursor to the top; what is below it
+
+NOT_ASCII = re.compile(r"[^ -~]")
+
+_as_json = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line, or the end of the process with one clear line."""
+    parser = Parser("python -m watch.status", __doc__)
+    parser.add_argument("--follow", action="store_true", help="once a second, until Ctrl-C")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    return parser.parse_args(arguments)
+
+
+def status(facts: Facts) -> int:
+    """The exit status."""
+    kinds = {problem.kind for problem in problems(facts)}
+    return 2 if "away" in kinds else 1 if kinds else 0
+
+
+def in_json(facts: Facts) -> str:
+    """Everything that is known, as a JSON object in one line."""
+    known: dict[str, Any] = msgspec.to_builtins(facts, builtin_types=(Decimal,))
+    if facts.database and facts.database.agreement:
+        known["database"]["agreement"]["agree"] = facts.database.agreement.agree
+    found = [{"kind": problem.kind, "what": problem.what} for problem in problems(facts)]
+    told = {"status": status(facts), "problems": found, "notices": notices(facts)}
+    # In ASCII: no control character of a name reaches a terminal.
+    return NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], _as_json(told | known).decode())
+
+
+def looks(gatherer: Gatherer, follow: bool) -> Iterator[Facts]:
+    """One look, or one a second without end.
+
+    Where a server seems to be away, the one look is repeated once: it may only have been busy.
+    Where somebody is missing, it is repeated until they are back or missing for good; for SETTLED
+    seconds at most, because of many it may always be another.
+    """
+    facts = gatherer.gather()
+    if not follow and not (facts.postgres.up and facts.redis.up):
+        time.sleep(SOON)
+        facts = gatherer.gather()
+    due = time.monotonic()
+    while (
+        not follow
+        and time.monotonic() < due + SETTLED
+        and problems(facts, absent=0) != problems(facts)
+    ):
+        time.sleep(SOON)
+        facts = gatherer.gather()
+    yield facts
+    while follow:
+        due = max(due + EVERY, time.monotonic())
+        time.sleep(max(0, due - time.monotonic()))
+        yield gatherer.gather()
+
+
+def in_place(lines: list[str], columns: int, rows: int) -> str:
+    """What shows the lines in place of those before them, on a terminal of that size.
+
+    A line that is too long takes as many rows as it needs. Where there is no room for all, the last
+    row says so.
+    """
+    room = rows - 1  # the cursor's own
+    folded = [row for line in lines for row in wrap(line, columns) or [""]]
+    if len(folded) > room:
+        folded[max(0, room - 1) :] = [MORE[:columns]]
+    return START_AGAIN + "".join(f"{row}\x1b[K\n" for row in folded[:room]) + CLEAR
+
+
+def main() -> int:
+    """Print the facts, and return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
+    options = parse_options()
+    gatherer = Gatherer(settings.load())
+    refreshes = options.follow and not options.json and sys.stdout.isatty()
+    found = 0
+    try:
+        for facts in looks(gatherer, options.follow):
+            found = status(facts)
+            lines = [in_json(facts)] if options.json else screen(facts, on_top=refreshes)
+            if refreshes:
+                text = in_place(lines, *os.get_terminal_size(sys.stdout.fileno()))
+            else:
+                text = "".join(f"{line}\n" for line in [*lines, *[""] * (not options.json)])
+            print(text, end="", flush=True)  # noqa: T201
+    except BrokenPipeError:  # whoever read this has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    gatherer.close()
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,175 @@
+"""Whether all is well: what a person should know of, in sentences, and what to do about it.
+
+A *problem* means that something does not work as it is meant to, for longer than it takes to heal.
+A *notice* is what waits for a person, and stops nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import inf
+from typing import Literal
+
+from watch.facts import Database, Facts
+from watch.naming import MOST_NAMED, called, is_receipts, listed
+from watch.words import age, count_upto_most, metres, number, printable, signed
+
+# Seconds. Readers are behind by milliseconds, and whatever is killed, cut or wiped has healed after
+# one or two. What takes longer has not healed yet, or does not by itself.
+LATE = 10.0
+# A reader that isn't ours may run once a day. It harms nobody, but the log keeps what it lacks.
+OTHERS_LATE = 3600.0
+# A receiver that fails is asked ever less often; the ten attempts of a receipt take a quarter of an
+# hour. After twice that, nobody delivers it, or the receiver has been away for as long.
+RECEIPTS_LATE = 1800.0
+
+# A process that crashes is back after a second, or two where the machine is busy.
+ABSENT = 3.0
+
+Kind = Literal["lags", "disagrees", "dead", "away", "drift"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is not well, in one line for a person, and of which kind."""
+
+    what: str
+    kind: Kind
+
+
+def problems(facts: Facts, absent: float = ABSENT) -> list[Problem]:
+    """What is not well, the gravest first; none when all is well.
+
+    Who has been missing for less than `absent` seconds is taken to be back in a moment.
+    """
+    found = [
+        Problem(f"{name} can't be used: {server.reason}", "away")
+        for name, server in (("Postgres", facts.postgres), ("Redis", facts.redis))
+        if not server.up
+    ]
+    if facts.database:
+        found += _wrong(facts.database)
+        found += _dead(facts.database, absent if facts.redis.up else inf)
+        found += _late(facts.database)
+    return found
+
+
+def _few(found: Sequence[Problem], others: str) -> list[Problem]:
+    """The first few, and how many `others` there are like them."""
+    left_out = len(found) - MOST_NAMED
+    if left_out <= 1:  # to say so takes a line as well
+        return list(found)
+    return [*found[:MOST_NAMED], Problem(f"{number(left_out)} {others}", found[-1].kind)]
+
+
+def notices(facts: Facts) -> list[str]:
+    """What waits for a person, and stops nothing."""
+    return list(_notices(facts))
+
+
+def _notices(facts: Facts) -> Iterator[str]:
+    if facts.redis.up and facts.log is None:
+        yield "Redis does not let this user look at the log: docs/limits.md lists the rights"
+    if facts.database is None:
+        return
+    if dead := facts.database.receipts.dead:
+        yield (
+            f"{count_upto_most(dead, 'receipt')} could not be delivered:"
+            " make dead-letters lists them; ARGS=--help says how to send them again"
+        )
+    late = [
+        f"{called(reader)} ({age(reader.seconds_behind)})"
+        for reader in facts.database.readers
+        if not reader.is_ours and (reader.seconds_behind or 0) > OTHERS_LATE
+    ]
+    if late:
+        yield (
+            f"the log keeps what readers elsewhere have not read for long: {listed(late)};"
+            " docs/running.md says how to remove a reader"
+        )
+    if entries := sum(facts.database.dead_letters.values()):
+        yield f"{count_upto_most(entries, 'entry')} in dead_letters: they were no records"
+
+
+def _wrong(database: Database) -> Iterator[Problem]:
+    agreement = database.agreement
+    if agreement and not agreement.agree:
+        shared = Counter(agreement.totals.values())  # what few totals say is probably wrong
+        totals = sorted(agreement.totals.items(), key=lambda total: shared[total[1]])
+        named = listed([f"{printable(name)} {metres(total)} m" for name, total in totals])
+        yield Problem(
+            f"the totals disagree at ride {number(agreement.ride)}: {named};"
+            " make reconcile finds the wrong one, and has it repaired",
+            "disagrees",
+        )
+    for run in database.reconciliations[:1]:
+        unrepaired = [
+            Problem(
+                f"reconciliation {run.id} found the total {printable(name)} off by"
+                f" {signed(run.drift.get(name, Decimal(0)))} m;"
+                " that consumer repairs it as soon as it runs",
+                "drift",
+            )
+            for name in run.unrepaired
+        ]
+        yield from _few(unrepaired, "more totals are off, and not yet repaired")
+
+
+def _dead(database: Database, absent: float) -> Iterator[Problem]:
+    """While a server is away, nobody gets to work, so nothing is said of that.
+
+    Receipts and rollup are judged by the work that there is for them: Redis may have lost the
+    group, and a restored database the checkpoint.
+    """
+    begun, lead = database.rides.newest > 0, database.streamer
+    if begun and not lead.leads and lead.vacant_seconds >= absent:
+        yield Problem("no streamer leads, so rides don't reach the log: start one", "dead")
+    lead = database.rollup.lead
+    begun = begun or any(reader.kind == "rollup" for reader in database.readers)
+    if begun and not lead.leads and lead.vacant_seconds >= absent:
+        yield Problem("no rollup leads, so no minute is computed: start one", "dead")
+    receipts = database.receipts
+    wanted = receipts.pending or any(map(is_receipts, database.readers))
+    if wanted and not receipts.workers and receipts.absent_seconds >= absent:
+        yield Problem("nobody delivers receipts: start python -m consumers.receipts", "dead")
+    totals = [reader for reader in database.readers if reader.kind == "total"]
+    missing = [
+        Problem(f"{called(reader)} is not at work in any process: start one", "dead")
+        for reader in totals
+        if reader.processes == 0 and reader.absent_seconds >= absent
+    ]
+    yield from _few(missing, "more totals are not at work in any process")
+    lost = [
+        Problem(f"{called(reader)} has lost its total; its log says what to do", "dead")
+        for reader in totals
+        if reader.total is None
+    ]
+    yield from _few(lost, "more totals are lost")
+    if aside := database.rollup.minutes_set_aside:
+        yield Problem(
+            f"{count_upto_most(aside, 'minute')} could not be computed:"
+            " python -m consumers.rollup.aside lists them, and has them tried again",
+            "dead",
+        )
+
+
+def _late(database: Database) -> Iterator[Problem]:
+    staged = database.rides.oldest_staged_seconds
+    if staged is not None and staged > LATE:
+        yield Problem(f"a record has waited for {age(staged)} to be sent to the log", "lags")
+    receipts = database.receipts
+    oldest = receipts.oldest_undelivered_seconds
+    if oldest is not None and oldest > RECEIPTS_LATE:
+        pending = count_upto_most(receipts.pending, "receipt")
+        yield Problem(f"{pending} to deliver, the oldest for {age(oldest)}", "lags")
+    late = [
+        Problem(
+            f"{called(reader)} is {count_upto_most(reader.rides_behind or 0, 'ride')} and"
+            f" {age(reader.seconds_behind)} behind",
+            "lags",
+        )
+        for reader in database.readers
+        if reader.is_ours and not is_receipts(reader) and (reader.seconds_behind or 0) > LATE
+    ]
+    yield from _few(late, "more readers are behind")

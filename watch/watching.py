@@ -1,0 +1,144 @@
+"""Looks at the fleet at most once a second, for everyone: the page, its onlookers and the metrics.
+
+While somebody looks on, once a second; else every UNSEEN seconds, so that the feed and the charts
+go on. Gathering blocks, so it has a thread of its own: a server that hangs holds up nobody, nor the
+end of this process. A look that fails is logged, shows nothing as known, and is followed by others.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+
+from rocket_rides.errors import in_one_line
+from watch.events import Events
+from watch.facts import Database, Facts, Server
+from watch.feed import Event, Feed, Mood
+from watch.history import History
+
+logger = logging.getLogger("watch")
+
+SEEN = 1.0  # seconds between looks while somebody looks on
+UNSEEN = 5.0
+PATIENCE = 3.0  # seconds that anyone waits for a look: one is bounded, and this is more
+
+Gather = Callable[[], Facts]
+
+
+class Watcher:
+    """The newest facts, and what became of earlier ones. Belongs to one event loop."""
+
+    def __init__(self, gather: Gather) -> None:
+        self._gather = gather
+        self._events = Events()
+        self._next: asyncio.Future[None] | None = None
+        self._wanted = asyncio.Event()
+        self._looked_at = float("-inf")
+        self._failure = ""  # of the last look
+        self.latest: Facts | None = None
+        self.last: tuple[datetime, Database] | None = None  # what Postgres last said, and when
+        self.looks = 0  # that were completed
+        self.onlookers = 0
+        self.history = History()
+        self.feed = Feed()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            self._wanted.clear()
+            self._take(await self._look_or_nothing())
+            self._looked_at = began
+            await asyncio.sleep(max(0.0, began + SEEN - loop.time()))
+            if not self.onlookers:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(began + UNSEEN):
+                        await self._wanted.wait()
+
+    async def fresh(self) -> Facts:
+        """Facts that are not older than a second, or the newest if none come in time."""
+        if self.latest and asyncio.get_running_loop().time() < self._looked_at + SEEN:
+            return self.latest
+        self._wanted.set()
+        await self.next_look()
+        return self.latest or nothing()
+
+    async def next_look(self) -> None:
+        """Wait until a look is completed, for PATIENCE seconds at most."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.shield(self._next)
+
+    @contextmanager
+    def looking_on(self) -> Iterator[None]:
+        """Somebody looks on during this block."""
+        self.onlookers += 1
+        self._wanted.set()
+        try:
+            yield
+        finally:
+            self.onlookers -= 1
+
+    def say(self, words: str, mood: Mood = "news") -> None:
+        """Add something to the feed that no facts tell."""
+        self.feed.add([Event(datetime.now(UTC), mood, words)])
+
+    def _take(self, facts: Facts) -> None:
+        self.latest = facts
+        if facts.database:
+            self.last = facts.at, facts.database
+        self.looks += 1
+        try:
+            self.feed.add(self._events.since_last(facts))
+            self.history.add(facts, time.monotonic())
+        except Exception:  # whatever it is, the numbers are worth more than the feed
+            logger.exception("what happened since the last look can't be told")
+        if self._next and not self._next.done():
+            self._next.set_result(None)
+        self._next = None
+
+    async def _look_or_nothing(self) -> Facts:
+        try:
+            facts = await self._look()
+        except Exception as error:
+            if repr(error) != self._failure:
+                self._failure = repr(error)
+                logger.exception("a look at the fleet failed; the next one may not")
+            return nothing(f"this look failed: {in_one_line(error)}")
+        self._failure = ""
+        return facts
+
+    async def _look(self) -> Facts:
+        """Gather in a thread of its own: nobody waits for it at the end, as for an executor's."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Facts] = loop.create_future()
+
+        def tell(result: Callable[[], None]) -> None:
+            if not future.cancelled():
+                result()
+
+        def gather() -> None:
+            try:
+                facts = self._gather()
+            except Exception as error:
+                result = partial(future.set_exception, error)
+            else:
+                result = partial(future.set_result, facts)
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever wants to know
+                loop.call_soon_threadsafe(tell, result)
+
+        threading.Thread(target=gather, name="look", daemon=True).start()
+        return await future
+
+
+def nothing(why: str = "not looked at yet") -> Facts:
+    """What is known without a look."""
+    unknown = Server(False, why)
+    return Facts(datetime.now(UTC), unknown, unknown, None, None)
