@@ -16,7 +16,7 @@ from api.slow_clients import SlowClients, announce_close
 from api.views import routes
 from rocket_rides import settings
 from rocket_rides.parent_death import die_with_parent
-from rocket_rides.process import Stop, log_to_stdout
+from rocket_rides.process import Stop, begin
 
 
 class ExactJson(JSONProvider):
@@ -40,7 +40,7 @@ class AsciiInteger(IntegerConverter):
 def create_app() -> Flask:
     """One worker's application, with its own pool of connections."""
     config = settings.load()
-    log_to_stdout(config.log_level)
+    begin(config.log_level)
     die_with_parent()
     app = Flask(__name__, static_folder=None)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)

@@ -123,5 +123,5 @@ def start() -> tuple[settings.Settings, process.Stop]:
     """Start a consumer's process: load the settings, log to stdout, and stop on a signal."""
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     return config, process.Stop().on_signals()

@@ -43,7 +43,7 @@ def main() -> None:
     """Run the process `servers` of the Procfile."""
     process.take_no_arguments("embedded", __doc__)
     config = settings.load()
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     stop = process.Stop().on_signals()
     servers: list[Server] = []
     # Redis first: it starts at once, so whoever waits for Postgres finds both ready.

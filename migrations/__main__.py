@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--down", action="store_true", help="downgrade to REVISION (default: base)")
     arguments = parser.parse_args()
     config = settings.load()
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     stop = process.Stop().on_signals()
     done = False
 

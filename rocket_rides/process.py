@@ -1,6 +1,7 @@
 """Running a process: it stops when asked to, survives a lost server, and logs to stdout."""
 
 import argparse
+import gc
 import logging
 import os
 import select
@@ -104,6 +105,16 @@ def take_no_arguments(module: str, description: str | None) -> None:
     argparse.ArgumentParser(
         prog=f"python -m {module}", description=description, formatter_class=formatter
     ).parse_args()
+
+
+def begin(level: str) -> None:
+    """Log to stdout, and have the garbage collector pass over all that was imported.
+
+    It is never garbage, and looking through it takes some 50 ms: at the end of each process, and
+    now and then in the middle of a request.
+    """
+    log_to_stdout(level)
+    gc.freeze()
 
 
 def log_to_stdout(level: str) -> None:

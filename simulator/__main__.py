@@ -178,7 +178,7 @@ def main() -> int:
     given = arguments()
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     fleet.end_with_honcho(process.terminate)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
 

@@ -112,7 +112,7 @@ def main() -> None:
     process.take_no_arguments("streamer", __doc__)
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     run(config, process.Stop().on_signals())
 
 

@@ -104,7 +104,7 @@ def main() -> None:
     """Mend once, and report what was done."""
     process.take_no_arguments("streamer.mend", __doc__)
     config = settings.load()
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     stop = process.Stop().on_signals()
     try:
         with database.connect(config.postgres_url, "mend") as connection:

@@ -97,7 +97,7 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the servers are down."""
     process.take_no_arguments("watch", __doc__)
     config = settings.load()
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     log_no_bad_requests()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())  # until it serves

@@ -119,7 +119,7 @@ def main() -> None:
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
-    process.log_to_stdout(config.log_level)
+    process.begin(config.log_level)
     try:
         reconciler = Reconciler(config, process.Stop().on_signals())
     except ZoneInfoNotFoundError as error:
