@@ -116,23 +116,27 @@ HOURS = """
     ) counted
 """
 HAPPENED = f"""
-    SELECT coalesce(json_agg(json_build_object('at', at, 'words', words) ORDER BY at), '[]')
+    SELECT coalesce(json_agg(json_build_object(
+        'at', at, 'words', words, 'set_aside_by', set_aside_by
+    ) ORDER BY at), '[]')
     FROM (
-        (SELECT began_at AS at, 'a streamer took the lead after ride ' || after AS words
+        (SELECT began_at AS at, 'a streamer took the lead after ride ' || after AS words,
+                NULL AS set_aside_by
          FROM terms ORDER BY after DESC LIMIT {NEWEST})
         UNION ALL
         (SELECT changed_at, consumer_name || ' applied the reset of reconciliation '
-                || reconciliation_id || ': ' || from_total || ' m became ' || to_total || ' m'
+                || reconciliation_id || ': ' || from_total || ' m became ' || to_total || ' m', NULL
          FROM (SELECT * FROM resets ORDER BY id DESC LIMIT {NEWEST}) newest
          WHERE status = 'applied')
         UNION ALL
         (SELECT created_at, CASE WHEN compared ? 'mended' THEN 'mend ' ELSE 'reconciliation ' END
                 || id || ': ' || rides || ' rides, '
-                || total_distance || ' m'
+                || total_distance || ' m', NULL
          FROM reconciliations ORDER BY id DESC LIMIT {NEWEST})
         UNION ALL
-        (SELECT created_at, CASE consumer_kind WHEN 'receipts' THEN 'the receipts'' group'
-                ELSE consumer_name END || ' set an entry aside: ' || left(reason, 200)
+        (SELECT created_at, left(reason, 200),
+                CASE consumer_kind WHEN 'receipts' THEN 'the receipts'' group'
+                ELSE consumer_name END
          FROM dead_letters ORDER BY id DESC LIMIT {NEWEST})
     ) events
     WHERE at > now() - interval '{RECENTLY}' AND at <= now()

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from watch.facts import Counts, Database, Facts, Happened, Log, Reader, Server
 from watch.feed import Crashes, Event, Happening
-from watch.log_events import SET_ASIDE, aside, lost, rise, set_aside
+from watch.log_events import aside, lost, rise, set_aside
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
 from watch.words import count, metres, number, printable
@@ -64,7 +64,7 @@ class Events:
         self._told = {each for each in self._told if each.at > at - KEPT_FOR}
         self._told |= set(database.happened)
         for each in new:
-            if SET_ASIDE not in each.words:
+            if not each.set_aside_by:
                 yield Event(each.at, "news", printable(each.words))
         counted = set_aside(self._database, database) if self._database else {}
         yield from aside(at, database, new, counted)

@@ -160,6 +160,7 @@ class Happened:
 
     at: datetime
     words: str
+    set_aside_by: str | None = None  # who set an entry aside, for which `words` are the reason
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from watch.feed import Event
 from watch.naming import MOST_NAMED, named
 from watch.words import count, number, printable
 
-SET_ASIDE = " set an entry aside: "  # after the reader's name, in what Postgres kept
-
 
 def lost(at: datetime, before: Log, now: Log) -> Iterator[Event]:
     """What the log lost, other than by trimming: that changes neither its last id nor `added`."""
@@ -43,15 +41,14 @@ def aside(
     """
     listed: dict[str, list[Happened]] = {}
     for each in kept:
-        who, found, _ = each.words.partition(SET_ASIDE)
-        if found:
-            listed.setdefault(who, []).append(each)
+        if each.set_aside_by:
+            listed.setdefault(each.set_aside_by, []).append(each)
     names = {reader.name: named(reader) for reader in database.readers}
     told = {who: counted.get(who, len(those)) for who, those in listed.items()}
     told = {who: many for who, many in {**counted, **told}.items() if many}
     for who in sorted(told)[:MOST_NAMED]:
         newest = listed[who][-1] if who in listed else None
-        why = f": {printable(newest.words.partition(SET_ASIDE)[2])}" if newest else ""
+        why = f": {printable(newest.words)}" if newest else ""
         entries = "an entry" if told[who] == 1 else count(told[who], "entry")
         words = f"{names.get(who) or printable(who)} set {entries} aside{why}"
         yield Event(newest.at if newest else at, "fault", words)

@@ -170,7 +170,7 @@ def test_a_log_that_lost_its_entries_is_told_and_a_trimmed_one_is_not() -> None:
 
 def test_entries_that_were_set_aside_are_told_by_their_counter_in_a_few_lines() -> None:
     listed = tuple(
-        Happened(MOMENT + timedelta(microseconds=each), "consumer0 set an entry aside: no field")
+        Happened(MOMENT + timedelta(microseconds=each), "no field", set_aside_by="consumer0")
         for each in range(8)
     )
 
@@ -194,7 +194,7 @@ def test_entries_that_were_set_aside_are_told_by_their_counter_in_a_few_lines() 
 
 def test_the_receipts_group_is_called_so_when_it_sets_an_entry_aside() -> None:
     group = Reader("group", "receipts-77108-16384", 2, 12_345, 0, 0.0)
-    kept = Happened(MOMENT, "receipts-77108-16384 set an entry aside: no field 'data'")
+    kept = Happened(MOMENT, "no field 'data'", set_aside_by="receipts-77108-16384")
     assert told(of(group), of(group, happened=(kept,))) == [
         "the receipts' group set an entry aside: no field 'data'"
     ]

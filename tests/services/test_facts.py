@@ -262,13 +262,16 @@ def test_the_last_day_is_told_hour_by_hour(world: World) -> None:
     assert (hours[0].begins.minute, hours[0].begins.utcoffset()) == (0, timedelta(0))
 
 
-def test_dead_letters_are_counted_kind_by_kind(world: World) -> None:
+def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:
     world.connection.execute(
         "INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)"
         " SELECT kind, 'name', n || '-0', '{}', 'no data'"
         " FROM (VALUES ('total', 2), ('receipts', 3)) k(kind, most), generate_series(1, most) n"
     )
-    assert seen(world).dead_letters == {"total": 2, "receipts": 3}
+    database = seen(world)
+    assert database.dead_letters == {"total": 2, "receipts": 3}
+    why = {each.set_aside_by: each.words for each in database.happened if each.set_aside_by}
+    assert why == {"name": "no data", "the receipts' group": "no data"}
 
 
 @pytest.mark.stream_servers
