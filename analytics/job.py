@@ -19,7 +19,7 @@ from analytics import ownership, source, verify
 from analytics.cells import Cell, by_day, cells, merged, total
 from analytics.emit import emit
 from analytics.freeze import Frozen, FrozenConsumer, freeze
-from analytics.ledger import Broken, Ledger, Manifest
+from analytics.ledger import Broken, Ledger
 from analytics.ownership import History
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
@@ -102,8 +102,7 @@ class Job:
         Raises Unavailable when it is another database's.
         """
         manifests = self.warehouse.manifests()
-        readable = [manifest for manifest in manifests if isinstance(manifest, Manifest)]
-        if reason := ownership.why_rebuild(readable, ours):
+        if reason := ownership.why_rebuild(manifests, ours):
             return self._forgotten(result, f"The warehouse {reason}")
         try:
             ledger = ledger_of(manifests)

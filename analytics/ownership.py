@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import psycopg
 
-from analytics.ledger import Manifest
+from analytics.ledger import Broken, Manifest
 from rocket_rides.errors import Unavailable
 from rocket_rides.terms import ALL, Range, Terms
 
@@ -64,20 +64,21 @@ def with_owner(manifest: Manifest, ours: History) -> Manifest:
     return msgspec.structs.replace(manifest, database_id=ours.database_id, term=ours.newest)
 
 
-def why_rebuild(manifests: Sequence[Manifest], ours: History) -> str:
+def why_rebuild(manifests: Sequence[Manifest | Broken], ours: History) -> str:
     """Why the rides of these runs, oldest first, can't be relied on; "" when they can.
 
-    Raises Unavailable when they are another database's.
+    Asks those that can be read. Raises Unavailable when they are another database's.
     """
-    if not manifests:
+    readable = [manifest for manifest in manifests if isinstance(manifest, Manifest)]
+    if not readable:
         return ""
-    newest = manifests[-1]
+    newest = readable[-1]
     if newest.term is None:
         return "was made by an earlier version, and does not say which database it is of"
     here = newest.term != "" or newest.database_id == ours.database_id
     if here and newest.upto <= ours.end_of(newest.term):
         return ""
-    if any(_is_ours(manifest, ours) for manifest in manifests):
+    if any(_is_ours(manifest, ours) for manifest in readable):
         return (
             "holds rides that this database has lost: it was restored to an earlier time,"
             " or failed over with loss, or rides were mended since"

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import psycopg
 
+from analytics.freeze import freeze
+from analytics.ownership import why_rebuild
 from analytics.prerequisites import require_java, require_packages
 from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
@@ -54,6 +56,8 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
             warehouse.make_ready()
+        # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
+        why_rebuild(warehouse.manifests(), freeze(connection).history)
         # Imported late: Spark takes a second, and most problems have shown by now.
         from analytics.job import Job
         from analytics.progress import shown

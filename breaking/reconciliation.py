@@ -29,13 +29,18 @@ def require_installed() -> None:
 
 
 def run(say: Callable[[str], None], *, installs: bool) -> None:
-    """Reconcile; `say` is given the lines that it prints. Raises Unavailable if it could not."""
+    """Reconcile; `say` is told what it prints, and its status.
+
+    Raises Unavailable if it could not.
+    """
     if installs and (PROJECT / ".venv").resolve() == Path(sys.prefix).resolve():
         _run(INSTALL, say, AGREED)
-    _run(RECONCILE, say, AGREED, DRIFTED)
+    status = _run(RECONCILE, say, AGREED, DRIFTED)
+    found = "drift" if status == DRIFTED else "no drift"
+    say(f"The reconciliation ended with status {status}: it found {found}.")
 
 
-def _run(command: tuple[str, ...], say: Callable[[str], None], *good: int) -> None:
+def _run(command: tuple[str, ...], say: Callable[[str], None], *good: int) -> int:
     last = ""
     with subprocess.Popen(
         command,
@@ -59,3 +64,4 @@ def _run(command: tuple[str, ...], say: Callable[[str], None], *good: int) -> No
             raise
     if child.returncode not in good:
         raise Unavailable(last or f"{' '.join(command[1:])} ended with {child.returncode}")
+    return child.returncode

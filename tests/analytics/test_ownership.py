@@ -1,6 +1,6 @@
 """Whose a warehouse is: another database's is refused, and rides that were lost are forgotten."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -61,14 +61,9 @@ def content(books: Books) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files if path.is_file()}
 
 
-def garble_the_newest(manifests: list[Path]) -> None:
-    manifests[-1].write_text("{")
-
-
 @pytest.mark.parametrize("led", [True, False])
-@pytest.mark.parametrize("damage", [list, garble_the_newest])
 def test_another_databases_warehouse_is_refused_and_left_alone(
-    books: Books, other: Books, led: bool, damage: Callable[[list[Path]], None]
+    books: Books, other: Books, led: bool
 ) -> None:
     for distance in (1, 2):
         books.add_many(distance)
@@ -77,15 +72,21 @@ def test_another_databases_warehouse_is_refused_and_left_alone(
         books.run()
     if led:
         lead(other, "f")
-    damage(manifests(books))
-    before = content(books)
     other.add_many(7)
     other.claim("consumer0", 7)
+    is_refused(other)
+    manifests(books)[-1].write_text("{")
+    is_refused(other)
+
+
+def is_refused(books: Books) -> None:
+    """Fails if a run, of whatever kind, does not refuse the warehouse, or changes anything."""
+    before = content(books)
     for options in ({}, {"check": True}, {"full": True}):
         with pytest.raises(Unavailable, match="another database's"):
-            other.run(**options)
+            books.run(**options)
     assert content(books) == before
-    assert other.world.value("SELECT count(*) FROM reconciliations") == 0
+    assert books.world.value("SELECT count(*) FROM reconciliations") == 0
 
 
 def manifests(books: Books) -> list[Path]:

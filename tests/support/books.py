@@ -113,9 +113,9 @@ class Books:
         blocks = self.warehouse.ledger().blocks
         if not blocks:
             return 0, 0, Decimal(0)
-        rides = self.warehouse.read(self.spark, blocks)
-        [row] = rides.selectExpr("count(id)", "count(DISTINCT id)", "sum(distance)").collect()
-        return tuple(row)
+        rides = self.warehouse.read(self.spark, blocks).select("id", "distance").toArrow()
+        ids, distances = (column.to_pylist() for column in rides.columns)
+        return len(ids), len(set(ids)), sum(distances, Decimal(0))
 
     def in_postgres(self) -> tuple[int, int, Decimal]:
         """The same of the rides up to the last one sent."""

@@ -1,10 +1,9 @@
 """Which worker of pytest-xdist runs which tests: a whole file, those that take longest first.
 
 A file's tests share what it has set up. The files beside a running fleet share that fleet, those in
-a browser share another, and the files that use Spark share a session, which is a JVM; all but the
-largest of them, so that two workers can have a part. (Marks for `--dist loadgroup` would say that
-too, but pytest-xdist 3.8 passes them on by renaming tests, and pytest 9.2 does not let it: they
-have no effect.)
+a browser share another, and the files that use Spark share a session, which is a JVM. (Marks for
+`--dist loadgroup` would say that too, but pytest-xdist 3.8 passes them on by renaming tests, and
+pytest 9.2 does not let it: they have no effect.)
 """
 
 from collections import Counter
@@ -19,6 +18,7 @@ SPARK = (
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_reconcile.py",
     "tests/analytics/test_reconcile_runs.py",
+    "tests/analytics/test_warehouse.py",
 )
 BESIDE_A_FLEET = (
     "tests/fleet/second_terminal/test_breaking.py",
@@ -30,10 +30,9 @@ IN_A_BROWSER = (
     "tests/fleet/browser/test_reading_the_page.py",
     "tests/fleet/browser/test_what_the_browser_sees.py",
 )
-# First those that use Spark: they keep both cores busy for minutes. Beside them those that mostly
+# First those that use Spark: they keep a core busy for minutes. Beside them those that mostly
 # wait, for processes to start and to heal. Then whatever the others would in the end wait for.
 LONGEST = (
-    "tests/analytics/test_warehouse.py",
     "spark",
     "beside a fleet",
     "in a browser",

@@ -4,7 +4,7 @@ import psutil
 
 from tests.support.world import Service, World
 
-SPARK_PATIENCE = 120  # seconds: on a busy machine Spark alone takes thirty to start
+SPARK_PATIENCE = 300  # seconds: on a busy machine Spark alone takes a minute to start
 
 
 def start(world: World, *options: str, **settings: str) -> Service:

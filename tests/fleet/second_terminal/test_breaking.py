@@ -253,6 +253,8 @@ def test_a_total_is_changed_found_by_a_reconciliation_and_right_again(
     said = break_it("reconcile")
     assert any("consumer1" in line and "+0.001 m off" in line for line in said)
     assert any(re.search(r"consumer1 .* \+0\.001  wrong: reset requested", line) for line in said)
+    status = said.index("The reconciliation ended with status 1: it found drift.")
+    assert said[status - 1].endswith(" was wrong and will be reset.")
     assert said[-1].startswith("Healed: ")
     assert sum("which is the exact sum of the rides" in line for line in said) >= 3
 
