@@ -11,7 +11,6 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-import httpx
 import psycopg
 import redis
 
@@ -24,6 +23,7 @@ from chaos.service import Service
 from embedded.account import server_account
 from embedded.servers import Postgres, Redis
 from embedded.stream_servers import VALKEY, StreamServer
+from embedded.welcome import answers
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
@@ -153,13 +153,14 @@ class Fleet:
         self.services[name].start()
 
     def _is_ready(self) -> bool:
+        if not answers(f"127.0.0.1:{self.api_port}", "/readyz"):
+            return False
         try:
-            ready = httpx.get(f"http://127.0.0.1:{self.api_port}/readyz", trust_env=False)
             with closing(self.connect()) as connection:
                 known = connection.execute(TOTALS).fetchone()
-        except (httpx.TransportError, psycopg.Error, Unavailable):
+        except (psycopg.Error, Unavailable):
             return False
-        return ready.is_success and known == (len(CONSUMERS),)
+        return known == (len(CONSUMERS),)
 
     def connect(self) -> psycopg.Connection:
         return database.connect(self.postgres_url, "chaos")

@@ -25,8 +25,8 @@ logger = logging.getLogger("embedded")
 TIMEOUT = 1.0  # seconds
 # A part of the fleet may never start, as with `honcho start servers api`.
 GIVE_UP_AFTER = 120.0
-# What the page may take longer than all others, which run without it.
-PAGE_GRACE = 5.0
+# What the page may take longer than all others, which run without it: on a busy machine, seconds.
+PAGE_GRACE = 15.0
 
 SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
 

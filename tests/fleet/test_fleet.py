@@ -1,6 +1,10 @@
-"""The whole fleet, started as a person would: every ride counts, and nothing is left behind."""
+"""The whole fleet, started as a person would: every ride counts, and nothing is left behind.
+
+Most of these tests end one fleet, each in its own way, and start it again on what it had then.
+"""
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -8,26 +12,46 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
-import httpx
+import psutil
 import psycopg
 import pytest
 
+from rocket_rides.database import one_row
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import PATIENCE, eventually, free_port
 
-RIDES = 200
+RIDES = 50
 # All of the Procfile but the simulator, whose rides nobody has added up.
 WITHOUT_SIMULATOR = ("servers", "api", "streamer", "consumer0", "consumer1")
 STOP_TIMEOUT = 10
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
+# The distance of each ride in metres, by its id.
+Rides = dict[int, Decimal]
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[Fleet]:
+    """As it is after a clone. It keeps what it has, whatever its tests do to it."""
+    with a_fleet() as fleet:
+        yield fleet
+
 
 @pytest.fixture
-def fleet(prepared: Path) -> Iterator[Fleet]:
-    """With a database, but without a ride."""
-    with a_fleet(prepared) as fleet:
-        yield fleet
+def fleet(lasting: Fleet) -> Fleet:
+    """With all of the Procfile: started, unless the test before has left it like that."""
+    if not lasting.processes():
+        lasting.start()
+    return lasting
+
+
+@pytest.fixture
+def small_fleet(lasting: Fleet) -> Fleet:
+    """Without the simulator: started, unless the test before has left it like that."""
+    if not lasting.processes():
+        lasting.start(*WITHOUT_SIMULATOR)
+    return lasting
 
 
 @pytest.fixture
@@ -37,40 +61,18 @@ def new_fleet() -> Iterator[Fleet]:
         yield fleet
 
 
-def post_rides(fleet: Fleet, count: int) -> tuple[int, Decimal]:
-    """Post rides from several clients at once; returns the last id and what they add up to."""
-    distances = [Decimal(number * 12_345 + 1).scaleb(-3) for number in range(count)]
-    with (
-        httpx.Client(base_url=fleet.url, timeout=PATIENCE) as client,
-        ThreadPoolExecutor(8) as pool,
-    ):
-        answers = list(
-            pool.map(
-                lambda metres: client.post("/rides", data={"distance": str(metres)}), distances
-            )
-        )
-    assert {answer.status_code for answer in answers} == {201}
-    return max(answer.json()["ride"]["id"] for answer in answers), sum(distances, Decimal(0))
+def post_rides(fleet: Fleet, count: int = RIDES) -> Rides:
+    """Post rides from several clients at once."""
 
+    def post(metres: Decimal) -> tuple[int, Decimal]:
+        answer = fleet.client.post("/rides", data={"distance": str(metres)}, timeout=PATIENCE)
+        assert answer.status_code == 201
+        return answer.json()["ride"]["id"], metres
 
-def test_the_fleet_counts_every_ride_through_a_clean_stop_and_a_crash(new_fleet: Fleet) -> None:
-    fleet = new_fleet
-    fleet.start(*WITHOUT_SIMULATOR)
-    last, total = post_rides(fleet, RIDES)
-    fleet.agrees(last, total)
-
-    fleet.honcho.send_signal(signal.SIGINT)
-    assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
-    assert fleet.processes() == []
-    assert "SIGKILL" not in fleet.output.read_text()
-
-    fleet.start(*WITHOUT_SIMULATOR)
-    fleet.agrees(last, total)
-    last, more = post_rides(fleet, RIDES)
-    fleet.kill()
-
-    fleet.start(*WITHOUT_SIMULATOR)
-    fleet.agrees(last, total + more)
+    with ThreadPoolExecutor(8) as clients:
+        rides = list(clients.map(post, (Decimal(n * 12_345 + 1).scaleb(-3) for n in range(count))))
+    assert len(dict(rides)) == count
+    return dict(rides)
 
 
 # At whatever rides they stand: while the simulator posts, no two looks see the same.
@@ -81,17 +83,25 @@ EXACT_PAST = """
 """
 
 
-def test_the_whole_procfile_counts_every_ride_beside_the_simulators(fleet: Fleet) -> None:
-    fleet.start()
-    eventually(lambda: fleet.standings().get("consumer0", (0,))[0] > 0, "a ride of the simulator")
-    last, _ = post_rides(fleet, RIDES)
+def keeps(fleet: Fleet, rides: Rides) -> None:
+    """Wait until both totals count these rides, and are exact."""
+    last = max(rides)
     with psycopg.connect(fleet.database, autocommit=True) as connection:
-        eventually(lambda: connection.execute(EXACT_PAST, [last]).fetchone() == (2,))
-        row = connection.execute("SELECT count(*) > %s FROM rides", [RIDES]).fetchone()
-    assert row == (True,)
-    fleet.honcho.send_signal(signal.SIGINT)
-    assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
-    assert fleet.processes() == []
+        kept = connection.execute("SELECT id, distance FROM rides WHERE id = ANY(%s)", [[*rides]])
+        assert dict(kept.fetchall()) == rides
+        eventually(
+            lambda: connection.execute(EXACT_PAST, [last]).fetchone() == (2,),
+            f"two totals that are exact past ride {last}",
+        )
+
+
+def test_the_whole_procfile_counts_every_ride_beside_the_simulators(fleet: Fleet) -> None:
+    eventually(lambda: fleet.standings().get("consumer0", (0,))[0] > 0, "a ride of the simulator")
+    rides = post_rides(fleet)
+    keeps(fleet, rides)
+    with psycopg.connect(fleet.database) as connection:
+        [taken] = one_row(connection.execute("SELECT count(*) FROM rides"))
+    assert taken > len(rides)
     assert "reconciling every day" in fleet.output.read_text()
 
 
@@ -102,9 +112,28 @@ def kill(fleet: Fleet) -> None:
 def kill_while_it_hangs(fleet: Fleet) -> None:
     """Its forks then hold more output than fits the pipe to it."""
     fleet.honcho.send_signal(signal.SIGSTOP)
-    last, _ = post_rides(fleet, 4 * RIDES)
-    eventually(lambda: min(ride for ride, _ in fleet.standings().values()) >= last)
+    while not has_a_full_pipe(fleet.honcho.pid):
+        are_counted(fleet, post_rides(fleet))
+    are_counted(fleet, post_rides(fleet))
     fleet.honcho.kill()
+
+
+def are_counted(fleet: Fleet, rides: Rides) -> None:
+    """Wait until both consumers have counted these rides, and said so."""
+    eventually(lambda: min(ride for ride, _ in fleet.standings().values()) >= max(rides))
+
+
+def has_a_full_pipe(pid: int) -> bool:
+    """Whether the process has a pipe that nothing can be written to."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(file).startswith("pipe:"):
+            pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                if not select.select([], [pipe], [], 0)[1]:
+                    return True
+            finally:
+                os.close(pipe)
+    return False
 
 
 def hang_up(fleet: Fleet) -> None:
@@ -114,9 +143,10 @@ def hang_up(fleet: Fleet) -> None:
 def ended_with_honcho(fleet: Fleet) -> None:
     """Wait for the end of honcho, and of all that it has started, its servers in good order."""
     fleet.honcho.wait(PATIENCE)
-    eventually(lambda: fleet.processes() == [], "the end of the fleet", STOP_TIMEOUT)
+    fleet.ends(STOP_TIMEOUT)
     # Not the end of it: a busy machine may need longer for that than the fleet has.
-    assert "received fast shutdown request" in (fleet.data / "postgres.log").read_text()
+    log = (fleet.data / "postgres.log").read_text()
+    assert "received fast shutdown request" in log.rpartition("ready to accept connections")[2]
 
 
 @on_linux
@@ -124,54 +154,78 @@ def ended_with_honcho(fleet: Fleet) -> None:
 def test_the_fleet_ends_with_its_honcho_and_keeps_every_ride(
     fleet: Fleet, end: Callable[[Fleet], None]
 ) -> None:
-    fleet.start()
-    last, _ = post_rides(fleet, RIDES)
+    rides = post_rides(fleet)
     end(fleet)
     ended_with_honcho(fleet)
 
+    fleet.start()
+    keeps(fleet, rides)
+
+
+def test_the_fleet_stops_in_good_order_and_ends_with_its_terminal(fleet: Fleet) -> None:
+    rides = post_rides(fleet)
+    fleet.honcho.send_signal(signal.SIGINT)
+    assert fleet.honcho.wait(STOP_TIMEOUT) == 128 + signal.SIGINT
+    assert fleet.processes() == []
+    assert "SIGKILL" not in fleet.output.read_text()
+
+    persons_end, fleet.terminal = os.openpty()
+    fleet.start()
+    keeps(fleet, rides)
+    os.close(fleet.terminal)
+    os.close(persons_end)
+    fleet.terminal = None
+    if sys.platform == "linux":
+        ended_with_honcho(fleet)
+
+
+def test_the_fleet_counts_every_ride_through_a_crash(small_fleet: Fleet) -> None:
+    fleet = small_fleet
+    with psycopg.connect(fleet.database) as connection:
+        last, total = one_row(connection.execute("SELECT max(id), sum(distance) FROM rides"))
+    fleet.agrees(last, total)
+    rides = post_rides(fleet)
+    fleet.kill()
+
     fleet.start(*WITHOUT_SIMULATOR)
-    with psycopg.connect(fleet.database, autocommit=True) as connection:
-        eventually(lambda: connection.execute(EXACT_PAST, [last]).fetchone() == (2,))
+    fleet.agrees(max(rides), total + sum(rides.values()))
+
+
+def servers(fleet: Fleet) -> psutil.Process:
+    [process] = [p for p, command in fleet.commands() if command[-2:] == ["-m", "embedded"]]
+    return process
+
+
+@pytest.mark.parametrize("taken", ["the folder and the port", "the folder"])
+def test_a_second_fleet_says_which_one_is_in_its_way_and_how_to_stop_it(
+    small_fleet: Fleet, tmp_path: Path, taken: str
+) -> None:
+    first = servers(small_fleet)
+    port = {} if "port" in taken else {"API_PORT": str(free_port())}
+    second = small_fleet.spawn(tmp_path / "second.log", *WITHOUT_SIMULATOR, **port)
+    assert second.wait(PATIENCE) == 1
+    said = (tmp_path / "second.log").read_text()
+    refusals = {line.partition("| ")[2] for line in said.splitlines() if "DATA_DIR" in line}
+    assert refusals == {
+        f"another fleet (process {first.pid}) uses {small_fleet.data}:"
+        f" `kill {first.pid}` stops it; or set another DATA_DIR"
+    }
+    assert "already in use" not in said
+    for sign_of_taking_part in ("stands at", "standing by", "posted", "leading"):
+        assert sign_of_taking_part not in said
+
+
+def test_the_first_fleet_stops_as_the_second_was_told(small_fleet: Fleet) -> None:
+    os.kill(servers(small_fleet).pid, signal.SIGTERM)
+    small_fleet.honcho.wait(STOP_TIMEOUT)
+    assert small_fleet.processes() == []
 
 
 @on_linux
 def test_a_process_whose_honcho_was_killed_before_it_could_look_ends_too(new_fleet: Fleet) -> None:
     fleet = new_fleet
     fleet.honcho = fleet.spawn(fleet.output)
-    eventually(lambda: any("simulator" in command for _, command in fleet.commands()))
+    eventually(lambda: "simulator.1 started" in fleet.output.read_text(), "the last process")
     fleet.honcho.kill()
     fleet.honcho.wait(PATIENCE)
-    eventually(lambda: fleet.processes() == [], "the end of the fleet", STOP_TIMEOUT)
-
-
-@on_linux
-def test_the_fleet_ends_with_its_terminal(fleet: Fleet) -> None:
-    persons_end, fleet.terminal = os.openpty()
-    fleet.start()
-    os.close(fleet.terminal)
-    os.close(persons_end)
-    ended_with_honcho(fleet)
-
-
-@pytest.mark.parametrize("taken", ["the folder and the port", "the folder"])
-def test_a_second_fleet_says_which_one_is_in_its_way_and_how_to_stop_it(
-    fleet: Fleet, tmp_path: Path, taken: str
-) -> None:
-    fleet.start("servers", "api")
-    [servers] = [p for p, command in fleet.commands() if command[-2:] == ["-m", "embedded"]]
-    port = {} if "port" in taken else {"API_PORT": str(free_port())}
-    second = fleet.spawn(tmp_path / "second.log", *WITHOUT_SIMULATOR, **port)
-    assert second.wait(PATIENCE) == 1
-    said = (tmp_path / "second.log").read_text()
-    refusals = {line.partition("| ")[2] for line in said.splitlines() if "DATA_DIR" in line}
-    assert refusals == {
-        f"another fleet (process {servers.pid}) uses {fleet.data}:"
-        f" `kill {servers.pid}` stops it; or set another DATA_DIR"
-    }
-    assert "already in use" not in said
-    for sign_of_taking_part in ("stands at", "standing by", "posted", "leading"):
-        assert sign_of_taking_part not in said
-
-    os.kill(servers.pid, signal.SIGTERM)
-    fleet.honcho.wait(STOP_TIMEOUT)
-    assert fleet.processes() == []
+    fleet.ends(STOP_TIMEOUT)

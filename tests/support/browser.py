@@ -16,6 +16,8 @@ from tests.support.world import eventually
 T = TypeVar("T")
 
 HEIGHT = 900  # pixels
+# Seconds between looks: the page changes once a second, and a look keeps three processes busy.
+LOOK_EVERY = 0.2
 
 # The rules of WCAG 2.1, levels A and AA, and what axe-core's authors advise beside them.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
@@ -118,7 +120,7 @@ class Browser:
             except (JavascriptException, StaleElementReferenceException):
                 return None
 
-        return eventually(settled, what)  # type: ignore[return-value]
+        return eventually(settled, what, pause=LOOK_EVERY)  # type: ignore[return-value]
 
     def shows(self, text: str, selector: str = "body") -> None:
         """Wait until an element that the selector finds shows the text, in whatever case."""

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -20,6 +21,8 @@ from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, eventually, free_port
 
+# Seconds until all processes of the machine are looked at again, unless those that were found end.
+NEXT_LOOK = 0.5
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 
 # name: (last ride, total)
@@ -114,17 +117,24 @@ class Fleet:
         except psutil.Error:
             return False
 
+    def ends(self, patience: float = PATIENCE) -> None:
+        """Wait until nothing of this fleet lives, nor anything that it started meanwhile."""
+        self.honcho.wait(patience)
+        deadline = time.monotonic() + patience
+        while living := self.processes():
+            assert time.monotonic() < deadline, f"{living} live on"
+            psutil.wait_procs(living, NEXT_LOOK)
+
     def kill(self) -> None:
         """SIGKILL everything, in whatever order, and what was started meanwhile."""
-        eventually(lambda: not self._kill_the_living(), "the end of the fleet")
-        self.honcho.wait(PATIENCE)
-
-    def _kill_the_living(self) -> int:
-        living = self.processes()
-        for process in living:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        return len(living)
+        deadline = time.monotonic() + PATIENCE
+        while living := self.processes():
+            assert time.monotonic() < deadline, f"{living} live on"
+            for process in living:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self.honcho.wait(PATIENCE)
+            psutil.wait_procs(living, NEXT_LOOK)
 
     @property
     def database(self) -> str:

@@ -43,11 +43,15 @@ TAKE_RIDES = """
 
 
 def eventually(
-    claim: Callable[[], T], what: str = "the condition", patience: float = PATIENCE
+    claim: Callable[[], T],
+    what: str = "the condition",
+    patience: float = PATIENCE,
+    pause: float = SHORTEST_PAUSE,
 ) -> T:
     """Poll until `claim()` is true, and return it; fail after `patience` seconds.
 
     A look that takes long is not repeated at once: what it waits for needs the processor, too.
+    `pause` is the shortest between two looks.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -56,7 +60,7 @@ def eventually(
             return result
         looked = time.monotonic()
         assert looked < deadline, f"{what} did not come about"
-        time.sleep(min(max(2 * (looked - began), SHORTEST_PAUSE), LONGEST_PAUSE))
+        time.sleep(max(min(2 * (looked - began), LONGEST_PAUSE), pause))
 
 
 def free_port() -> int:

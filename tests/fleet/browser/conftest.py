@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from benchmarks.chromium import missing
+from embedded.welcome import answers
 from tests.support.browser import Browser, browser
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import eventually
@@ -31,5 +33,7 @@ def demo(chromium: Browser, prepared: Path) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="package")
 def url(demo: Fleet) -> str:
-    """Of its live page."""
-    return f"http://127.0.0.1:{int(demo.settings['API_PORT']) + 1}/"
+    """Of its live page, which may be the last part of the fleet to be up."""
+    url = f"http://127.0.0.1:{int(demo.settings['API_PORT']) + 1}/"
+    eventually(lambda: answers(urlsplit(url).netloc, "/healthz"), "the live page")
+    return url

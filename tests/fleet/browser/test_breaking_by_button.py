@@ -11,6 +11,12 @@ from tests.support.browser import Browser
 from tests.support.honcho import Fleet
 from tests.support.page import Markup
 
+# Of each button that breaks the fleet: whether it can't be pressed.
+DISABLED = """
+    return [...document.querySelectorAll("#breaking button")].map(
+        (button) => button.matches(":disabled"));
+"""
+
 
 def press(chromium: Browser, way: str) -> None:
     chromium.driver.find_element(By.ID, f"break-{way}").click()
@@ -18,8 +24,8 @@ def press(chromium: Browser, way: str) -> None:
 
 def is_pressed(chromium: Browser) -> bool:
     """Whether the fleet is being broken: no button can be pressed then."""
-    found = chromium.driver.find_elements(By.CSS_SELECTOR, "#breaking button")
-    return bool(found) and not any(button.is_enabled() for button in found)
+    disabled: list[bool] = chromium.script(DISABLED)
+    return bool(disabled) and all(disabled)
 
 
 def test_a_log_that_was_wiped_by_a_button_is_seen_to_heal(

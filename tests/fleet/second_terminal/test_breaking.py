@@ -5,6 +5,7 @@ By `make break`, and as the live page does it: in a thread of another process.
 
 import re
 import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +15,7 @@ import pytest
 
 import breaking
 from breaking import target
-from breaking.healing import RECEIPTS_PATIENCE
+from breaking.healing import LOOK_EVERY, RECEIPTS_PATIENCE
 from breaking.ways import WAYS
 from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet
@@ -206,9 +207,14 @@ def post(fleet: Fleet) -> None:
 
 
 def post_while_frozen(fleet: Fleet, victim: psutil.Process) -> None:
+    """A ride now and then, so that each is seen to be sent: not in one batch with the one before.
+
+    Few, since each needs a receipt, which the simulator may refuse for seconds.
+    """
     eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
     while victim.status() == psutil.STATUS_STOPPED:
         post(fleet)
+        time.sleep(2 * LOOK_EVERY)
 
 
 def test_ctrl_z_does_not_leave_a_consumer_frozen(fleet: Fleet) -> None:
