@@ -3,7 +3,8 @@
 A test run starts hundreds of services, and to import its packages takes each of them ten times the
 work of everything else that it does at its start. So one interpreter for each test process imports
 them, once, runs nothing, and forks for each service. The fork runs the module as `python -m` does:
-with its own arguments, environment, output, session and exit status.
+with its own arguments, environment, output, session and exit status. That each service also starts
+from nothing is proved beside a whole fleet.
 
 That interpreter is `python -m tests.support.forks`. For each service it is sent a socket, over
 which it is told what to run, and tells the process' id, and in the end its exit status.
@@ -137,9 +138,10 @@ def _tell_its_end(service: int, line: socket.socket) -> NoReturn:
 
 
 if __name__ == "__main__":
+    gc.disable()
     for name in IMPORTED:
         import_module(name)
-    gc.collect()
     gc.freeze()  # no collection touches, and so copies, what the forks share
+    gc.enable()
     to_run, sys.argv[1:] = _serve(socket.socket(fileno=int(sys.argv[1])))
     runpy.run_module(to_run, run_name="__main__", alter_sys=True)
