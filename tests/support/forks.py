@@ -21,9 +21,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import NoReturn
 
 from rocket_rides.settings import PROJECT
@@ -38,22 +38,33 @@ IMPORTED = (
     "granian.server",
     "migrations",
     "rocket_rides.log.tail",
+    "simulator.client",
+    "simulator.customer",
+    "simulator.reception",
     "streamer.upkeep",
     "watch.server",
 )
 
 
 class Process:
-    """A service's process, which can be used as one of `subprocess`."""
+    """A service's process, which can be used as one of `subprocess`.
+
+    It writes to the files `stdout` and `stderr`, which stay open here.
+    """
 
     def __init__(
-        self, module: str, arguments: tuple[str, ...], environment: dict[str, str], output: Path
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdout: int,
+        stderr: int,
     ) -> None:
         self.returncode: int | None = None
         ours, its = socket.socketpair()
-        with ours, its, output.open("wb") as said:
-            socket.send_fds(_interpreter(), [b"!"], [its.fileno(), said.fileno()])
-            ours.sendall(json.dumps([module, arguments, environment]).encode() + b"\n")
+        with ours, its:
+            socket.send_fds(_interpreter(), [b"!"], [its.fileno(), stdout, stderr])
+            ours.sendall(json.dumps([module, arguments, dict(environment)]).encode() + b"\n")
             self._told = ours.makefile()
         self.pid = int(self._told.readline())
 
@@ -100,17 +111,17 @@ def _serve(orders: socket.socket) -> tuple[str, list[str]]:
     """Fork for each order; returns in the forks alone, with what to run. Ends when nobody asks."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        _, files, _, _ = socket.recv_fds(orders, 1, 2)
+        _, files, _, _ = socket.recv_fds(orders, 1, 3)
         if not files:
             raise SystemExit
         if os.fork() == 0:
             orders.close()
-            return _keep(socket.socket(fileno=files[0]), files[1])
+            return _keep(socket.socket(fileno=files[0]), *files[1:])
         for file in files:
             os.close(file)
 
 
-def _keep(line: socket.socket, output: int) -> tuple[str, list[str]]:
+def _keep(line: socket.socket, stdout: int, stderr: int) -> tuple[str, list[str]]:
     """Fork once more, and tell how that ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with line.makefile() as order:
@@ -118,9 +129,9 @@ def _keep(line: socket.socket, output: int) -> tuple[str, list[str]]:
     if service := os.fork():
         _tell_its_end(service, line)
     os.setsid()
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    os.close(output)
+    for file, stream in ((stdout, 1), (stderr, 2)):
+        os.dup2(file, stream)
+        os.close(file)
     with line:
         line.sendall(b"%d\n" % os.getpid())
     os.environ.clear()

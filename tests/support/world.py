@@ -208,19 +208,17 @@ class Service:
     ) -> None:
         self.output = world.folder / f"{module}-{next(self._numbers)}.log"
         self._world = world
-        self.process = Process(
-            module,
-            arguments,
-            {
-                **os.environ,
-                "DATABASE_URL": world.postgres_url,
-                "REDIS_URL": world.redis.url,
-                "STREAM_NAME": world.stream,
-                "DATA_DIR": str(world.folder),
-                **environment,
-            },
-            self.output,
-        )
+        settings = {
+            **os.environ,
+            "DATABASE_URL": world.postgres_url,
+            "REDIS_URL": world.redis.url,
+            "STREAM_NAME": world.stream,
+            "DATA_DIR": str(world.folder),
+            **environment,
+        }
+        with self.output.open("wb") as output:
+            said = output.fileno()
+            self.process = Process(module, arguments, settings, stdout=said, stderr=said)
 
     def said(self, text: str) -> bool:
         """Whether the process has printed `text`; fails when it has ended without it."""
