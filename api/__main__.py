@@ -19,6 +19,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server import Server
 
+import api.app  # noqa: F401 (the workers are forks: what is imported here, none of them imports)
 from rocket_rides import fleet, process, settings
 
 LONGEST_HEAD = 64 * 1024  # bytes; the server's default, 408 KiB for each connection, would add up

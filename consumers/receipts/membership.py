@@ -44,7 +44,7 @@ class Membership:
     def __init__(self, connection: psycopg.Connection, group: Group, claim_after: float) -> None:
         self._connection = connection
         self._group = group
-        self._claim_after_ms = int(claim_after * 1000)
+        self.claim_after = claim_after
         self.gone_after = min(GONE_AFTER, claim_after)
         self._lockless: dict[str, float] = {}  # member -> since when
 
@@ -82,7 +82,7 @@ class Membership:
                     self._group.remove_member(name)
                 continue
             hangs = name != self._group.member and name not in gone
-            idle = self._claim_after_ms if hangs else 0
+            idle = int(self.claim_after * 1000) if hangs else 0
             claimed += self._claim_from(name, idle, room - len(claimed), in_hand)
         return claimed
 

@@ -30,6 +30,7 @@ from tests.support.hostile import (
 from tests.support.world import World
 
 KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
+BREATH = 0.1  # seconds between two requests of a client: there are to be many, not to be fast
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,7 @@ def keep_posting(api: Api, served: list[int], client: int, enough: Event) -> Non
     """A well-behaved client: it counts its rides in `served`, each of them answered with 201."""
     connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    while not enough.is_set():
+    while not enough.wait(BREATH):
         connection.request("POST", "/rides", RIDE, form)
         answer = connection.getresponse()
         assert (answer.status, answer.read()[-2:]) == (201, b"}\n")
@@ -153,7 +154,7 @@ def keep_posting(api: Api, served: list[int], client: int, enough: Event) -> Non
 
 def keep_attacking(api: Api, enough: Event) -> None:
     for request in cycle(CORPUS.values()):
-        if enough.is_set():
+        if enough.wait(BREATH):
             return
         assert is_refused(ask(api.port, request))
 

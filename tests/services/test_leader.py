@@ -21,8 +21,8 @@ def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
 
 
 def test_a_stopped_leader_is_replaced_and_can_do_no_harm_when_it_wakes(world: World) -> None:
-    leader = world.service("streamer", LEADER_TIMEOUT="1").says("leading")
-    standby = world.service("streamer", LEADER_TIMEOUT="1").says("standing by")
+    leader = world.service("streamer", LEADER_TIMEOUT="2").says("leading")
+    standby = world.service("streamer").says("standing by")
     leader.pause()
     world.take(1, 2)
     standby.says("leading")
@@ -54,7 +54,7 @@ def batch_in_hand(world: World) -> Iterator[None]:
 
 def test_a_leader_stopped_inside_a_batch_is_replaced(world: World) -> None:
     leader = world.service("streamer", LEADER_TIMEOUT="3").says("leading")
-    standby = world.service("streamer", LEADER_TIMEOUT="3").says("standing by")
+    standby = world.service("streamer").says("standing by")
     with batch_in_hand(world):
         leader.pause()
     standby.says("leading")

@@ -18,6 +18,7 @@ from rocket_rides.log.moments import shown
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import Term
 from tests.support.folders import short_folder
+from tests.support.forks import Process
 from tests.support.world import PATIENCE, Service, World, drain, eventually, free_port
 
 HOUR = 3_600_000  # milliseconds
@@ -37,20 +38,18 @@ def append(log: Log, *ids: str) -> None:
 
 def run(world: World, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "rocket_rides.log", *options],
-        cwd=PROJECT,
-        env={
-            **os.environ,
-            "DATA_DIR": str(world.folder),
-            "REDIS_URL": world.redis.url,
-            "STREAM_NAME": world.stream,
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    settings = {
+        **os.environ,
+        "DATA_DIR": str(world.folder),
+        "REDIS_URL": world.redis.url,
+        "STREAM_NAME": world.stream,
+        **environment,
+    }
+    stdout, stderr = world.folder / "stdout", world.folder / "stderr"
+    with stdout.open("w") as said, stderr.open("w") as complained:
+        process = Process("rocket_rides.log", options, settings, said.fileno(), complained.fileno())
+    status = process.wait(PATIENCE)
+    return subprocess.CompletedProcess(options, status, stdout.read_text(), stderr.read_text())
 
 
 def lines(service: Service) -> list[str]:

@@ -65,6 +65,7 @@ def test_a_worker_that_was_stopped_gives_up_what_others_have_claimed(staff: Staf
     staff.receiver.behaviour = ACCEPT
     other = staff.worker("other", patience)
     other.until(lambda: owners(staff) == {"other"})
+    one.intake.membership.claim_after = 3600  # however slow the other is
     done = one.run_once()
     assert (done.given_up, one.in_hand) == (5, 0)
     assert owners(staff) == {"other"}
@@ -95,11 +96,14 @@ def test_a_process_that_was_stopped_and_continued_repeats_at_most_under_the_same
 
 @BOTH
 def test_a_slow_delivery_keeps_its_claim_alive(staff: Staff) -> None:
-    """For much longer than CLAIM_AFTER, beside a worker that looks for what to claim."""
+    """For much longer than CLAIM_AFTER, beside a worker that looks for what to claim.
+
+    Its heartbeat is quicker still, so that a round may take a second and prove nothing wrong.
+    """
     rides = sent(staff.world, 5)
-    staff.receiver.behaviour = Answer(delay=1)
-    patience = USUALLY._replace(claim_after=0.3)
-    one, other = staff.worker("one", patience), staff.worker("other", patience)
+    staff.receiver.behaviour = Answer(delay=3)
+    one = staff.worker("one", USUALLY._replace(claim_after=0.3))
+    other = staff.worker("other", USUALLY._replace(claim_after=1))
     one.until(lambda: len(staff.receiver.requests) == 5)
     one.until(lambda: other.run_once() and staff.outcomes() == 5)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)

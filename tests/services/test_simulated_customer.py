@@ -13,7 +13,7 @@ from rocket_rides.receipts import BAD_MOOD, BEGIN_BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
 from simulator import reception
 from simulator.customer import Reply
-from tests.support.simulator import Api, run, serving, start
+from tests.support.simulator import Api, Simulator, run, serving
 from tests.support.world import eventually, free_port
 
 
@@ -44,11 +44,11 @@ def deliver(url: str, api: Api, rides: int, secret: str = DEMO_SECRET) -> dict[i
 
 def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
     with serving(first=180) as api:
-        process = start(
+        process = Simulator(
             api.server_port, "--receipts", "--rides", "40", "--rate", "0", "--seed", "7"
         )
         verdicts = deliver(url, api, 40)
-        said, _ = process.communicate(timeout=15)
+        said = process.ended(within=15)
     refused = {ride: v for ride, v in verdicts.items() if v.kind is Kind.REFUSED}
     assert refused == {
         200: Verdict(Kind.REFUSED, "status 422: this customer never accepts ride 200")
@@ -62,24 +62,24 @@ def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
 def test_a_customer_that_receives_nothing_says_so_when_it_is_to_refuse(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
     with serving() as api, socket.create_server(("127.0.0.1", port)):
-        process = start(api.server_port, "--receipts", "--rate", "20")
+        process = Simulator(api.server_port, "--receipts", "--rate", "20")
         eventually(lambda: api.posts)
         process.send_signal(BEGIN_BAD_MOOD)
         count = len(api.posts)
         eventually(lambda: len(api.posts) > count + 1)  # it has not ended
         process.terminate()
-        said, _ = process.communicate(timeout=10)
+        said = process.ended(within=10)
     assert "WARNING no receipt to refuse\n" in said
     assert "refusing all receipts" not in said
 
 
 def test_forged_receipts_are_refused_and_end_a_run_with_1(url: str) -> None:
     with serving() as api:
-        process = start(api.server_port, "--receipts", "--rides", "1", "--rate", "0")
+        process = Simulator(api.server_port, "--receipts", "--rides", "1", "--rate", "0")
         forged = deliver(url, api, 1, "whsec_" + "QUJD" * 8)
         assert forged[1].reason.startswith("status 401: a receipt is forged: No matching")
         deliver(url, api, 1)
-        said, _ = process.communicate(timeout=15)
+        said = process.ended(within=15)
     assert "WARNING a receipt is forged: No matching signature found\n" in said
     assert process.returncode == 1
 
@@ -115,12 +115,12 @@ def test_receipts_that_are_not_for_it_are_no_hindrance(
 
 def test_a_load_generator_receives_nothing_unless_asked(url: str) -> None:
     with serving() as api:
-        process = start(api.server_port, "--rides", "100", "--rate", "100")
+        process = Simulator(api.server_port, "--rides", "100", "--rate", "100")
         eventually(lambda: api.posts)
         with Courier(url, DEMO_SECRET, 1, 1) as courier:
             courier.start(Receipt(1, api.posts[0][1], datetime.now(UTC), "r_1"))
             [(_, verdict)] = courier.finished(5)
-        said, _ = process.communicate(timeout=15)
+        said = process.ended(within=15)
     assert verdict.kind is Kind.AWAY
     assert said == "INFO    100 rides posted, 0 retried\n"
 
@@ -128,14 +128,14 @@ def test_a_load_generator_receives_nothing_unless_asked(url: str) -> None:
 def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
     with serving() as api:
-        process = start(api.server_port, "--receipts", "--rate", "20")
+        process = Simulator(api.server_port, "--receipts", "--rate", "20")
         eventually(lambda: api.posts)
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(
                 b"POST /receipts HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf"
             )
             process.terminate()
-            said, _ = process.communicate(timeout=10)
+            said = process.ended(within=10)
     assert process.returncode == 0
     assert said.count("\n") == 1
 
@@ -143,7 +143,7 @@ def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
 def test_a_signal_puts_it_in_a_bad_mood_as_soon_as_it_receives(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
     with serving() as api:
-        process = start(api.server_port, "--receipts", "--rate", "20")
+        process = Simulator(api.server_port, "--receipts", "--rate", "20")
         eventually(lambda: is_open(port), "the receiver")
         process.send_signal(BEGIN_BAD_MOOD)
         eventually(lambda: len(api.posts) > 1)  # it has not ended
@@ -154,7 +154,7 @@ def test_a_signal_puts_it_in_a_bad_mood_as_soon_as_it_receives(url: str) -> None
             verdicts = [verdict for _, verdict in courier.finished(5)]
             verdicts += [verdict for _, verdict in courier.finished(5 if len(verdicts) < 2 else 0)]
         process.terminate()
-        said, _ = process.communicate(timeout=10)
+        said = process.ended(within=10)
     assert {(each.kind, each.reason) for each in verdicts} == {
         (Kind.RETRY, "status 503: in a bad mood")
     }

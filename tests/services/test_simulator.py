@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import termios
 import time
 import uuid
@@ -13,13 +14,9 @@ from collections import Counter
 import psutil
 import pytest
 
-from tests.support.simulator import DROP, run, serving, start
+from rocket_rides.settings import PROJECT
+from tests.support.simulator import DROP, Simulator, run, serving
 from tests.support.world import eventually, free_port
-
-
-def first_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
 
 
 def test_it_posts_exactly_as_many_rides_as_asked_each_with_a_key_of_its_own() -> None:
@@ -53,12 +50,12 @@ def test_a_refused_ride_is_reported_counted_and_not_repeated() -> None:
 
 def test_it_says_once_that_it_waits_for_an_api_that_comes_up_later() -> None:
     port = free_port()
-    process = start(port, "--rides", "2", "--rate", "0")
-    assert first_line(process).startswith("INFO    waiting for the API at ")
+    process = Simulator(port, "--rides", "2", "--rate", "0")
+    assert process.stdout.readline().startswith("INFO    waiting for the API at ")
     time.sleep(0.5)
     assert process.poll() is None
     with serving(port) as api:
-        said, _ = process.communicate(timeout=15)
+        said = process.ended(within=15)
         assert len(api.posts) == 2
     assert (process.returncode, said) == (0, "INFO    2 rides posted, 0 retried\n")
 
@@ -66,44 +63,53 @@ def test_it_says_once_that_it_waits_for_an_api_that_comes_up_later() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_within_a_second_with_one_line(number: signal.Signals) -> None:
     with serving() as api:
-        process = start(api.server_port, "--rate", "50")
+        process = Simulator(api.server_port, "--rate", "50")
         eventually(lambda: len(api.posts) >= 3)
         assert process.poll() is None
         process.send_signal(number)
-        said, _ = process.communicate(timeout=1)
+        said = process.ended(within=1)
     assert process.returncode == 0
     assert said.endswith(" rides posted, 0 retried\n")
     assert said.count("\n") == 1
 
 
 def test_a_signal_ends_it_while_it_waits_for_the_api() -> None:
-    process = start(free_port())
-    first_line(process)
+    process = Simulator(free_port())
+    process.stdout.readline()
     process.terminate()
-    said, _ = process.communicate(timeout=1)
+    said = process.ended(within=1)
     assert (process.returncode, said) == (0, "INFO    0 rides posted, 0 retried\n")
 
 
 def test_a_signal_ends_it_while_every_ride_fails() -> None:
     with serving(statuses=itertools.repeat(503)) as api:
-        process = start(api.server_port, "--rate", "0", "--concurrency", "3")
+        process = Simulator(api.server_port, "--rate", "0", "--concurrency", "3")
         eventually(lambda: len(api.posts) >= 9)
         process.terminate()
-        said, _ = process.communicate(timeout=1)
+        said = process.ended(within=1)
     assert process.returncode == 0
     assert said.startswith("INFO    0 rides posted, ")
     assert len(set(api.keys)) == 3
 
 
 def test_a_lasting_run_stays_small() -> None:
+    """In an interpreter of its own, which has imported nothing else."""
     with serving() as api:
-        process = start(api.server_port, "--rate", "0", "--concurrency", "4")
-        try:
-            eventually(lambda: len(api.posts) >= 500)
-            memory = psutil.Process(process.pid).memory_info().rss
-        finally:
-            process.terminate()
-            process.communicate(timeout=5)
+        address = f"http://127.0.0.1:{api.server_port}/"
+        options = ["--no-receipts", "--rate", "0", "--concurrency", "4"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "simulator", *options],
+            cwd=PROJECT,
+            env=os.environ | {"API_URL": address, "LOG_LEVEL": "INFO"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                eventually(lambda: len(api.posts) >= 500)
+                memory = psutil.Process(process.pid).memory_info().rss
+            finally:
+                process.terminate()
+                process.wait(timeout=5)
     assert memory < 80 * 2**20
 
 
@@ -111,7 +117,7 @@ def test_a_terminal_sees_a_progress_bar() -> None:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     with serving() as api:
-        process = start(api.server_port, "--rides", "5", "--rate", "0", stderr=theirs)
+        process = Simulator(api.server_port, "--rides", "5", "--rate", "0", stderr=theirs)
         os.close(theirs)
         assert process.wait(timeout=15) == 0
     seen = os.read(ours, 65536)

@@ -139,6 +139,7 @@ class System(RuleBasedStateMachine):
     """One database and one log, and whoever works on them."""
 
     world: World
+    idle: list[psycopg.Connection]
     writers = Bundle("writers")
     names = Bundle("names")
 
@@ -150,6 +151,8 @@ class System(RuleBasedStateMachine):
         self.log.redis.delete(self.log.name)
         self.trimmer = Trimmer(self.look, self.log, Caps(CAP, AGE))
         self.open: list[psycopg.Connection] = []
+        self.writing: dict[int, psycopg.Connection] = {}
+        self.writers_so_far = 0
         self.consumers: dict[str, Consumer] = {}
         self.seen: set[str] = set()  # the Redis ids of the entries that were checked
         self.told: list[int] = []  # the rides that they told of, without re-sends
@@ -158,37 +161,44 @@ class System(RuleBasedStateMachine):
         return self.a_consumer()
 
     def connect(self, **session: str) -> psycopg.Connection:
-        connection = database.connect(self.world.postgres_url, "machine", **session)
+        """A session, on a connection that has had others: a new one costs more than many rounds."""
+        connection = self.idle.pop() if self.idle else self.world.connect()
+        database.configure(connection, **session)
         self.open.append(connection)
         return connection
 
     def close(self, connection: psycopg.Connection) -> None:
+        """End a session, of which nothing is left then, as if its connection was closed."""
         self.open.remove(connection)
-        connection.close()
+        connection.rollback()
+        connection.autocommit, connection.isolation_level = True, None
+        connection.execute("DISCARD ALL")
+        self.idle.append(connection)
 
     # Writers.
 
     @rule(target=writers, distance=distances)
-    def a_writer_begins(self, distance: Decimal) -> psycopg.Connection:
+    def a_writer_begins(self, distance: Decimal) -> int:
         connection = self.connect()
         connection.autocommit = False
         take(connection, str(distance))
-        return connection
+        self.writers_so_far += 1
+        self.writing[self.writers_so_far] = connection
+        return self.writers_so_far
 
     @rule(writer=writers, distance=distances)
-    def a_writer_goes_on(self, writer: psycopg.Connection, distance: Decimal) -> None:
-        if not writer.closed:  # by a restore
-            take(writer, str(distance))
+    def a_writer_goes_on(self, writer: int, distance: Decimal) -> None:
+        if writer in self.writing:  # no restore came between
+            take(self.writing[writer], str(distance))
 
     @rule(writer=consumes(writers), commits=st.booleans())
-    def a_writer_ends(self, writer: psycopg.Connection, commits: bool) -> None:
-        if writer.closed:
+    def a_writer_ends(self, writer: int, commits: bool) -> None:
+        if writer not in self.writing:
             return
+        connection = self.writing.pop(writer)
         if commits:
-            writer.commit()
-        else:
-            writer.rollback()
-        self.close(writer)
+            connection.commit()
+        self.close(connection)
 
     # The streamer.
 
@@ -324,8 +334,8 @@ class System(RuleBasedStateMachine):
         """Everybody loses the connection; the log stays as it is."""
         assert self.backup is not None
         for connection in list(self.open):
-            connection.rollback()
             self.close(connection)
+        self.writing = {}
         with self.look.transaction():
             self.look.execute(f"TRUNCATE {', '.join(TABLES)}")
             for table, rows in self.backup.tables.items():
@@ -397,7 +407,7 @@ class System(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whoever is still writing gives up; then everybody catches up, and agrees."""
         try:
-            for connection in self.open:
+            for connection in self.writing.values():
                 connection.rollback()
             self.drain()
             self.the_newest_entries_are_lost(BATCH)  # and no ride follows to tell of it
@@ -405,8 +415,8 @@ class System(RuleBasedStateMachine):
                 catch_up(consumer)
                 assert consumer.standing == self.world.truth
         finally:
-            for connection in self.open:
-                connection.close()
+            for connection in list(self.open):
+                self.close(connection)
             self.log.redis.close()
 
 
@@ -419,7 +429,7 @@ def catch_up(consumer: Consumer) -> None:
 
 @pytest.fixture
 def system(world: World) -> type[System]:
-    return type("SystemOfThisTest", (System,), {"world": world})
+    return type("SystemOfThisTest", (System,), {"world": world, "idle": []})
 
 
 @pytest.mark.stream_servers

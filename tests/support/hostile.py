@@ -192,7 +192,7 @@ class Slow:
 
 def go_on(clients: list[Slow]) -> list[Slow]:
     """A bit from each; returns those that the server has not hung up on."""
-    time.sleep(0.05)
+    time.sleep(0.1)
     for client in clients:
         client.go_on()
     return [client for client in clients if not client.ended]

@@ -2,8 +2,6 @@
 
 import itertools
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -11,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import parse_qs
 
-from rocket_rides.settings import PROJECT
+from tests.support.forks import Process
 
 DROP = 0  # instead of a status: hang up without an answer
 
@@ -74,19 +72,30 @@ def serving(port: int = 0, statuses: Iterable[int] = (), first: int = 1) -> Iter
         api.shutdown()
 
 
-def start(port: int, *arguments: str, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "simulator", "--no-receipts", *arguments],
-        cwd=PROJECT,
-        env=os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-    )
+class Simulator(Process):
+    """`python -m simulator`, and all that it says, through a pipe."""
+
+    def __init__(self, port: int, *arguments: str, stderr: int | None = None) -> None:
+        reader, writer = os.pipe()
+        self.stdout = os.fdopen(reader)
+        super().__init__(
+            "simulator",
+            ["--no-receipts", *arguments],
+            os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
+            stdout=writer,
+            stderr=writer if stderr is None else stderr,
+        )
+        os.close(writer)
+
+    def ended(self, within: float) -> str:
+        """Wait until it ends; returns what it said since it was last read."""
+        self.wait(within)
+        with self.stdout:
+            return self.stdout.read()
 
 
 def run(port: int, *arguments: str) -> tuple[int, str]:
     """Return the exit status and all that was said."""
-    process = start(port, *arguments)
-    said, _ = process.communicate(timeout=30)
-    return process.returncode, said
+    process = Simulator(port, *arguments)
+    said = process.ended(within=30)
+    return process.wait(), said

@@ -4,8 +4,6 @@ import itertools
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +20,8 @@ from consumers.totals.total import Total
 from embedded.servers import Postgres, Redis
 from rocket_rides import database
 from rocket_rides.log import Invalid, Log, Record, decode
-from rocket_rides.settings import PROJECT
 from streamer.drain import Streamer
+from tests.support.forks import Process
 
 PATIENCE = 30  # seconds; only a broken test waits that long
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.05  # seconds between looks
@@ -214,22 +212,17 @@ class Service:
     ) -> None:
         self.output = world.folder / f"{module}-{next(self._numbers)}.log"
         self._world = world
+        settings = {
+            **os.environ,
+            "DATABASE_URL": world.postgres_url,
+            "REDIS_URL": world.redis.url,
+            "STREAM_NAME": world.stream,
+            "DATA_DIR": str(world.folder),
+            **environment,
+        }
         with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                cwd=PROJECT,
-                env={
-                    **os.environ,
-                    "DATABASE_URL": world.postgres_url,
-                    "REDIS_URL": world.redis.url,
-                    "STREAM_NAME": world.stream,
-                    "DATA_DIR": str(world.folder),
-                    **environment,
-                },
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            said = output.fileno()
+            self.process = Process(module, arguments, settings, stdout=said, stderr=said)
 
     def said(self, text: str) -> bool:
         """Whether the process has printed `text`; fails when it has ended without it."""
