@@ -1,8 +1,8 @@
 """What Postgres is asked, in one statement: one snapshot, one round trip, one JSON document.
 
-The document has the names and the shapes of `watch.facts`, which it is decoded into; its numbers
-are Postgres' own digits. Nothing here reads more than `limit` rows of a table that grows: what is
-counted is counted up to there, and an index leads to each row.
+The document has the names and the shapes of `watch.facts` and `watch.kept`, which it is decoded
+into; its numbers are Postgres' own digits. Nothing here reads more than `limit` rows of a table
+that grows: what is counted is counted up to there, and an index leads to each row.
 """
 
 from rocket_rides.health import SILENCE
@@ -11,8 +11,8 @@ from rocket_rides.sessions import CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from watch.derived import (
     DEAD_LETTERS,
-    HAPPENED,
     HOURS,
+    KEPT,
     RECEIPTS_FACTS,
     ROLLUP_FACTS,
     RUNS,
@@ -136,7 +136,8 @@ FACTS = f"""
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
-            'reconciliations', ({RUNS}), 'hours', ({HOURS}), 'happened', ({HAPPENED})
-        )
+            'reconciliations', ({RUNS}), 'hours', ({HOURS})
+        ),
+        'kept', ({KEPT})
     )::text
 """  # noqa: S608

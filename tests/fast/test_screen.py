@@ -108,7 +108,7 @@ def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_flee
     def said(reason: str, **settings: str) -> list[str]:
         away = Server(False, reason)
         facts = replace(WELL, postgres=away, redis=away, database=None, log=None)
-        return text(with_hints(facts, Settings.model_construct(**settings))).splitlines()[2:]
+        return text(with_hints(facts, Settings.model_construct(None, **settings))).splitlines()[2:]
 
     stopped, hint = "No such file or directory", "; `make fleet` starts it"
     assert [line.endswith(f"{stopped}{hint}") for line in said(stopped)] == [True, True]
