@@ -69,6 +69,7 @@ class _Document(msgspec.Struct):
     at: datetime
     ick: str | None
     sessions: dict[str, int]
+    silent: dict[str, int]
     kept: list[AnyKept]
 
 
@@ -161,7 +162,9 @@ def _is_among(group: str | None, seen: Sequence[SeenGroup]) -> bool:
 def _with_processes(reader: Reader, own_group: str | None, said: _Document) -> Reader:
     match reader.kind:
         case "total":
-            count = said.sessions.get(sessions.consumer(reader.name), 0)
+            name = sessions.consumer(reader.name)
+            count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
+            return replace(reader, processes=count, silent_processes=silent)
         case "rollup":
             count = said.sessions.get(sessions.ROLLUP, 0)
         case "group" if reader.name == own_group:
