@@ -157,7 +157,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
 def _what_to_do(reader: Reader) -> str:
     if reader.silent_processes:
         return "its own hangs, or was stopped; have it go on, or start it anew"
-    return "start one, or if it is gone for good remove it (docs/running.md#remove-a-reader)"
+    return "start one; or, if it is gone for good, remove it (docs/running.md#remove-a-reader)"
 
 
 def _late(database: Database) -> Iterator[Problem]:
