@@ -46,9 +46,10 @@ psql redis-cli:
 	@$(INSTALL) fleet
 	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
 
+# exec: a shell in between would end by Ctrl-C, and make say that this had failed.
 status:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m watch.status $(ARGS)
+	@exec $(BIN)/honcho run exec $(CURDIR)/$(BIN)/python -m watch.status $(ARGS)
 
 log:
 	@$(INSTALL) fleet

@@ -38,7 +38,7 @@ The fleet is up. Ctrl-C here stops it; the data is kept.
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers         who has read how far, and the totals
   curl http://{{api}}/rides/1/receipt   what became of a ride's receipt
-  make status         the same on a terminal
+  make status         what flows, how far everyone is, and whether all is well
   make break          ways to break it and watch it heal
   make log            the entries of its log; make redis-cli is a prompt on it
   make psql           a prompt on its database

@@ -23,6 +23,7 @@ from rocket_rides.standings import values
 from rocket_rides.terms import StateLost
 from watch.asking import NO_ANSWER
 from watch.facts import MOST, Database, Hour, Reader
+from watch.kept import AnyKept
 from watch.statement import FACTS
 
 TIMEOUT = 0.6  # seconds
@@ -68,6 +69,8 @@ class _Document(msgspec.Struct):
     at: datetime
     ick: str | None
     sessions: dict[str, int]
+    silent: dict[str, int]
+    kept: list[AnyKept]
 
 
 _decode = msgspec.json.Decoder(_Document).decode
@@ -130,7 +133,7 @@ class AskingPostgres:
         return [*seen, SeenGroup(self._own_group)]
 
     def _completed(self, said: _Document, seen: Sequence[SeenGroup] | None) -> Database:
-        """With each reader's processes, and with all hours."""
+        """With each reader's processes, all hours, and what happened in words."""
         self._hours |= {hour.begins: hour for hour in said.database.hours}
         # Before the first ride, nobody can tell a group that is lost from one that was never made.
         begun = said.database.rides.newest or seen is None or _is_among(self._own_group, seen)
@@ -143,6 +146,7 @@ class AskingPostgres:
                 if reader.kind != "group" or reader.name != unmade
             ),
             hours=tuple(self._hours[begins] for begins in sorted(self._hours)[-DAY:]),
+            happened=tuple(kept.happened() for kept in said.kept),
         )
 
     def close(self) -> None:
@@ -158,7 +162,9 @@ def _is_among(group: str | None, seen: Sequence[SeenGroup]) -> bool:
 def _with_processes(reader: Reader, own_group: str | None, said: _Document) -> Reader:
     match reader.kind:
         case "total":
-            count = said.sessions.get(sessions.consumer(reader.name), 0)
+            name = sessions.consumer(reader.name)
+            count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
+            return replace(reader, processes=count, silent_processes=silent)
         case "rollup":
             count = said.sessions.get(sessions.ROLLUP, 0)
         case "group" if reader.name == own_group:

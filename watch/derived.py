@@ -115,29 +115,29 @@ HOURS = """
         WHERE minute >= begins AND minute < begins + interval '1 hour'
     ) counted
 """
-HAPPENED = f"""
-    SELECT coalesce(json_agg(json_build_object(
-        'at', at, 'words', words, 'set_aside_by', set_aside_by
-    ) ORDER BY at), '[]')
+# The rows that watch/kept.py has the words for, by the names and shapes that it gives them.
+KEPT = f"""
+    SELECT coalesce(json_agg(kept ORDER BY at), '[]')
     FROM (
-        (SELECT began_at AS at, 'a streamer took the lead after ride ' || after AS words,
-                NULL AS set_aside_by
+        (SELECT began_at AS at, json_build_object(
+             'what', 'led', 'at', began_at, 'after', after) AS kept
          FROM terms ORDER BY after DESC LIMIT {NEWEST})
         UNION ALL
-        (SELECT changed_at, consumer_name || ' applied the reset of reconciliation '
-                || reconciliation_id || ': ' || from_total || ' m became ' || to_total || ' m', NULL
+        (SELECT changed_at, json_build_object(
+             'what', 'reset', 'at', changed_at, 'consumer', consumer_name,
+             'run', reconciliation_id, 'before', from_total, 'now', to_total)
          FROM (SELECT * FROM resets ORDER BY id DESC LIMIT {NEWEST}) newest
          WHERE status = 'applied')
         UNION ALL
-        (SELECT created_at, CASE WHEN compared ? 'mended' THEN 'mend ' ELSE 'reconciliation ' END
-                || id || ': ' || rides || ' rides, '
-                || total_distance || ' m', NULL
+        (SELECT created_at, json_build_object(
+             'what', 'ran', 'at', created_at, 'run', id, 'mended', compared ? 'mended',
+             'rides', rides, 'total', total_distance)
          FROM reconciliations ORDER BY id DESC LIMIT {NEWEST})
         UNION ALL
-        (SELECT created_at, left(reason, 200),
-                CASE consumer_kind WHEN 'receipts' THEN 'the receipts'' group'
-                ELSE consumer_name END
+        (SELECT created_at, json_build_object(
+             'what', 'set aside', 'at', created_at, 'kind', consumer_kind,
+             'consumer', consumer_name, 'reason', left(reason, 200))
          FROM dead_letters ORDER BY id DESC LIMIT {NEWEST})
-    ) events
+    ) newest
     WHERE at > now() - interval '{RECENTLY}' AND at <= now()
 """  # noqa: S608

@@ -125,7 +125,7 @@ def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Itera
         yield Event(at, "healed", f"{name} healed {times}: {healed}")
     if strange := rise(before.unbelieved_entries, now.unbelieved_entries):
         entries = "an entry" if strange == 1 else count(strange, "entry")
-        yield Event(at, "news", f"{name} left out {entries} of another database or history")
+        yield Event(at, "news", f"{name} left out {entries} that this database never committed")
 
 
 def _agreement(at: datetime, before: Database, now: Database) -> Iterator[Event]:

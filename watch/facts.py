@@ -71,6 +71,7 @@ class Reader:
     latency_seconds: float | None = None
     counts: Counts | None = None  # of a checkpoint
     absent_seconds: float = 0  # for how long none of its processes has been seen; 0 while one is
+    silent_processes: int = 0  # of a total: sessions that hang, which are not at work
 
     @property
     def is_ours(self) -> bool:

@@ -111,7 +111,9 @@ COUNTS: Table[Counts] = {
         "reader_entries_set_aside_total", "Entries that were no rides, set aside as dead letters."
     ): lambda counts: counts.entries_set_aside,
     Measure(
-        "reader_entries_unbelieved_total", "Entries of another database, or of another history."
+        "reader_entries_unbelieved_total",
+        "Entries left out because this database's streamer did not commit them: of a leader that"
+        " had been replaced, of another database, or of a history that a restore took back.",
     ): lambda counts: counts.unbelieved_entries,
     Measure("reader_crashes_injected_total", "Crashes that CRASH_RATE asked for."): lambda counts: (
         counts.crashes_injected

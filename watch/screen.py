@@ -18,6 +18,7 @@ from watch.words import (
     latency,
     metres,
     number,
+    plain,
     printable,
     rate,
     signed,
@@ -45,7 +46,7 @@ def screen(facts: Facts, on_top: bool = False) -> list[str]:
         verdict(facts),
     )
     lines = [title, *found, "", *known[:-1]] if on_top else [title, "", *known, *found]
-    return [line.rstrip() for line in lines]
+    return [plain(line).rstrip() for line in lines]
 
 
 def _known(facts: Facts) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """What Postgres is asked, in one statement: one snapshot, one round trip, one JSON document.
 
-The document has the names and the shapes of `watch.facts`, which it is decoded into; its numbers
-are Postgres' own digits. Nothing here reads more than `limit` rows of a table that grows: what is
-counted is counted up to there, and an index leads to each row.
+The document has the names and the shapes of `watch.facts` and `watch.kept`, which it is decoded
+into; its numbers are Postgres' own digits. Nothing here reads more than `limit` rows of a table
+that grows: what is counted is counted up to there, and an index leads to each row.
 """
 
 from rocket_rides.health import SILENCE
@@ -11,8 +11,8 @@ from rocket_rides.sessions import CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from watch.derived import (
     DEAD_LETTERS,
-    HAPPENED,
     HOURS,
+    KEPT,
     RECEIPTS_FACTS,
     ROLLUP_FACTS,
     RUNS,
@@ -23,16 +23,18 @@ from watch.derived import (
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is that of so many seconds, or of so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
 
-# Sessions at work, as `rocket_rides.health` sees them, by application name. What Postgres hides
-# from this user, a session's state, does not count against it.
+# Sessions that have got to work, by application name; a silent one hangs, as `rocket_rides.health`
+# sees it. What Postgres hides from this user, a session's state, does not count against it.
 SESSIONS = f"""
-    SELECT pid, application_name AS name FROM pg_stat_activity
+    SELECT pid, application_name AS name,
+           (state = 'idle' AND state_change < now() - interval '{SILENCE} seconds') IS TRUE
+           AS silent
+    FROM pg_stat_activity
     WHERE datname = current_database()
       AND (application_name IN ('{STREAMER}', '{ROLLUP}')
            OR starts_with(application_name, '{CONSUMER}')
            OR starts_with(application_name, '{RECEIPTS}'))
       AND right(application_name, {len(STARTING)}) <> '{STARTING}'
-      AND (state = 'idle' AND state_change < now() - interval '{SILENCE} seconds') IS NOT TRUE
 """  # noqa: S608 (no value is put in)
 HELD = """
     SELECT objid::bigint AS number, pid FROM pg_locks
@@ -124,19 +126,23 @@ AGREEMENT = """
 """
 
 FACTS = f"""
-    WITH sessions AS MATERIALIZED ({SESSIONS}), held AS MATERIALIZED ({HELD}),
+    WITH known AS MATERIALIZED ({SESSIONS}),
+    sessions AS (SELECT pid, name FROM known WHERE NOT silent), held AS MATERIALIZED ({HELD}),
     receipts_lag AS MATERIALIZED ({RECEIPTS_LAG}),
     standings AS MATERIALIZED ({STANDINGS_GIVEN_RECEIPTS_LAG})
     SELECT json_build_object(
         'ick', (SELECT ick FROM rollup_state),
         'sessions', (SELECT coalesce(json_object_agg(name, count), '{{}}')
                      FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
+        'silent', (SELECT coalesce(json_object_agg(name, count), '{{}}')
+                   FROM (SELECT name, count(*) FROM known WHERE silent GROUP BY 1) named),
         'at', now(),
         'database', json_build_object(
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
-            'reconciliations', ({RUNS}), 'hours', ({HOURS}), 'happened', ({HAPPENED})
-        )
+            'reconciliations', ({RUNS}), 'hours', ({HOURS})
+        ),
+        'kept', ({KEPT})
     )::text
 """  # noqa: S608

@@ -5,8 +5,9 @@
     python -m watch.status --json       everything that is known, as one JSON object in a line
 
 The exit status is 0 when all is well; 1 when something lags, disagrees or is dead, with a line that
-says what; 2 when that can't be told, because a server can't be used. So it serves as a probe. It
-reads, and changes nothing; it needs the two servers, and not the live page.
+says what; 2 when that can't be told, because a server can't be used. So it serves as a probe. Only
+Ctrl-C ends --follow, so then it is 0. It reads, and changes nothing; it needs the two servers, and
+not the live page.
 
 The JSON object has `status` (0, 1 or 2), `problems` (each with `kind`: lags, disagrees, dead, away
 or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
@@ -19,11 +20,14 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
+from errno import ECONNREFUSED, ENOENT
 from textwrap import wrap
 from typing import Any
 
@@ -31,15 +35,20 @@ import msgspec
 
 from rocket_rides import settings
 from rocket_rides.options import Parser
-from watch.facts import Facts
+from rocket_rides.settings import Settings
+from watch.facts import Facts, Server
 from watch.gathering import Gatherer
 from watch.screen import screen
 from watch.verdict import ABSENT, notices, problems
+from watch.words import plain
 
 EVERY, SOON = 1.0, 0.2  # seconds
 SETTLED = ABSENT + 1  # seconds
 MORE = "There is more than this terminal has room for."
 START_AGAIN, CLEAR = "\x1b[H", "\x1b[J"  # the cursor to the top; what is below it
+
+NOBODY_LISTENS = os.strerror(ENOENT), os.strerror(ECONNREFUSED)  # at a Unix socket
+HINT = "; `make fleet` starts it"
 
 NOT_ASCII = re.compile(r"[^ -~]")
 
@@ -65,10 +74,25 @@ def in_json(facts: Facts) -> str:
     known: dict[str, Any] = msgspec.to_builtins(facts, builtin_types=(Decimal,))
     if facts.database and facts.database.agreement:
         known["database"]["agreement"]["agree"] = facts.database.agreement.agree
-    found = [{"kind": problem.kind, "what": problem.what} for problem in problems(facts)]
-    told = {"status": status(facts), "problems": found, "notices": notices(facts)}
+    found = [{"kind": problem.kind, "what": plain(problem.what)} for problem in problems(facts)]
+    noticed = [plain(notice) for notice in notices(facts)]
+    told = {"status": status(facts), "problems": found, "notices": noticed}
     # In ASCII: no control character of a name reaches a terminal.
     return NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], _as_json(told | known).decode())
+
+
+def with_hints(facts: Facts, config: Settings) -> Facts:
+    """The same, with what starts an embedded server that does not run."""
+    return replace(
+        facts,
+        postgres=_with_hint(facts.postgres) if config.embedded_postgres else facts.postgres,
+        redis=_with_hint(facts.redis) if config.embedded_redis else facts.redis,
+    )
+
+
+def _with_hint(server: Server) -> Server:
+    stopped = any(sign in server.reason for sign in NOBODY_LISTENS)
+    return replace(server, reason=server.reason + HINT) if stopped else server
 
 
 def looks(gatherer: Gatherer, follow: bool) -> Iterator[Facts]:
@@ -113,16 +137,18 @@ def in_place(lines: list[str], columns: int, rows: int) -> str:
 def main() -> int:
     """Print the facts, and return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
-    options = parse_options()
-    gatherer = Gatherer(settings.load())
+    options, config = parse_options(), settings.load()
+    if options.follow:  # there is no other end: whoever started this, such as make, has no error
+        signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+    gatherer = Gatherer(config)
     refreshes = options.follow and not options.json and sys.stdout.isatty()
     found = 0
     try:
         for facts in looks(gatherer, options.follow):
-            found = status(facts)
-            lines = [in_json(facts)] if options.json else screen(facts, on_top=refreshes)
+            found, told = status(facts), with_hints(facts, config)
+            lines = [in_json(told)] if options.json else screen(told, on_top=refreshes)
             if refreshes:
-                text = in_place(lines, *os.get_terminal_size(sys.stdout.fileno()))
+                text = in_place(lines, *shutil.get_terminal_size())
             else:
                 text = "".join(f"{line}\n" for line in [*lines, *[""] * (not options.json)])
             print(text, end="", flush=True)  # noqa: T201

@@ -11,7 +11,7 @@ from decimal import Decimal
 from math import inf
 from typing import Literal
 
-from watch.facts import Database, Facts
+from watch.facts import Database, Facts, Reader
 from watch.naming import MOST_NAMED, called, is_receipts, listed
 from watch.words import age, count_upto_most, metres, number, printable, signed
 
@@ -76,7 +76,7 @@ def _notices(facts: Facts) -> Iterator[str]:
     if dead := facts.database.receipts.dead:
         yield (
             f"{count_upto_most(dead, 'receipt')} could not be delivered:"
-            " make dead-letters lists them; ARGS=--help says how to send them again"
+            " make dead-letters says why; ARGS=--help says how to have one sent again"
         )
     late = [
         f"{called(reader)} ({age(reader.seconds_behind)})"
@@ -89,7 +89,7 @@ def _notices(facts: Facts) -> Iterator[str]:
             " docs/running.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):
-        yield f"{count_upto_most(entries, 'entry')} in dead_letters: they were no records"
+        yield f"{count_upto_most(entries, 'entry')} of the log made no sense: dead_letters has why"
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -135,7 +135,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
         yield Problem("nobody delivers receipts: start python -m consumers.receipts", "dead")
     totals = [reader for reader in database.readers if reader.kind == "total"]
     missing = [
-        Problem(f"{called(reader)} is not at work in any process: start one", "dead")
+        Problem(f"{called(reader)} is not at work in any process: {_what_to_do(reader)}", "dead")
         for reader in totals
         if reader.processes == 0 and reader.absent_seconds >= absent
     ]
@@ -149,9 +149,15 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     if aside := database.rollup.minutes_set_aside:
         yield Problem(
             f"{count_upto_most(aside, 'minute')} could not be computed:"
-            " python -m consumers.rollup.aside lists them, and has them tried again",
+            " python -m consumers.rollup.aside says why, and has minutes tried again",
             "dead",
         )
+
+
+def _what_to_do(reader: Reader) -> str:
+    if reader.silent_processes:
+        return "its own hangs, or was stopped; have it go on, or start it anew"
+    return "start one; or, if it is gone for good, remove it (docs/running.md#remove-a-reader)"
 
 
 def _late(database: Database) -> Iterator[Problem]:

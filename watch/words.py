@@ -1,6 +1,7 @@
 """Numbers, ages and times in words, as the page and the terminal show them.
 
 Each is as wide as its neighbours with tabular digits, so that a number that changes moves nothing.
+The page keeps a number and its unit in one line; a terminal and a program get `plain` spaces.
 """
 
 from datetime import UTC, datetime
@@ -108,6 +109,11 @@ def printable(name: str) -> str:
     """An arbitrary name or reason, with control characters made visible and its length bounded."""
     short = name if len(name) <= 200 else f"{name[:200]}\N{HORIZONTAL ELLIPSIS}"
     return "".join(c if c.isprintable() or c == NO_BREAK else ascii(c)[1:-1] for c in short)
+
+
+def plain(text: str) -> str:
+    """The same with spaces that anyone can search for."""
+    return text.replace(NO_BREAK, " ")
 
 
 def sentence(text: str) -> str:

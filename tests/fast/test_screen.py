@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
+from rocket_rides.settings import Settings
 from tests.support.known_facts import NOTHING, TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
 from watch.screen import WIDTH, screen
-from watch.status import MORE, in_json, in_place, status
+from watch.status import MORE, in_json, in_place, status, with_hints
 
-NO_BREAK = "\N{NO-BREAK SPACE}"
 BUSY = replace(
     NOTHING,
     gaps_healed=12,
@@ -37,7 +37,7 @@ LATE = replace(TOTAL, seconds_behind=99.0, counts=BUSY)
 
 
 def text(facts: Facts) -> str:
-    return "\n".join(screen(facts)).replace(NO_BREAK, " ")
+    return "\n".join(screen(facts))
 
 
 def test_a_screen_has_eighty_columns() -> None:
@@ -73,7 +73,7 @@ def test_where_there_is_little_room_what_is_wrong_is_seen_first() -> None:
     )
     lines = screen(wrong, on_top=True)
     assert sorted(["", *lines]) == sorted(screen(wrong))
-    shown = in_place(lines, 60, 24).replace(NO_BREAK, " ").replace("\x1b[K", "")
+    shown = in_place(lines, 60, 24).replace("\x1b[K", "")
     rows = shown.removeprefix("\x1b[H").removesuffix("\x1b[J").splitlines()
     assert len(rows) == 23
     assert max(map(len, rows)) <= 60  # or else the terminal folds it, and scrolls
@@ -92,7 +92,7 @@ def test_no_name_reaches_the_terminal_raw() -> None:
     )
     shown = screen(facts)
     assert "owned" in "".join(shown)
-    assert all(line.replace(NO_BREAK, " ").isprintable() for line in shown)
+    assert all(line.isprintable() for line in shown)
 
 
 def test_servers_that_are_away_are_all_that_is_said() -> None:
@@ -102,6 +102,26 @@ def test_servers_that_are_away_are_all_that_is_said() -> None:
         "NOT WELL: Postgres can't be used: refused",
         "NOT WELL: Redis can't be used: refused",
     ]
+
+
+def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_fleet() -> None:
+    def said(reason: str, **settings: str) -> list[str]:
+        away = Server(False, reason)
+        facts = replace(WELL, postgres=away, redis=away, database=None, log=None)
+        return text(with_hints(facts, Settings.model_construct(None, **settings))).splitlines()[2:]
+
+    stopped, hint = "No such file or directory", "; `make fleet` starts it"
+    assert [line.endswith(f"{stopped}{hint}") for line in said(stopped)] == [True, True]
+    elsewhere = said("Connection refused", redis_url="redis://elsewhere")
+    assert [line.endswith(hint) for line in elsewhere] == [True, False]
+    assert not any(line.endswith(hint) for line in said("it does not answer"))
+
+
+def test_spaces_are_such_as_a_person_types_and_a_program_looks_for() -> None:
+    late = but(readers=(replace(TOTAL, rides_behind=1, seconds_behind=40.0),))
+    assert "1 ride and 40 s behind" in text(late)
+    assert "1 ride and 40 s behind" in in_json(late)
+    assert "\N{NO-BREAK SPACE}" not in text(late)
 
 
 def test_the_exit_status_tells_well_from_wrong_from_unknown() -> None:

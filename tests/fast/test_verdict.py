@@ -6,6 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from rocket_rides.health import SILENCE
+from rocket_rides.settings import PROJECT
 from tests.support.known_facts import TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Rides, Server
 from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
@@ -110,6 +112,32 @@ def test_who_is_missing_for_longer_than_a_restart_takes_is_dead() -> None:
     assert problems(but(streamer=Lead(False, 1, ABSENT - 1))) == []
 
 
+def test_what_to_do_about_a_total_that_is_not_at_work() -> None:
+    gone = replace(TOTAL, processes=0, absent_seconds=ABSENT)
+    ended = only(but(readers=(gone,))).what
+    assert "start one" in ended
+    assert "docs/running.md#remove-a-reader" in ended
+    hangs = only(but(readers=(replace(gone, silent_processes=1),))).what
+    assert "start one" not in hangs
+    assert "hangs, or was stopped" in hangs
+
+
+def test_the_docs_say_after_which_time_what_is_a_problem() -> None:
+    page = (PROJECT / "docs/watch.md").read_text()
+    rows = [line.strip("| ").rpartition(" | ") for line in page.splitlines() if "|" in line]
+    after = {what: when for what, _, when in rows}
+    said = {
+        "nobody is at work": f"{ABSENT:.0f} seconds",
+        "a total or the rollup lags": f"{LATE:.0f} seconds",
+        "the oldest record in the outbox": f"{LATE:.0f} seconds",
+        "the oldest receipt": f"{RECEIPTS_LATE / 60:.0f} minutes",
+    }
+    found = {begins: [after[what] for what in after if what.startswith(begins)] for begins in said}
+    assert found == {begins: [when] for begins, when in said.items()}
+    assert f"been behind for {OTHERS_LATE / 60:.0f} minutes" in " ".join(page.split())
+    assert f"silent for {SILENCE} seconds" in " ".join(page.split())
+
+
 def test_whoever_has_work_and_is_missing_is_dead_though_no_reader_tells() -> None:
     """As after a flush of Redis, which has no group then, or without the rollup's checkpoint."""
     undelivered = waiting(1, workers=0, absent_seconds=ABSENT)
@@ -186,6 +214,13 @@ def test_dead_letters_wait_for_a_person_and_are_no_problem() -> None:
     assert receipts.startswith("3 receipts")
     assert "make dead-letters" in receipts
     assert entries.startswith("2 entries")
+
+
+def test_one_is_no_plural() -> None:
+    one = but(receipts=replace(DATABASE.receipts, dead=1), dead_letters={"total": 1})
+    said = [*notices(one), only(but(rollup=replace(DATABASE.rollup, minutes_set_aside=1))).what]
+    assert [" ".join(each.split()[:2]) for each in said] == ["1 receipt", "1 entry", "1 minute"]
+    assert not any(word in each.split() for each in said for word in ("them", "they", "were"))
 
 
 def test_a_redis_that_shows_too_little_is_noticed() -> None:

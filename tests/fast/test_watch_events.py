@@ -47,6 +47,13 @@ def test_a_healed_gap_is_told_with_its_rides_and_metres() -> None:
     ]
 
 
+def test_an_entry_that_was_left_out_may_be_anyones() -> None:
+    """Another database's, a lost history's, or sent by a leader that had been replaced."""
+    assert told(of(total()), of(total(counts=counts(unbelieved_entries=2)))) == [
+        "consumer0 left out 2 entries that this database never committed"
+    ]
+
+
 def test_what_healed_while_nobody_looked_is_told() -> None:
     before = counts(gaps_healed=4, rides_healed=9, distance_healed=Decimal("1.001"))
     after = counts(gaps_healed=6, rides_healed=10, distance_healed=Decimal("1.003"))

@@ -1,5 +1,6 @@
 """What is gathered is what the two servers hold, at one moment."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -10,13 +11,16 @@ import pytest
 from api import consumers
 from rocket_rides import groups, sessions
 from rocket_rides.groups import Group
+from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.seen_groups import look as groups_of
+from rocket_rides.settings import PROJECT
 from tests.support import rollup
 from tests.support.looks import look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
 from watch import asking_postgres
 from watch.facts import Agreement, Lead
+from watch.statement import FACTS
 from watch.verdict import ABSENT, problems
 
 AGED = "UPDATE rides SET created_at = now() - make_interval(secs => %s) WHERE id = %s"
@@ -93,6 +97,31 @@ def test_each_total_has_the_processes_of_its_own_name(world: World, name: str) -
     at_work(world, sessions.consumer(name))
     assert reader(seen(world), name).processes == 1
     assert reader(seen(world), "other").processes == 0
+
+
+def test_a_process_that_is_silent_is_known_and_not_at_work(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = FACTS.replace(f"interval '{SILENCE} seconds'", "interval '0 seconds'")
+    assert hasty != FACTS
+    monkeypatch.setattr(asking_postgres, "FACTS", hasty)
+    world.consumer("frozen")
+    at_work(world, sessions.starting(sessions.consumer("frozen")))
+    assert reader(seen(world), "frozen").silent_processes == 0
+    at_work(world, sessions.consumer("frozen"))
+    found = reader(seen(world), "frozen")
+    assert (found.processes, found.silent_processes) == (0, 1)
+
+
+def test_a_consumer_is_removed_for_good_as_the_docs_say(world: World) -> None:
+    page = (PROJECT / "docs/running.md").read_text()
+    [statement] = re.findall(r"DELETE FROM checkpoints .*'latecomer'", page)
+    world.consumer("latecomer")
+    with looking(world) as gatherer:
+        eventually(lambda: any("latecomer" in it.what for it in problems(gatherer.gather())))
+        world.connection.execute(statement)
+        assert problems(gatherer.gather()) == []
+    assert world.connection.execute("SELECT FROM consumer_states").fetchone() is None
 
 
 def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> None:
@@ -246,8 +275,8 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     assert database.reconciliations[0].unrepaired == ()
     words = [event.words for event in database.happened]
     assert "consumer0 applied the reset of reconciliation 1: 1.000 m became 0.999 m" in words
-    assert "reconciliation 1: 1 rides, 0.999 m" in words
-    assert any("took the lead" in each for each in words)
+    assert "reconciliation 1: 1 ride, 0.999 m" in words
+    assert "a streamer took the lead after ride 0" in words
 
 
 def test_the_last_day_is_told_hour_by_hour(world: World) -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.support.world import Service, World, catch_up, drain, eventually, fre
 from watch import status as command
 from watch.facts import Facts, Server
 
+HONCHO = Path(sys.executable).with_name("honcho")
 ENDED = 30  # seconds, at most
 
 
@@ -119,7 +122,7 @@ def test_followed_into_a_file_it_is_appended_until_ctrl_c(world: World) -> None:
     eventually(lambda: looks(service) >= 2)
     assert "\x1b" not in service.output.read_text()
     service.process.send_signal(signal.SIGINT)
-    assert service.process.wait(ENDED) == -signal.SIGINT
+    assert service.process.wait(ENDED) == 0
     assert "Traceback" not in service.output.read_text()
 
 
@@ -144,19 +147,21 @@ def test_followed_into_a_pipe_it_ends_with_whoever_reads_it(world: World) -> Non
         assert process.wait(ENDED) == 0
 
 
-def test_on_a_terminal_it_is_refreshed_in_place_and_no_name_is_let_through(
-    world: World, tmp_path: Path
-) -> None:
-    world.connection.execute(
-        "INSERT INTO checkpoints (name) SELECT 'a' || chr(27) || '[2J' || chr(7)"
-    )
-    controller, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 9, 80, 0, 0))
+@contextmanager
+def on_a_terminal(
+    world: World, rows: int, columns: int
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """`make status ARGS=--follow` as make runs it, on a terminal of that size, and its keyboard."""
+    keyboard, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+    }
     process = subprocess.Popen(
-        [sys.executable, "-m", "watch.status", "--follow"],
+        [HONCHO, "run", "exec", sys.executable, "-m", "watch.status", "--follow"],
         cwd=PROJECT,
         env={
-            **os.environ,
+            **environment,
             "DATABASE_URL": world.postgres_url,
             "REDIS_URL": world.redis.url,
             "STREAM_NAME": world.stream,
@@ -165,19 +170,53 @@ def test_on_a_terminal_it_is_refreshed_in_place_and_no_name_is_let_through(
         stdout=terminal,
         stderr=terminal,
         start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
     )
     os.close(terminal)
-    said, deadline = b"", time.monotonic() + ENDED
     try:
-        while said.count(b"\x1b[H") < 3:
-            assert time.monotonic() < deadline
-            said += os.read(controller, 4096)
+        yield process, keyboard
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        os.close(controller)
+        os.close(keyboard)
+
+
+def shown(terminal: int, blocks: int) -> bytes:
+    """What is shown until so many screens have begun."""
+    said, deadline = b"", time.monotonic() + ENDED
+    while said.count(b"\x1b[H") < blocks:
+        assert time.monotonic() < deadline, said
+        said += os.read(terminal, 4096)
+    return said
+
+
+def test_on_a_terminal_it_is_refreshed_in_place_and_no_name_is_let_through(world: World) -> None:
+    world.connection.execute(
+        "INSERT INTO checkpoints (name) SELECT 'a' || chr(27) || '[2J' || chr(7)"
+    )
+    with on_a_terminal(world, 9, 80) as (_, terminal):
+        said = shown(terminal, 3)
     block = said.split(b"\x1b[H")[2]
     assert block.count(b"\n") == 8  # as much as there is room for
     assert block.splitlines()[1].startswith(b"NOT WELL") or b"All is well" in block.splitlines()[1]
     assert {part[:1] for part in block.split(b"\x1b[")[1:]} == {b"K", b"J"}
     assert b"\x07" not in said
+
+
+def test_a_terminal_that_does_not_know_its_size_has_the_usual_one(world: World) -> None:
+    with on_a_terminal(world, 0, 0) as (_, terminal):
+        assert b"All is well." in shown(terminal, 2)
+
+
+def test_ctrl_c_is_how_one_ends_following(world: World) -> None:
+    """So make, which starts this through honcho, is told of no error; and nothing more is said."""
+    with on_a_terminal(world, 24, 80) as (process, terminal):
+        shown(terminal, 2)
+        os.write(terminal, b"\x03")
+        rest = b""
+        with suppress(OSError):  # the terminal's other end was closed
+            while more := os.read(terminal, 4096):
+                rest += more
+        assert process.wait(ENDED) == 0
+    assert rest.rpartition(b"\x1b[J")[2].strip() in (b"", b"^C")

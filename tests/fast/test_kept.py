@@ -1,0 +1,36 @@
+"""The words for what Postgres keeps with its time: in the same style as all other numbers."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.support.facts import MOMENT
+from watch.facts import Happened
+from watch.kept import AnyKept, Led, Ran, Reset, SetAside
+
+HALF = Decimal("1234567.5")
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        (Led(MOMENT, 12_345), "a streamer took the lead after ride 12,345"),
+        (
+            Reset(MOMENT, "consumer0", 7, HALF, HALF + 1),
+            "consumer0 applied the reset of reconciliation 7:"
+            " 1,234,567.500 m became 1,234,568.500 m",
+        ),
+        (Ran(MOMENT, 7, False, 2000, HALF), "reconciliation 7: 2,000 rides, 1,234,567.500 m"),
+        (Ran(MOMENT, 8, True, 1, Decimal(1)), "mend 8: 1 ride, 1.000 m"),
+    ],
+)
+def test_numbers_are_written_as_everywhere_else(kept: AnyKept, words: str) -> None:
+    assert kept.happened() == Happened(MOMENT, words)
+
+
+def test_an_entry_that_was_set_aside_names_its_reader_and_the_reason() -> None:
+    assert SetAside(MOMENT, "total", "consumer0", "no data").happened() == Happened(
+        MOMENT, "no data", "consumer0"
+    )
+    group = SetAside(MOMENT, "receipts", "receipts-1-2", "no data").happened()
+    assert group.set_aside_by == "the receipts' group"

@@ -1,0 +1,72 @@
+"""What Postgres keeps with its time, and the words for it: leads, resets, reconciliations, entries.
+
+The statement tells the numbers, so that a person reads them in one style, wherever they come from.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from watch.facts import Happened
+from watch.words import count, metres, number
+
+
+class Kept(msgspec.Struct, tag_field="what"):
+    """A row that tells what happened."""
+
+    at: datetime
+
+
+class Led(Kept, tag="led"):
+    """A streamer began a term."""
+
+    after: int
+
+    def happened(self) -> Happened:
+        return Happened(self.at, f"a streamer took the lead after ride {number(self.after)}")
+
+
+class Reset(Kept, tag="reset"):
+    """A consumer repaired its total."""
+
+    consumer: str
+    run: int
+    before: Decimal
+    now: Decimal
+
+    def happened(self) -> Happened:
+        return Happened(
+            self.at,
+            f"{self.consumer} applied the reset of reconciliation {self.run}:"
+            f" {metres(self.before)} m became {metres(self.now)} m",
+        )
+
+
+class Ran(Kept, tag="ran"):
+    """A reconciliation, or a mend, ended."""
+
+    run: int
+    mended: bool
+    rides: int
+    total: Decimal
+
+    def happened(self) -> Happened:
+        kind = "mend" if self.mended else "reconciliation"
+        found = f"{count(self.rides, 'ride')}, {metres(self.total)} m"
+        return Happened(self.at, f"{kind} {self.run}: {found}")
+
+
+class SetAside(Kept, tag="set aside"):
+    """A reader set an entry aside, or the receipts' workers did."""
+
+    kind: str
+    consumer: str
+    reason: str
+
+    def happened(self) -> Happened:
+        who = "the receipts' group" if self.kind == "receipts" else self.consumer
+        return Happened(self.at, self.reason, set_aside_by=who)
+
+
+AnyKept = Led | Reset | Ran | SetAside
