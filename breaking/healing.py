@@ -90,7 +90,7 @@ class Healing:
             for each in [each for each in missing if each.is_there(upto)]:
                 missing.remove(each)
                 took = time.monotonic() - began
-                self._say(Claim(f"All {each.claim} up to ride {upto}, after {took:.1f} s."))
+                self._say(Claim(f"All {each.claim} up to ride {upto:,}, after {took:.1f} s."))
                 if each is self._awaited[0]:
                     self.show_totals()
             if not missing:
@@ -98,9 +98,9 @@ class Healing:
             if late := [each for each in missing if time.monotonic() - began > each.patience]:
                 self.show_totals()
                 claim, patience = late[0].claim, late[0].patience
-                raise NotHealed(f"not all {claim} up to ride {upto} after {patience:.0f} s")
+                raise NotHealed(f"not all {claim} up to ride {upto:,} after {patience:.0f} s")
             time.sleep(LOOK_EVERY)
-        self._say(Claim(f"Healed: all is well up to ride {upto}, {took:.1f} s later."))
+        self._say(Claim(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later."))
 
     def show_totals(self) -> None:
         for each in self.totals.now():

@@ -28,7 +28,7 @@ class Way:
 
 WAYS = {
     "freeze": Way(freeze, "Freeze a consumer", "a consumer is frozen"),
-    "stop-redis": Way(stop_redis, "Stop Redis", "Redis is stopped", ("REDIS_URL",)),
+    "stop-redis": Way(stop_redis, "Stop Redis", "Redis is stopped, and restarted", ("REDIS_URL",)),
     "wipe-log": Way(
         wipe_log, "Wipe the log", "a consumer is frozen, and the log is wiped", ("REDIS_URL",)
     ),

@@ -3,7 +3,8 @@
 What is told late comes to its place in time, among what is at most a minute newer: where a clock
 was set back, what is new still comes first. What repeats within a minute is folded into its first
 line, so that a consumer that crashes often does not hide the gap that another one healed. Lines of
-a narration that come at once are one event, in the order in which one reads.
+a narration that come at once, with nothing between them, are one event, in the order in which one
+reads.
 """
 
 from collections.abc import Iterable
@@ -102,7 +103,7 @@ class Feed:
 
     def _fold(self, event: Happening) -> bool:
         for place, (number, earlier) in enumerate(self._events):
-            if earlier.at < event.at - FOLDS_FOR:
+            if earlier.at < event.at - FOLDS_FOR or (place and isinstance(event, Narration)):
                 break
             if folded := _together(earlier, event):
                 self._events[place] = number, folded

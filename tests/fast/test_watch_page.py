@@ -230,10 +230,14 @@ def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
     feed = Feed()
     for line in ("consumer1 is frozen for 5 s.", "all that it lacks is deleted.", "Watch it."):
         feed.add([Narration(MOMENT, "news", (line,))])
-    feed.add([Narration(MOMENT + timedelta(seconds=5), "news", ("It goes on.",))])
+    feed.add([Event(MOMENT, "fault", "something else")])
+    feed.add([Narration(MOMENT, "news", ("It goes on.",))])
+    feed.add([Narration(MOMENT + timedelta(seconds=5), "news", ("It has healed.",))])
     _, parts = rendered(facts(), feed=feed)
     assert [Read(item).text.split(" ", 1)[1] for _, item in parts.feed] == [
+        "It has healed.",
         "It goes on.",
+        "something else",
         "consumer1 is frozen for 5 s. All that it lacks is deleted. Watch it.",
     ]
 

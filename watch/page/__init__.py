@@ -22,10 +22,10 @@ from watch.page.slots import SLOTS, Slots
 from watch.page.templates import FRAGMENTS, FRAME, SCRIPT, STYLE, VERSION, block, with_block
 from watch.verdict import LATE, RECEIPTS_LATE, notices, problems
 
-# Seconds. A reader that is behind for as long is pointed out, though it is no problem yet. One
-# receipt in ten is put off for a second by the demo's receiver, and some for longer.
+# Seconds. Who is behind by more is pointed out, though it is no problem yet. A receipt that its
+# receiver puts off comes after one second, and then after three more.
 NOTED = 1.5
-RECEIPTS_NOTED = 5.0
+RECEIPTS_NOTED = 3.0
 
 
 @dataclass
