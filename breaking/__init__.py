@@ -4,8 +4,8 @@
 does and how the fleet copes. It knows the fleet from outside: its processes, tables and keys.
 """
 
-from breaking.attempt import run
-from breaking.healing import NotHealed
+from breaking.attempt import run, under_way
+from breaking.healing import Claim, NotHealed
 from rocket_rides.errors import Unavailable
 
-__all__ = ["NotHealed", "Unavailable", "run"]
+__all__ = ["Claim", "NotHealed", "Unavailable", "run", "under_way"]

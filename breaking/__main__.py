@@ -51,7 +51,7 @@ def main() -> None:
             show,
             given.seconds,
             any_server=given.any_server,
-            installs=True,
+            at_terminal=True,
         )
     except (breaking.Unavailable, breaking.NotHealed) as reason:
         raise SystemExit(in_one_line(reason)) from None

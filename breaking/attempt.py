@@ -7,7 +7,7 @@ broken by then heals all the same, only nobody says so. A total that was changed
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -37,26 +37,26 @@ def run(
     seconds: float = 5.0,
     *,
     any_server: bool = False,
-    installs: bool = False,
+    at_terminal: bool = False,
 ) -> None:
     """Break the fleet in the way `name`, and wait until it has healed; `say` is given each line.
 
-    `seconds` is how long a consumer is frozen; whether a reconciliation `installs` what it lacks,
-    Debian's Java among it, is for whoever sits at the machine to say. It may take minutes, and
-    works in any thread; in a daemon thread it does not hold up the end of the process. Raises
-    Unavailable where nothing could be broken, or a server failed meanwhile, and NotHealed.
+    `seconds` is how long a consumer is frozen. Who asks `at_terminal` is told of make, not of
+    buttons, and has a reconciliation install what it lacks, Debian's Java among it. It may take
+    minutes, and works in any thread; in a daemon thread it does not hold up the end of the process.
+    Raises Unavailable where nothing could be broken, or a server failed meanwhile, and NotHealed.
     """
     way = WAYS[name]
     if not any_server:
         _require_embedded(name, way, config)
 
     def say_plainly(line: str) -> None:
-        say("".join(letter if letter.isprintable() else " " for letter in line))
+        say(type(line)("".join(letter if letter.isprintable() else " " for letter in line)))
 
     try:
         fleet = running_fleet(config)
-        with _alone(config.data_dir):
-            _break(way, fleet, config, say_plainly, seconds, installs)
+        with alone(config.data_dir, name):
+            _break(way, fleet, config, say_plainly, seconds, at_terminal)
     except (psycopg.Error, psutil.Error, redis.RedisError, OSError) as error:
         raise Unavailable(in_one_line(error)) from error
 
@@ -72,8 +72,11 @@ def _require_embedded(name: str, way: Way, config: Settings) -> None:
 
 
 @contextmanager
-def _alone(data: Path) -> Iterator[None]:
-    """Hold the lock for the block. Raises Unavailable if another attempt holds it."""
+def alone(data: Path, name: str) -> Iterator[None]:
+    """Hold the lock for the block, and say in it that the way is `name`.
+
+    Raises Unavailable if another attempt holds it.
+    """
     data.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -83,9 +86,29 @@ def _alone(data: Path) -> Iterator[None]:
             raise Unavailable(
                 "another way of breaking the fleet is under way: wait for its end"
             ) from None
-        yield
+        os.truncate(descriptor, 0)
+        os.write(descriptor, name.encode())
+        try:
+            yield
+        finally:
+            os.truncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def under_way(data: Path) -> str:
+    """The way in which somebody is breaking the fleet with this data folder; empty if nobody is.
+
+    The lock is tried only where a name is in it, so that a look gets in no attempt's way.
+    """
+    with suppress(FileNotFoundError), (data / LOCK).open("r+", errors="replace") as lock:
+        if name := lock.read(100):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return name
+            lock.truncate(0)  # its attempt was killed
+    return ""
 
 
 def already_wrong(connection: psycopg.Connection, totals: ComparedTotals) -> str:
@@ -101,7 +124,7 @@ def _break(
     config: Settings,
     say: Callable[[str], None],
     seconds: float,
-    installs: bool,
+    at_terminal: bool,
 ) -> None:
     with (
         database.connect(config.postgres_url, "breaking", **SESSION) as connection,
@@ -112,4 +135,4 @@ def _break(
         wrong = already_wrong(connection, healing.totals)
         if wrong and way.heals and not way.repairs:
             raise Unavailable(f"the total of {wrong} is already wrong: `make reconcile` repairs it")
-        way.strike(Target(config, fleet, healing, connection, log, seconds, say, installs))
+        way.strike(Target(config, fleet, healing, connection, log, seconds, say, at_terminal))

@@ -44,7 +44,7 @@ class ComparedTotal(NamedTuple):
             if self.is_exact
             else f"which is {self.total - self.exact:+} m off: the rides add up to {self.exact:,} m"
         )
-        return f"{self.name} at ride {self.ride}: total {self.total:,} m, {compared}"
+        return f"{self.name} at ride {self.ride:,}: total {self.total:,} m, {compared}"
 
 
 class ComparedTotals:

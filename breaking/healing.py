@@ -40,6 +40,10 @@ class NotHealed(Exception):
     """The fleet did not heal in time; the message says what is missing."""
 
 
+class Claim(str):
+    """A line that says that something is well. Who has not looked since can't see it yet."""
+
+
 class _Awaited(NamedTuple):
     """What is true of all, up to a ride, in a fleet that has healed; and seconds to wait for it."""
 
@@ -86,7 +90,7 @@ class Healing:
             for each in [each for each in missing if each.is_there(upto)]:
                 missing.remove(each)
                 took = time.monotonic() - began
-                self._say(f"All {each.claim} up to ride {upto}, after {took:.1f} s.")
+                self._say(Claim(f"All {each.claim} up to ride {upto:,}, after {took:.1f} s."))
                 if each is self._awaited[0]:
                     self.show_totals()
             if not missing:
@@ -94,9 +98,9 @@ class Healing:
             if late := [each for each in missing if time.monotonic() - began > each.patience]:
                 self.show_totals()
                 claim, patience = late[0].claim, late[0].patience
-                raise NotHealed(f"not all {claim} up to ride {upto} after {patience:.0f} s")
+                raise NotHealed(f"not all {claim} up to ride {upto:,} after {patience:.0f} s")
             time.sleep(LOOK_EVERY)
-        self._say(f"Healed: all is well up to ride {upto}, {took:.1f} s later.")
+        self._say(Claim(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later."))
 
     def show_totals(self) -> None:
         for each in self.totals.now():

@@ -24,7 +24,7 @@ class Target:
     log: Log
     seconds: float
     say: Callable[[str], None]
-    installs: bool  # what a reconciliation lacks
+    at_terminal: bool
 
     @property
     def victim(self) -> RunningConsumer:

@@ -14,14 +14,19 @@ def change_total(target: Target) -> None:
     """Add a millimetre to a total: only a reconciliation notices and repairs it."""
     name = target.victim.name
     _add_a_millimetre(target)
-    target.say("No ride is missing, so nothing heals this but a reconciliation: `make reconcile`.")
-    target.say(f"It installs Spark if need be, finds the drift, and has {name} reset.")
-    target.say("`make break ARGS=reconcile` runs it too, and waits until the total is right again.")
+    target.say("No ride is missing, so nothing heals this but a reconciliation.")
+    if target.at_terminal:
+        target.say(f"`make reconcile` finds the drift, and has {name} reset.")
+        target.say("`make break ARGS=reconcile` runs it too, and waits until the total is right.")
+    else:
+        target.say(
+            f"That finds the drift, and has {name} reset: the button beside this one runs it."
+        )
 
 
 def reconcile(target: Target) -> None:
     """Add a millimetre to a total, unless one is wrong already, and reconcile."""
-    if not target.installs:
+    if not target.at_terminal:
         reconciliation.require_installed()
     if all(each.is_exact for each in target.healing.totals.now()):
         _add_a_millimetre(target)
@@ -29,11 +34,11 @@ def reconcile(target: Target) -> None:
     else:
         target.say("A total is wrong already:")
         target.healing.show_totals()
-    installed = "; Spark is installed if need be, and Java as root" if target.installs else ""
+    installed = "; Spark is installed if need be, and Java as root" if target.at_terminal else ""
     target.say(f"Now a reconciliation runs, as by `make reconcile`{installed}.")
     target.say("That takes half a minute, or minutes.")
     try:
-        reconciliation.run(target.say, installs=target.installs)
+        reconciliation.run(target.say, installs=target.at_terminal)
     except Unavailable as reason:
         raise NotHealed(f"{reason}. The total stays wrong until `make reconcile` works") from None
     target.healing.wait(target.newest_ride())

@@ -9,6 +9,7 @@ import asyncio
 import gzip
 import json
 import socket
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -89,15 +90,14 @@ class Broadcast:
             assert rendered is not None  # noqa: S101 (_render sets it)
             self._all = b"retry: %d\n%s" % (
                 RETRY,
-                _event(rendered.parts, _placed(rendered), flowed=False, version=VERSION),
+                _event(rendered.parts, _placed(rendered), version=VERSION),
             )
         return self._all
 
     def _render(self) -> Rendered:
         """The newest rendering: anew only when there was a look, or something was said, since."""
         watcher = self._watcher
-        scene = self._page.scene
-        of = (watcher.looks, watcher.feed.changes, (scene.under_way, scene.going_on))
+        of = (watcher.looks, watcher.feed.changes, replace(self._page.scene.breakage))
         if self._rendered is None or of != self._of:
             facts = watcher.latest or nothing()
             before = self._rendered
@@ -113,7 +113,12 @@ def _changes(before: Rendered, now: Rendered) -> bytes:
     parts = {name: part for name, part in now.parts.items() if before.parts.get(name) != part}
     known = dict(before.feed)
     feed = [each for each in _placed(now) if known.get(each[0]) != each[1]]
-    return _event(parts, feed, flowed=(now.taken or 0) > (before.taken or 0))
+    return _event(
+        parts,
+        feed,
+        flowed=(now.taken or 0) > (before.taken or 0),
+        sent=(now.sent or 0) > (before.sent or 0),
+    )
 
 
 def _placed(rendered: Rendered) -> list[Placed]:
@@ -122,6 +127,6 @@ def _placed(rendered: Rendered) -> list[Placed]:
     return [(*event, place) for event, place in zip(rendered.feed, below, strict=False)]
 
 
-def _event(parts: dict[str, str], feed: list[Placed], *, flowed: bool, version: str = "") -> bytes:
-    tick = {"version": version, "parts": parts, "feed": feed, "flowed": flowed}
+def _event(parts: dict[str, str], feed: list[Placed], **more: object) -> bytes:
+    tick = {"version": "", "parts": parts, "feed": feed, "flowed": False, "sent": False, **more}
     return b"data: %s\n\n" % json.dumps(tick, separators=(",", ":")).encode()

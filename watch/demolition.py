@@ -9,6 +9,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rocket_rides.errors import in_one_line
@@ -16,52 +18,116 @@ from rocket_rides.fleet import NAME
 from rocket_rides.settings import Settings
 from watch.feed import Mood
 from watch.guards import is_loopback
-from watch.page import Scene
+from watch.page import Breakage
 from watch.watching import Watcher
 
 logger = logging.getLogger("watch")
 
 Run = Callable[..., None]
+ELSEWHERE = "Somebody breaks the fleet from a terminal: wait for its end."
+
+
+def nobody(_data: Path) -> str:
+    """No way of breaking the fleet is under way."""
+    return ""
 
 
 class Demolition:
-    """The ways to break the fleet: one at a time, each in a thread, as it may take a minute."""
+    """The ways to break the fleet: one at a time, each in a thread, as it may take a minute.
 
-    def __init__(self, config: Settings, ways: Mapping[str, Any], run: Run) -> None:
-        self._config, self._run = config, run
+    `under_way` names the one that is, with this data folder, also from a terminal. That all is well
+    again is said after a look that began since, and can see it; then the way is over.
+    """
+
+    def __init__(
+        self,
+        config: Settings,
+        ways: Mapping[str, Any],
+        run: Run,
+        under_way: Callable[[Path], str] = nobody,
+    ) -> None:
+        self._config, self._run, self._under_way = config, run, under_way
         self.ways = ways
+        self._works = False  # one was begun here, and is not over
+        self._later: list[tuple[float, Callable[[], None]]] = []  # calls, and since when they wait
 
-    def begin(self, name: str, scene: Scene, watcher: Watcher) -> str:
+    def watch(self, watcher: Watcher, breakage: Breakage) -> None:
+        """Tell this watcher what happens, and keep `breakage` up to date."""
+        self._watcher, self._breakage = watcher, breakage
+        watcher.after_look = self._after_look
+
+    def begin(self, name: str) -> str:
         """Begin to break the fleet in the way `name`; returns why not, or nothing."""
-        if name not in self.ways:
-            return "there is no such way to break it"
-        if scene.under_way:
-            return f"{_button(self.ways[scene.under_way])} is still under way"
-        loop = asyncio.get_running_loop()
-        scene.under_way = name
-
-        def say(words: str, mood: Mood = "news") -> None:
-            scene.going_on = words
-            watcher.say(words, "healed" if words.startswith("Healed") else mood)
-
-        def end() -> None:
-            scene.under_way = ""
-
-        def in_loop(call: Callable[..., None], *values: object) -> None:
-            loop.call_soon_threadsafe(call, *values)
-
-        def work() -> None:
-            try:
-                self._run(name, self._config, lambda words: in_loop(say, words))
-            except Exception as error:
-                logger.warning("%s: %s", name, in_one_line(error))
-                in_loop(say, in_one_line(error), "fault")
-            in_loop(end)
-
-        watcher.say(f"{_button(self.ways[name])} was pressed", "fault")
-        scene.going_on = self.ways[name].summary
+        self._look_elsewhere()
+        if self._works:
+            return f"{_button(self.ways[self._breakage.way])} is still under way"
+        if self._breakage.way:
+            return ELSEWHERE
+        self._works = True
+        self._begun(name, self.ways[name].summary)
+        self._watcher.say(f"{_button(self.ways[name])} was pressed", "fault")
+        work = partial(self._work, name, asyncio.get_running_loop())
         threading.Thread(target=work, name=name, daemon=True).start()
         return ""
+
+    def _work(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        def say(line: str) -> None:
+            loop.call_soon_threadsafe(self._say, line)
+
+        try:
+            self._run(name, self._config, say)
+        except Exception as error:
+            reason = in_one_line(error)
+            logger.warning("%s: %s", name, reason)
+            told = partial(self._tell, reason[:1].upper() + reason[1:], "fault")
+            loop.call_soon_threadsafe(self._once_seen, told)
+        loop.call_soon_threadsafe(self._once_seen, self._over)
+
+    def _say(self, line: str) -> None:
+        from breaking import Claim  # only in the demo: it takes memory
+
+        if isinstance(line, Claim):
+            self._once_seen(partial(self._tell, line, "healed"))
+        else:
+            self._tell(line, "news")
+
+    def _tell(self, line: str, mood: Mood) -> None:
+        words = line.replace("`", "")  # they mark what a terminal is given
+        self._breakage.going_on = words.strip()
+        if not words.startswith(" "):  # as details do
+            self._watcher.narrate(words, mood)
+
+    def _once_seen(self, call: Callable[[], None]) -> None:
+        """Call it after a look that begins from now on."""
+        self._later.append((asyncio.get_running_loop().time(), call))
+        self._watcher.hurry()
+
+    def _after_look(self, began: float) -> None:
+        due = [call for since, call in self._later if since < began]
+        del self._later[: len(due)]
+        for call in due:
+            call()
+        self._look_elsewhere()
+
+    def _look_elsewhere(self) -> None:
+        """Notice what begins, or ends, at a terminal."""
+        if self._works or (way := self._under_way(self._config.data_dir)) == self._breakage.way:
+            return
+        if way:
+            self._begun(way, ELSEWHERE)
+            self._watcher.say(f"somebody breaks the fleet from a terminal: {way}", "fault")
+        else:
+            self._over()
+            self._breakage.going_on = ""
+            self._watcher.say("whoever broke the fleet from a terminal is done")
+
+    def _begun(self, name: str, going_on: str) -> None:
+        known = self.ways.get(name)
+        self._breakage.way, self._breakage.going_on = name, going_on
+        self._breakage.meanwhile = known.meanwhile if known else name
+
+    def _over(self) -> None:
+        self._works, self._breakage.way = False, ""
 
 
 def _button(way: Any) -> str:
@@ -81,4 +147,4 @@ def in_the_demo(config: Settings) -> Demolition | None:
     import breaking
     from breaking.ways import WAYS
 
-    return Demolition(config, WAYS, breaking.run)
+    return Demolition(config, WAYS, breaking.run, breaking.under_way)

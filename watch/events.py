@@ -116,7 +116,7 @@ def _missing_for(database: Database) -> Iterator[tuple[str, float]]:
 def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Happening]:
     name = named(reader)
     if crashes := rise(before.crashes_injected, now.crashes_injected):
-        yield Crashes(at, name, crashes)
+        yield Crashes(at, name, crashes, at)
     if gaps := rise(before.gaps_healed, now.gaps_healed):
         rides = rise(before.rides_healed, now.rides_healed)
         distance = max(now.distance_healed - before.distance_healed, Decimal(0))

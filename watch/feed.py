@@ -2,7 +2,9 @@
 
 What is told late comes to its place in time, among what is at most a minute newer: where a clock
 was set back, what is new still comes first. What repeats within a minute is folded into its first
-line, so that a consumer that crashes often does not hide the gap that another one healed.
+line, so that a consumer that crashes often does not hide the gap that another one healed. Lines of
+a narration that come at once, with nothing between them, are one event, in the order in which one
+reads.
 """
 
 from collections.abc import Iterable
@@ -10,9 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from watch.words import clock
+
 KEPT = 200  # events
 FOLDS_FOR = timedelta(seconds=60)
 TOLD_LATE = timedelta(seconds=60)
+AT_ONCE = timedelta(seconds=1)
 
 Mood = Literal["fault", "healed", "news"]
 
@@ -25,27 +30,48 @@ class Event:
     mood: Mood
     words: str
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.words,)
+
+
+@dataclass(frozen=True)
+class Narration:
+    """What a way of breaking the fleet said at one moment."""
+
+    at: datetime
+    mood: Mood
+    lines: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.lines)
+
 
 @dataclass(frozen=True)
 class Crashes:
-    """Injected crashes of a reader, `times` over since `at`."""
+    """Crashes of a reader that it was told to have, `times` over from `at` to `last`."""
 
     at: datetime
     who: str
     times: int
+    last: datetime
 
-    mood: Mood = "fault"
+    mood: Mood = "news"
 
     @property
     def words(self) -> str:
-        crashed = "crashed" if self.times == 1 else f"crashed {self.times:,} times"
-        return f"{self.who} {crashed} before a commit, and went on"
+        if self.times == 1:
+            return f"{self.who} crashed before a commit, on purpose, and went on"
+        times = f"{self.times:,} times, the last at {clock(self.last)}"
+        return f"{self.who} crashed before a commit, on purpose, {times}, and went on"
 
-    def with_more(self, other: "Crashes") -> "Crashes":
-        return replace(self, times=self.times + other.times)
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.words,)
 
 
-Happening = Event | Crashes
+Happening = Event | Narration | Crashes
 
 
 class Feed:
@@ -77,7 +103,7 @@ class Feed:
 
     def _fold(self, event: Happening) -> bool:
         for place, (number, earlier) in enumerate(self._events):
-            if earlier.at < event.at - FOLDS_FOR:
+            if earlier.at < event.at - FOLDS_FOR or (place and isinstance(event, Narration)):
                 break
             if folded := _together(earlier, event):
                 self._events[place] = number, folded
@@ -88,5 +114,13 @@ class Feed:
 def _together(earlier: Happening, event: Happening) -> Happening | None:
     """Both as one, if they are the same thing again."""
     if isinstance(earlier, Crashes) and isinstance(event, Crashes) and earlier.who == event.who:
-        return earlier.with_more(event)
+        times = earlier.times + event.times
+        return replace(earlier, times=times, last=max(earlier.last, event.last))
+    if (
+        isinstance(earlier, Narration)
+        and isinstance(event, Narration)
+        and earlier.mood == event.mood
+        and event.at <= earlier.at + AT_ONCE
+    ):
+        return replace(earlier, lines=(*earlier.lines, *event.lines))
     return None

@@ -46,15 +46,15 @@ def aside(
     names = {reader.name: named(reader) for reader in database.readers}
     told = {who: counted.get(who, len(those)) for who, those in listed.items()}
     told = {who: many for who, many in {**counted, **told}.items() if many}
-    for who in sorted(told)[:MOST_NAMED]:
-        newest = listed[who][-1] if who in listed else None
-        why = f": {printable(newest.words)}" if newest else ""
+    when = {who: listed[who][-1].at if who in listed else at for who in sorted(told)}
+    for who in list(when)[:MOST_NAMED]:
+        why = f": {printable(listed[who][-1].words)}" if who in listed else ""
         entries = "an entry" if told[who] == 1 else count(told[who], "entry")
         words = f"{names.get(who) or printable(who)} set {entries} aside{why}"
-        yield Event(newest.at if newest else at, "fault", words)
-    if len(told) > MOST_NAMED:
-        more = count(len(told) - MOST_NAMED, "more reader")
-        yield Event(at, "fault", f"{more} set entries aside")
+        yield Event(when[who], "fault", words)
+    if others := list(when)[MOST_NAMED:]:
+        more = count(len(others), "more reader")
+        yield Event(max(when[who] for who in others), "fault", f"{more} set entries aside")
 
 
 def rise(before: int, now: int) -> int:

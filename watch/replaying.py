@@ -13,11 +13,14 @@ from watch.feed import Mood
 LIMITS = {"statement_timeout": "2s", "lock_timeout": "1s"}
 
 
-def replay(config: Settings, text: str) -> tuple[str, Mood]:
+def ride_of(text: str) -> int | None:
+    """The ride's id that a form names; None if that is no id."""
+    is_id = text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID
+    return int(text) if is_id else None
+
+
+def replay(config: Settings, ride: int) -> tuple[str, Mood]:
     """Mark a ride's receipt, on a connection of its own; returns what to say of it."""
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID):
-        return "a ride's id is a number from 1 on", "fault"
-    ride = int(text)
     try:
         with database.connect(config.postgres_url, "watch: replay", **LIMITS) as connection:
             database.require_current_schema(connection)

@@ -19,9 +19,9 @@ from rocket_rides.settings import Settings
 from watch import guards
 from watch.broadcast import MOST_STREAMS, Broadcast
 from watch.demolition import Demolition
-from watch.page import Page, Scene
+from watch.page import Breakage, Page, Scene
 from watch.page.templates import HERE, POLICY
-from watch.replaying import replay
+from watch.replaying import replay, ride_of
 from watch.watching import Watcher
 
 logger = logging.getLogger("watch")
@@ -52,9 +52,13 @@ class Site:
         self._config, self._watcher = config, watcher
         self._is_local = guards.is_loopback(config.watch_host)
         self._demolition = demolition if self._is_local else None
-        self.scene = Scene(self._is_local, self._demolition.ways if self._demolition else {})
+        breakage = Breakage()
+        if self._demolition:
+            self._demolition.watch(watcher, breakage)
+        ways = self._demolition.ways if self._demolition else {}
+        self.scene = Scene(self._is_local, ways, breakage)
         self.broadcast = Broadcast(watcher, Page(self.scene))
-        self.read_only = Broadcast(watcher, Page(Scene()))  # through a proxy
+        self.read_only = Broadcast(watcher, Page(Scene(breakage=breakage)))  # through a proxy
 
     def application(self) -> web.Application:
         """The routes."""
@@ -105,7 +109,10 @@ class Site:
 
     async def replay(self, request: web.Request) -> web.Response:
         form = await self._form(request)
-        words, mood = await asyncio.to_thread(replay, self._config, str(form.get("ride", "")))
+        ride = ride_of(form.get("ride", ""))
+        if ride is None:
+            raise web.HTTPBadRequest(text="a ride's id is a number from 1 on\n")
+        words, mood = await asyncio.to_thread(replay, self._config, ride)
         self._watcher.say(words, mood)
         if mood == "fault":
             raise web.HTTPConflict(text=f"{words}\n")
@@ -114,7 +121,10 @@ class Site:
     async def demolish(self, request: web.Request) -> web.Response:
         form = await self._form(request)
         assert self._demolition is not None  # noqa: S101 (or else there is no such route)
-        if refused := self._demolition.begin(str(form.get("way", "")), self.scene, self._watcher):
+        way = form.get("way", "")
+        if way not in self._demolition.ways:
+            raise web.HTTPBadRequest(text="there is no such way to break it\n")
+        if refused := self._demolition.begin(way):
             raise web.HTTPConflict(text=f"{refused}\n")
         return _back("/#flow")
 

@@ -17,7 +17,7 @@ from functools import partial
 from rocket_rides.errors import in_one_line
 from watch.events import Events
 from watch.facts import Database, Facts, Server
-from watch.feed import Event, Feed, Mood
+from watch.feed import Event, Feed, Mood, Narration
 from watch.history import History
 
 logger = logging.getLogger("watch")
@@ -27,6 +27,7 @@ UNSEEN = 5.0
 PATIENCE = 3.0  # seconds that anyone waits for a look: one is bounded, and this is more
 
 Gather = Callable[[], Facts]
+After = Callable[[float], None]  # is given when the look began, by the loop's clock
 
 
 class Watcher:
@@ -45,6 +46,7 @@ class Watcher:
         self.onlookers = 0
         self.history = History()
         self.feed = Feed()
+        self.after_look: After = lambda began: None
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -52,7 +54,7 @@ class Watcher:
         while True:
             began = loop.time()
             self._wanted.clear()
-            self._take(await self._look_or_nothing())
+            self._take(await self._look_or_nothing(), began)
             self._looked_at = began
             await asyncio.sleep(max(0.0, began + SEEN - loop.time()))
             if not self.onlookers:
@@ -64,9 +66,13 @@ class Watcher:
         """Facts that are not older than a second, or the newest if none come in time."""
         if self.latest and asyncio.get_running_loop().time() < self._looked_at + SEEN:
             return self.latest
-        self._wanted.set()
+        self.hurry()
         await self.next_look()
         return self.latest or nothing()
+
+    def hurry(self) -> None:
+        """Look as soon as the last look is a second ago, whether or not somebody looks on."""
+        self._wanted.set()
 
     async def next_look(self) -> None:
         """Wait until a look is completed, for PATIENCE seconds at most."""
@@ -80,7 +86,7 @@ class Watcher:
     def looking_on(self) -> Iterator[None]:
         """Somebody looks on during this block."""
         self.onlookers += 1
-        self._wanted.set()
+        self.hurry()
         try:
             yield
         finally:
@@ -90,7 +96,11 @@ class Watcher:
         """Add something to the feed that no facts tell."""
         self.feed.add([Event(datetime.now(UTC), mood, words)])
 
-    def _take(self, facts: Facts) -> None:
+    def narrate(self, line: str, mood: Mood = "news") -> None:
+        """The same of a line that belongs to others that come with it."""
+        self.feed.add([Narration(datetime.now(UTC), mood, (line,))])
+
+    def _take(self, facts: Facts, began: float) -> None:
         self.latest = facts
         if facts.database:
             self.last = facts.at, facts.database
@@ -98,6 +108,7 @@ class Watcher:
         try:
             self.feed.add(self._events.since_last(facts))
             self.history.add(facts, time.monotonic())
+            self.after_look(began)
         except Exception:  # whatever it is, the numbers are worth more than the feed
             logger.exception("what happened since the last look can't be told")
         if self._next and not self._next.done():

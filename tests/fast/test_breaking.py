@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from breaking.__main__ import main
+from breaking.attempt import LOCK, alone, under_way
 from breaking.running_fleet import running_fleet
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
@@ -108,3 +109,18 @@ def test_a_fleet_in_another_folder_is_not_this_one(
         assert is_seen_from(tmp_path)
         assert not is_seen_from(PROJECT)
         consumer.kill()
+
+
+def test_who_breaks_the_fleet_is_known_while_he_does_and_never_after(tmp_path: Path) -> None:
+    """Neither when he was killed, nor does a look get in his way."""
+    assert under_way(tmp_path) == ""
+    for _ in range(2):
+        with alone(tmp_path, "freeze"):
+            assert under_way(tmp_path) == "freeze"
+            with pytest.raises(Unavailable, match="wait for its end"), alone(tmp_path, "reconcile"):
+                pass
+            assert under_way(tmp_path) == "freeze"
+        assert under_way(tmp_path) == ""
+    (tmp_path / LOCK).write_text("wipe-log")  # as one leaves it who is killed
+    assert under_way(tmp_path) == ""
+    assert (tmp_path / LOCK).read_text() == ""

@@ -193,7 +193,10 @@ def test_entries_that_were_set_aside_are_told_by_their_counter_in_a_few_lines() 
     lines = told(looks(0, *many), looks(3, *many))
     assert len(lines) == 4
     assert lines[-1] == "6 more readers set entries aside"
-    # At first there is nothing to compare with, but what is listed.
+    # At first there is nothing to compare with, but what is listed, at the time that it has there.
+    kept = tuple(Happened(MOMENT - timedelta(hours=1), "no field", set_aside_by=w) for w in many)
+    [*_, more] = Events().since_last(looks(3, *many, happened=kept))
+    assert (more.words, more.at) == ("6 more readers set entries aside", kept[0].at)
     assert told(looks(120, "consumer0", happened=listed)) == [
         "consumer0 set 8 entries aside: no field"
     ]
@@ -248,7 +251,7 @@ def test_crashes_are_folded_into_one_line_a_minute_for_each_reader() -> None:
     feed = Feed()
     for second in range(70):
         at = MOMENT + timedelta(seconds=second)
-        feed.add([Crashes(at, "consumer0", 1), Crashes(at, "consumer1", 2)])
+        feed.add([Crashes(at, "consumer0", 1, at), Crashes(at, "consumer1", 2, at)])
         feed.add([Event(at, "healed", f"something else {second}")])
     crashes = [event for _, event in feed.newest() if isinstance(event, Crashes)]
     assert [(event.who, event.times) for event in crashes] == [
@@ -257,7 +260,11 @@ def test_crashes_are_folded_into_one_line_a_minute_for_each_reader() -> None:
         ("consumer1", 122),
         ("consumer0", 61),
     ]
-    assert "consumer1 crashed 18 times before a commit" in crashes[0].words
+    assert crashes[0].words == (
+        "consumer1 crashed before a commit, on purpose, 18 times, the last at 14:04:31, and went on"
+    )
+    assert crashes[2].words.count("the last at 14:04:22")  # and it is shown at its first
+    assert {event.mood for event in crashes} == {"news"}
 
 
 def test_the_feed_keeps_the_newest() -> None:

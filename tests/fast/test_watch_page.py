@@ -26,9 +26,9 @@ from tests.support.facts import (
     total,
 )
 from watch.facts import MOST, Agreement, Facts, Server
-from watch.feed import KEPT, Event, Feed
+from watch.feed import KEPT, Event, Feed, Narration
 from watch.history import WINDOW, History
-from watch.page import Page, Rendered, Scene
+from watch.page import Breakage, Page, Rendered, Scene
 from watch.page.charts import nice
 from watch.page.slots import SLOTS
 from watch.page.templates import POLICY
@@ -37,7 +37,8 @@ from watch.words import age
 
 LARGEST = 40 * 1024  # bytes of the page in all, compressed
 MARKUP = "<script>alert('1')</script><b onclick=x>&\"\x00\x1b"
-WAYS = {"stop-redis": SimpleNamespace(label="Stop Redis", summary="Shut Redis down")}
+STOP_REDIS = {"label": "Stop Redis", "summary": "Shut Redis down", "meanwhile": "Redis is stopped"}
+WAYS = {"stop-redis": SimpleNamespace(**STOP_REDIS)}
 
 
 class Read(HTMLParser):
@@ -104,7 +105,8 @@ def busy() -> str:
         rollup=replace(database().rollup, minutes_set_aside=7),
         dead_letters={"total": 9, "rollup": 3},
     )
-    page = Page(Scene(True, WAYS, going_on="The log is gone.", token="the-token"))  # noqa: S106
+    breakage = Breakage(going_on="The log is gone.")
+    page = Page(Scene(True, WAYS, breakage, token="the-token"))  # noqa: S106
     return html_of(seen, page=page, feed=feed, history=history)
 
 
@@ -180,6 +182,66 @@ def test_what_is_wrong_is_the_headline() -> None:
     assert "They disagree at ride 12,345." in wrong
 
 
+def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look() -> None:
+    breakage = Breakage("stop-redis", "Redis is stopped", "Redis, with 9 entries, is shut down.")
+    for page in (Page(Scene(True, WAYS, breakage)), Page(Scene(breakage=breakage))):
+        for seen in (facts(), replace(facts(), redis=AWAY, log=None)):
+            _, parts = rendered(seen, page)
+            verdict = parts.parts["verdict"]
+            assert '<h1 class="noted">Being broken: Redis is stopped</h1>' in verdict
+            assert "All is well" not in verdict
+            assert "Redis, with 9 entries, is shut down." in verdict
+            assert ("connection refused" in verdict) == (not seen.redis.up)
+            assert parts.parts["announcement"] == "The fleet is being broken."
+    breakage.way = ""
+    assert "All is well" in html_of(facts(), page=page)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mood", "says"),
+    [
+        (0.4, "", "Every reader keeps up"),
+        (3.4, "noted", "The total consumer1 is 3.4\xa0s behind"),
+        (12, "bad", "The total consumer1 is 7 rides and 12\xa0s behind"),
+    ],
+)
+def test_a_reader_that_falls_behind_is_pointed_out_before_it_is_a_problem(
+    seconds: float, mood: str, says: str
+) -> None:
+    late = total("consumer1", rides_behind=7, seconds_behind=seconds)
+    _, parts = rendered(facts(readers=(total("consumer0"), late)))
+    assert says in parts.parts["verdict"].replace("12 s", "12\xa0s")
+    box = Read(parts.parts["counted"]).elements
+    assert (box[0][1]["class"] or "").strip() == mood
+    assert ("span", {"class": f"lag {mood}"}) in box
+    assert ("span", {"class": "lag good"}) in box
+
+
+def test_no_reader_has_a_green_word_while_totals_disagree() -> None:
+    off = Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")})
+    _, parts = rendered(facts(agreement=off))
+    box = Read(parts.parts["counted"])
+    assert (box.elements[0][1]["class"] or "").strip() == "bad"
+    assert "disagree" in box.text
+    assert ("span", {"class": "lag good"}) not in box.elements
+
+
+def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
+    feed = Feed()
+    for line in ("consumer1 is frozen for 5 s.", "all that it lacks is deleted.", "Watch it."):
+        feed.add([Narration(MOMENT, "news", (line,))])
+    feed.add([Event(MOMENT, "fault", "something else")])
+    feed.add([Narration(MOMENT, "news", ("It goes on.",))])
+    feed.add([Narration(MOMENT + timedelta(seconds=5), "news", ("It has healed.",))])
+    _, parts = rendered(facts(), feed=feed)
+    assert [Read(item).text.split(" ", 1)[1] for _, item in parts.feed] == [
+        "It has healed.",
+        "It goes on.",
+        "something else",
+        "consumer1 is frozen for 5 s. All that it lacks is deleted. Watch it.",
+    ]
+
+
 def test_what_postgres_last_said_stays_and_is_marked_while_it_is_away() -> None:
     page = Page(Scene())
     seen = facts()
@@ -219,9 +281,9 @@ def test_without_leave_to_change_there_is_no_button() -> None:
 
 
 def test_while_it_is_being_broken_no_other_way_can_be_taken() -> None:
-    scene = Scene(True, WAYS, under_way="stop-redis", going_on="Redis is shut down.")
+    scene = Scene(True, WAYS, Breakage("stop-redis", "Redis is stopped", "Redis is shut down."))
     html = html_of(facts(), page=Page(scene))
-    assert "Redis is shut down." in html
+    assert html.count("Redis is shut down.") == 2  # in the headline, and below the buttons
     assert re.search(r'<button id="break-stop-redis"[^>]* disabled', html)
 
 

@@ -4,27 +4,33 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import breaking
+from breaking import Claim
+from breaking.attempt import alone
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
-from tests.support.facts import AWAY, database, dead_receipt, facts, receipts
-from tests.support.page import Page, parsed
+from tests.support.facts import AWAY, counts, database, dead_receipt, facts, receipts, total
+from tests.support.page import Markup, Page, parsed
 from tests.support.site import Served, gathering, of_world, serving
-from tests.support.world import World, catch_up, drain, eventually, free_port
+from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
 from watch import broadcast, guards, server
 from watch.__main__ import listen
 from watch.demolition import Demolition, in_the_demo
 from watch.facts import Facts
 from watch.watching import SEEN, Watcher
 
+STOP_REDIS = SimpleNamespace(
+    label="Stop Redis", summary="Shut Redis down", meanwhile="Redis is stopped"
+)
 DEAD = """
     INSERT INTO receipts (ride_id, outcome, decided_at, dead_at, attempts, reason, first_at, due_at)
     VALUES (%s, 'dead', now(), now(), 1, 'status 422: never', now(), now())
@@ -100,6 +106,8 @@ def test_a_dead_receipt_is_replayed_once(live: Served, world: World) -> None:
     assert again.status_code == 409
     assert "it is being sent again already" in again.text
     assert live.post("/replay", ride="2").text.endswith("there was no attempt to deliver it\n")
+    for nonsense in ("", "0", "-1", "1.5", "9" * 30, "²"):
+        assert live.post("/replay", ride=nonsense).status_code == 400
     said = [event.words for _, event in live.watcher.feed.newest()]
     assert "the receipt of ride 1 is to be sent again" in said
 
@@ -131,7 +139,9 @@ def test_any_other_name_is_refused(host: str, made_up: Served) -> None:
 
 def test_bound_to_another_address_it_answers_any_host_and_changes_nothing() -> None:
     config = Settings(watch_port=free_port(), watch_host="0.0.0.0")  # noqa: S104
-    button = Demolition(config, {"freeze": SimpleNamespace(label="", summary="")}, print)
+    button = Demolition(
+        config, {"freeze": SimpleNamespace(label="", summary="", meanwhile="")}, print
+    )
     with serving(config, facts, button) as served:
         assert served.client.get("/", headers={"Host": "fleet.example"}).status_code == 200
         assert served.fields() == []
@@ -223,10 +233,9 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
         mended.wait(30)
         raise Unavailable("Redis was not restarted")
 
-    way = SimpleNamespace(label="Stop Redis", summary="Shut Redis down")
-    with serving(config, facts, Demolition(config, {"stop-redis": way}, run)) as served:
+    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
         assert ">Stop Redis</button>" in served.html
-        assert served.post("/break", way="drop-everything").status_code == 409
+        assert served.post("/break", way="drop-everything").status_code == 400
         with served.ticks() as ticks:
             next(ticks)
             assert served.post("/break", way="stop-redis").status_code == 303
@@ -239,16 +248,92 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
             mended.set()
             said = [tick["parts"].get("going-on") for tick, _ in zip(ticks, range(3), strict=False)]
             assert "Redis was not restarted" in said
-        eventually(lambda: not served.site.scene.under_way)
+        eventually(lambda: not served.site.scene.breakage.way)
         assert " disabled" not in served.html
+
+
+def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
+    """Although it is said at once, and a look may just be under way that began before."""
+    config = Settings(watch_port=free_port())
+    looking, healed, looked = threading.Event(), threading.Event(), threading.Event()
+
+    def look() -> Facts:
+        after = healed.is_set()
+        looking.set()
+        assert looked.wait(PATIENCE)
+        return facts(1, readers=(total(counts=counts(gaps_healed=1)),)) if after else seen
+
+    def run(_name: str, _config: Settings, say: Callable[[str], None]) -> None:
+        looking.clear()
+        looked.clear()
+        assert looking.wait(PATIENCE)
+        healed.set()
+        say("  consumer0 at ride 9: `total` 7 m")
+        say(Claim("All totals are exact up to ride 9."))
+        say(Claim("Healed: all is well."))
+        looked.set()
+
+    seen = facts(readers=(total(),))
+    looked.set()
+    with serving(config, look, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+        assert served.post("/break", way="stop-redis").status_code == 303
+        eventually(lambda: not served.site.scene.breakage.way)
+        told = [event.words for _, event in served.watcher.feed.newest()]
+        assert served.site.scene.breakage.going_on == "Healed: all is well."
+    assert told == [
+        "All totals are exact up to ride 9. Healed: all is well.",
+        "consumer0 healed a gap: 0 rides, 0.000 m",
+        "“Stop Redis” was pressed",
+    ]
+
+
+def test_what_is_broken_from_a_terminal_is_told_and_no_button_works_meanwhile(
+    tmp_path: Path,
+) -> None:
+    config = Settings(watch_port=free_port(), data_dir=tmp_path)
+    demolition = Demolition(config, {"stop-redis": STOP_REDIS}, print, breaking.under_way)
+    with serving(config, facts, demolition) as served:
+        assert "All is well" in served.html
+        with alone(tmp_path, "stop-redis"):
+            eventually(lambda: "Being broken: Redis is stopped" in served.html)
+            assert " disabled" in served.html
+            refused = served.post("/break", way="stop-redis")
+            wait = "Somebody breaks the fleet from a terminal: wait for its end."
+            assert (refused.status_code, refused.text) == (409, f"{wait}\n")
+            assert wait in Markup(served.html).text
+        eventually(lambda: "All is well" in served.html)
+        assert wait not in Markup(served.html).text
+        assert " disabled" not in served.html
+        told = [event.words for _, event in served.watcher.feed.newest()]
+    assert told == [
+        "whoever broke the fleet from a terminal is done",
+        "somebody breaks the fleet from a terminal: stop-redis",
+    ]
+
+
+def test_rides_move_on_to_the_log_only_when_they_are_sent() -> None:
+    config = Settings(watch_port=free_port())
+    looks = count()
+
+    def look() -> Facts:
+        number = next(looks)
+        rides = replace(database().rides, taken=number, sent=max(0, number - 5))
+        return facts(number, rides=rides)
+
+    with serving(config, look) as served, served.ticks() as ticks:
+        next(ticks)
+        found = [(tick["flowed"], tick["sent"]) for tick, _ in zip(ticks, range(8), strict=False)]
+    assert found[0] == (True, False)
+    assert found[-1] == (True, True)
 
 
 def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
     """Whatever it is that marks the request; nor is the token told, in the page or its events."""
     config = Settings(watch_port=free_port())
-    way = SimpleNamespace(label="Stop Redis", summary="Shut Redis down")
     dead = facts(receipts=receipts(newest_dead=(dead_receipt(),)))
-    with serving(config, lambda: dead, Demolition(config, {"stop-redis": way}, print)) as served:
+    with serving(
+        config, lambda: dead, Demolition(config, {"stop-redis": STOP_REDIS}, print)
+    ) as served:
         token = served.site.scene.token
         assert served.fields().count("button") == 2
         assert token in served.html
@@ -268,7 +353,7 @@ def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
         assert "All is well" in event
         assert token not in event
         assert "<button" not in event
-        assert not served.site.scene.under_way
+        assert not served.site.scene.breakage.way
 
 
 def test_only_the_demo_has_buttons_that_break_it(

@@ -6,7 +6,7 @@ templates, which escape whatever a ride, a name or an entry says; the script onl
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,20 @@ from watch.page.slots import SLOTS, Slots
 from watch.page.templates import FRAGMENTS, FRAME, SCRIPT, STYLE, VERSION, block, with_block
 from watch.verdict import LATE, RECEIPTS_LATE, notices, problems
 
+# Seconds. Who is behind by more is pointed out, though it is no problem yet. A receipt that its
+# receiver puts off comes after one second, and then after three more.
+NOTED = 1.5
+RECEIPTS_NOTED = 3.0
+
+
+@dataclass
+class Breakage:
+    """Whether the fleet is being broken on purpose, and what was last said about it."""
+
+    way: str = ""  # under way; empty when none is
+    meanwhile: str = ""  # what is so while it is
+    going_on: str = ""  # stays when it is over
+
 
 @dataclass
 class Scene:
@@ -29,8 +43,7 @@ class Scene:
 
     changeable: bool = False  # whether there are buttons that change anything
     ways: Mapping[str, Any] = field(default_factory=dict)  # to break it; empty outside the demo
-    under_way: str = ""  # the way in which it is being broken
-    going_on: str = ""  # the last thing that was said about it
+    breakage: Breakage = field(default_factory=Breakage)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
 
 
@@ -41,6 +54,7 @@ class Rendered:
     parts: dict[str, str]
     feed: list[tuple[str, str]]
     taken: int | None
+    sent: int | None  # to the log
 
 
 class Page:
@@ -71,7 +85,9 @@ class Page:
         for place, name in enumerate(SLOTS):
             slot = {**values, "letter": self._slots.letters[place], "place": place}
             parts[name] = block(with_block("slot"), "slot", slot)
-        return Rendered(parts, self._feed(events), database.rides.taken if database else None)
+        rides = database.rides if database else None
+        taken, sent = (rides.taken, rides.sent) if rides else (None, None)
+        return Rendered(parts, self._feed(events), taken, sent)
 
     def whole(self, rendered: Rendered) -> bytes:
         """The page as a document."""
@@ -120,12 +136,14 @@ class Page:
                 "day": charts.day(database.hours if database else ()),
             },
             "dash": words.DASH,
+            "behind": list(_behind(readers)),
+            "noted": NOTED,
+            "receipts_noted": RECEIPTS_NOTED,
             "late": LATE,
             "receipts_late": RECEIPTS_LATE,
             "changeable": self.scene.changeable,
             "ways": self.scene.ways,
-            "under_way": self.scene.under_way,
-            "going_on": self.scene.going_on,
+            "breakage": self.scene.breakage,
             "token": self.scene.token,
         }
 
@@ -139,3 +157,10 @@ class Page:
             self._events[number, event] = item
             feed.append((f"event-{number}", item))
         return feed
+
+
+def _behind(readers: Sequence[Reader]) -> Iterator[Reader]:
+    """Those of ours that are behind for so long that it is said, the worst first."""
+    for reader in sorted(readers, key=lambda each: each.seconds_behind or 0, reverse=True):
+        if reader.is_ours and reader.kind != "group" and (reader.seconds_behind or 0) > NOTED:
+            yield reader

@@ -41,8 +41,9 @@ function take(event) {
   for (const id in tick.parts) replace(id, tick.parts[id]);
   addEvents(tick.feed, Boolean(tick.version));
   const flow = byId("flow");
-  flow.classList.remove("flowed");
-  if (tick.flowed) { void flow.offsetWidth; flow.classList.add("flowed"); }
+  flow.classList.remove("flowed", "sent");
+  void flow.offsetWidth;
+  for (const what of ["flowed", "sent"]) flow.classList.toggle(what, tick[what]);
   clearTimeout(gone);
   gone = 0;
   lost(false);
@@ -52,6 +53,7 @@ function take(event) {
 function lost(is) {
   byId("lost").hidden = !is;
   document.body.classList.toggle("lost", is);
+  for (const form of document.forms) form.inert = is; // nobody would answer
   document.title = is ? "Lost the server – Rocket Rides" : byId("verdict").querySelector("h1").textContent + " – Rocket Rides";
 }
 

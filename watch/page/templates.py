@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from watch import words
+from watch.naming import called
 
 HERE = Path(__file__).parent
 STYLE = (HERE / "page.css").read_text()
@@ -34,6 +35,7 @@ _environment.filters.update(
     iso=words.iso,
     printable=words.printable,
     sentence=words.sentence,
+    called=called,
     capital=lambda text: text[:1].upper() + text[1:],
 )
 

@@ -1,12 +1,10 @@
 """The buttons that break the demo: what breaks is seen, and so is its healing. Theirs alone."""
 
-import fcntl
-
 import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from breaking.attempt import LOCK
+from breaking.attempt import alone
 from tests.support.browser import Browser
 from tests.support.honcho import Fleet
 from tests.support.page import Markup
@@ -35,10 +33,18 @@ def test_a_log_that_was_wiped_by_a_button_is_seen_to_heal(
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
     press(chromium, "wipe-log")
     chromium.eventually(lambda: is_pressed(chromium), "buttons that can't be pressed")
+    chromium.shows("Being broken: a consumer is frozen", "#verdict")
+    assert "All is well" not in chromium.texts("#verdict")[0]
     chromium.shows("is frozen for", "#feed li")
     chromium.shows("The log is gone", "#feed li")
     chromium.shows("consumer1 healed a gap: ", "#feed li")
-    chromium.shows("Healed", "#feed li")
+    chromium.shows("Healed: all is well", "#feed li")
+    told = chromium.texts("#feed li")  # the newest first
+    seen = [
+        next(place for place, line in enumerate(told) if words in line)
+        for words in ("Healed: all is well", "consumer1 healed a gap", "The log is gone")
+    ]
+    assert seen == sorted(seen)
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
     chromium.shows("All is well", "#verdict")
     assert chromium.console() == []
@@ -54,6 +60,7 @@ def test_a_redis_that_was_stopped_by_a_button_is_seen_to_come_back(
     while chromium.tab().name != "break-stop-redis":
         pass
     chromium.press(Keys.ENTER)
+    chromium.shows("Being broken: Redis is stopped, and restarted", "#verdict")
     chromium.shows("Redis serves again", "#feed li")
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
     chromium.shows("Redis up", "#servers")
@@ -77,18 +84,30 @@ def test_a_second_way_is_refused_while_one_is_under_way(
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
 
 
-def test_a_button_that_was_refused_at_once_can_be_pressed_again(
+def test_a_consumer_that_is_frozen_is_seen_to_fall_behind_and_to_catch_up(
     demo: Fleet, chromium: Browser, url: str
 ) -> None:
-    """Although all of it, begin and end, may come between two looks."""
+    chromium.open(url)
+    chromium.shows("All is well", "#verdict")
+    press(chromium, "freeze")
+    chromium.shows("Being broken: a consumer is frozen", "#verdict h1.noted")
+    chromium.shows(" behind, ", "#counted .noted .lag.noted")
+    chromium.shows("All is well", "#verdict h1.good")
+    chromium.eventually(lambda: len(chromium.texts("#counted .lag.good")) == 2, "all keep up")
+
+
+def test_who_breaks_the_fleet_from_a_terminal_is_noticed_and_waited_for(
+    demo: Fleet, chromium: Browser, url: str
+) -> None:
     chromium.open(url)
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
-    with (demo.data / LOCK).open("a") as terminal:
-        fcntl.flock(terminal, fcntl.LOCK_EX)  # as `make break` in a terminal holds it
-        press(chromium, "freeze")
-        chromium.shows("wait for its end", "#feed li")
-        button = chromium.driver.find_element(By.ID, "break-freeze")
-        chromium.eventually(button.is_enabled, "a button that can be pressed")
+    with alone(demo.data, "fail-receiver"):  # as `make break` holds the lock
+        chromium.shows("Being broken: the receiver of receipts fails", "#verdict")
+        chromium.shows("wait for its end", "#going-on")
+        assert is_pressed(chromium)
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
+    chromium.shows("All is well", "#verdict")
+    assert chromium.texts("#going-on") == [""]
 
 
 # What is different from a button's request: the fields, or the headers.

@@ -93,6 +93,8 @@ def test_a_page_that_has_lost_its_server_says_so_and_goes_on_by_itself(
     killed = time.monotonic()
     chromium.shows("has lost the server", "header")
     assert time.monotonic() - killed < 2.5  # and not only when a tick is overdue
+    faded = "return getComputedStyle(document.querySelector('.state')).opacity"
+    assert float(chromium.script(faded)) < 1  # nothing seems to be up
     another.start()
     chromium.eventually(
         lambda: "lost the server" not in chromium.texts("header")[0], "a page that goes on"
