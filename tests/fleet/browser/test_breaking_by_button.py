@@ -17,7 +17,9 @@ DISABLED = """
 
 
 def press(chromium: Browser, way: str) -> None:
-    chromium.driver.find_element(By.ID, f"break-{way}").click()
+    """Whichever button it is at that moment: the page may replace it by a new one."""
+    button = By.ID, f"break-{way}"
+    chromium.eventually(lambda: chromium.driver.find_element(*button).click() or True, "a button")
 
 
 def is_pressed(chromium: Browser) -> bool:
