@@ -34,7 +34,7 @@ IDLE_ROUNDS, IDLE_SECONDS = 3, 10
 WATCHED_ROUNDS, WATCHED_SECONDS = 3, 5
 WATCHED_RATE = 20  # rides per second, so that each look finds something new
 # Short and many: a hundredth is less than what the rate differs by from one run to the next.
-POST_ROUNDS, POST_SECONDS, POST_CLIENTS = 12, 1.5, 8
+POST_ROUNDS, POST_SECONDS, POST_CLIENTS = 30, 1.5, 8
 MEGABYTE, KILOBYTE = 1e6, 1e3
 
 NOBODY = ("", 0)

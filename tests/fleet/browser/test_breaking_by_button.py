@@ -18,8 +18,12 @@ DISABLED = """
 
 def press(chromium: Browser, way: str) -> None:
     """Whichever button it is at that moment: the page may replace it by a new one."""
-    button = By.ID, f"break-{way}"
-    chromium.eventually(lambda: chromium.driver.find_element(*button).click() or True, "a button")
+
+    def pressed() -> bool:
+        chromium.driver.find_element(By.ID, f"break-{way}").click()
+        return True
+
+    chromium.eventually(pressed, "a button")
 
 
 def is_pressed(chromium: Browser) -> bool:
