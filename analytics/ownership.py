@@ -64,6 +64,11 @@ def with_owner(manifest: Manifest, ours: History) -> Manifest:
     return msgspec.structs.replace(manifest, database_id=ours.database_id, term=ours.newest)
 
 
+def require_ours(manifests: Sequence[Manifest | Broken], ours: History) -> None:
+    """Raise Unavailable when these runs are another database's."""
+    why_rebuild(manifests, ours)
+
+
 def why_rebuild(manifests: Sequence[Manifest | Broken], ours: History) -> str:
     """Why the rides of these runs, oldest first, can't be relied on; "" when they can.
 

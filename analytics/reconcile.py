@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NoReturn
 import psycopg
 
 from analytics.freeze import freeze
-from analytics.ownership import why_rebuild
+from analytics.ownership import require_ours
 from analytics.prerequisites import require_java, require_packages
 from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         if not arguments.check:
             warehouse.make_ready()
         # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
-        why_rebuild(warehouse.manifests(), freeze(connection).history)
+        require_ours(warehouse.manifests(), freeze(connection).history)
         # Imported late: Spark takes a second, and most problems have shown by now.
         from analytics.job import Job
         from analytics.progress import shown

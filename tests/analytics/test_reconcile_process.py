@@ -49,7 +49,7 @@ def another_databases_warehouse(world: World) -> dict[str, str]:
     run.mkdir(parents=True)
     theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database_id="1-1", term="")
     (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
-    return {}
+    return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
 
 
 def another_run(world: World) -> dict[str, str]:

@@ -23,6 +23,7 @@ from tests.support.world import PATIENCE, eventually, free_port
 RIDES = 50
 # All of the Procfile but the simulator, whose rides nobody has added up.
 WITHOUT_SIMULATOR = ("servers", "api", "streamer", "consumer0", "consumer1")
+MOST_POSTS = 40  # times RIDES, that fill a pipe
 STOP_TIMEOUT = 10
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -40,18 +41,22 @@ def lasting() -> Iterator[Fleet]:
 
 @pytest.fixture
 def fleet(lasting: Fleet) -> Fleet:
-    """With all of the Procfile: started, unless the test before has left it like that."""
-    if not lasting.processes():
-        lasting.start()
-    return lasting
+    """With all of the Procfile."""
+    return running(lasting)
 
 
 @pytest.fixture
 def small_fleet(lasting: Fleet) -> Fleet:
-    """Without the simulator: started, unless the test before has left it like that."""
-    if not lasting.processes():
-        lasting.start(*WITHOUT_SIMULATOR)
-    return lasting
+    """Without the simulator."""
+    return running(lasting, *WITHOUT_SIMULATOR)
+
+
+def running(fleet: Fleet, *processes: str) -> Fleet:
+    """With these processes: started, unless the test before has left it like that."""
+    if not fleet.processes() or fleet.started != processes:
+        fleet.kill()
+        fleet.start(*processes)
+    return fleet
 
 
 @pytest.fixture
@@ -112,9 +117,12 @@ def kill(fleet: Fleet) -> None:
 def kill_while_it_hangs(fleet: Fleet) -> None:
     """Its forks then hold more output than fits the pipe to it."""
     fleet.honcho.send_signal(signal.SIGSTOP)
-    while not has_a_full_pipe(fleet.honcho.pid):
+    for _ in range(MOST_POSTS):
+        is_full = has_a_full_pipe(fleet.honcho.pid)
         are_counted(fleet, post_rides(fleet))
-    are_counted(fleet, post_rides(fleet))
+        if is_full:
+            break
+    assert is_full
     fleet.honcho.kill()
 
 
@@ -170,13 +178,17 @@ def test_the_fleet_stops_in_good_order_and_ends_with_its_terminal(fleet: Fleet) 
     assert "SIGKILL" not in fleet.output.read_text()
 
     persons_end, fleet.terminal = os.openpty()
-    fleet.start()
-    keeps(fleet, rides)
-    os.close(fleet.terminal)
-    os.close(persons_end)
-    fleet.terminal = None
+    try:
+        fleet.start()
+        keeps(fleet, rides)
+    finally:
+        os.close(fleet.terminal)
+        os.close(persons_end)
+        fleet.terminal = None
     if sys.platform == "linux":
         ended_with_honcho(fleet)
+    else:
+        fleet.kill()
 
 
 def test_the_fleet_counts_every_ride_through_a_crash(small_fleet: Fleet) -> None:

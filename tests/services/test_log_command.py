@@ -48,7 +48,10 @@ def run(world: World, *options: str, **environment: str) -> subprocess.Completed
     stdout, stderr = world.folder / "stdout", world.folder / "stderr"
     with stdout.open("w") as said, stderr.open("w") as complained:
         process = Process("rocket_rides.log", options, settings, said.fileno(), complained.fileno())
-    status = process.wait(PATIENCE)
+    try:
+        status = process.wait(PATIENCE)
+    finally:
+        process.kill()
     return subprocess.CompletedProcess(options, status, stdout.read_text(), stderr.read_text())
 
 

@@ -143,8 +143,12 @@ def _keep(line: socket.socket, stdout: int, stderr: int) -> tuple[str, list[str]
 
 
 def _tell_its_end(service: int, line: socket.socket) -> NoReturn:
-    _, status = os.waitpid(service, 0)
-    line.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+    """Until the test knows of it, no other process can have the service's id."""
+    end = os.waitid(os.P_PID, service, os.WEXITED | os.WNOWAIT)
+    assert end
+    line.sendall(b"%d\n" % (end.si_status if end.si_code == os.CLD_EXITED else -end.si_status))
+    line.recv(1)
+    os.waitpid(service, 0)
     os._exit(0)
 
 

@@ -47,9 +47,11 @@ class Fleet:
             base_url=self.url, limits=httpx.Limits(max_keepalive_connections=0)
         )
         self.terminal: int | None = None
+        self.started: tuple[str, ...] = ()  # by name; none for all of the Procfile
 
     def start(self, *processes: str) -> None:
         """Start the named processes, or all of the Procfile's, and wait until they serve."""
+        self.started = processes
         self.honcho = self.spawn(self.output, *processes)
         eventually(self.ready, "a ready fleet")
 

@@ -89,7 +89,10 @@ class Simulator(Process):
 
     def ended(self, within: float) -> str:
         """Wait until it ends; returns what it said since it was last read."""
-        self.wait(within)
+        try:
+            self.wait(within)
+        finally:
+            self.kill()
         with self.stdout:
             return self.stdout.read()
 
