@@ -53,7 +53,7 @@ status:
 
 log:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m rocket_rides.log $(ARGS)
+	@exec $(BIN)/honcho run exec $(CURDIR)/$(BIN)/python -m rocket_rides.log $(ARGS)
 
 dead-letters:
 	@$(INSTALL) fleet

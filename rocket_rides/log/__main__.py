@@ -126,6 +126,8 @@ def main() -> None:
     # Ctrl-C ends the process quietly, and the shell sees why.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = parse_options()
+    if options.follow:  # whose end it is: make is not to call it an error
+        signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     config = settings.load()
     line = in_json if options.json else in_words
     try:
