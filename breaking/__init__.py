@@ -6,6 +6,7 @@ does and how the fleet copes. It knows the fleet from outside: its processes, ta
 
 from breaking.attempt import run, under_way
 from breaking.healing import Claim, NotHealed
+from breaking.reconciliation import Printed
 from rocket_rides.errors import Unavailable
 
-__all__ = ["Claim", "NotHealed", "Unavailable", "run", "under_way"]
+__all__ = ["Claim", "NotHealed", "Printed", "Unavailable", "run", "under_way"]

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import sleep
 
 import psutil
 import psycopg
@@ -25,6 +26,7 @@ from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 
 LOCK = "breaking.lock"  # a file in the data folder; not Postgres' lock, which ends with a session
+TRIES, PAUSE = 10, 0.005  # seconds: a look holds the lock for a moment
 # A server that hangs, as a stopped one does, must not hold up whoever wants to know.
 SESSION = {"statement_timeout": "10s", "lock_timeout": "5s"}
 FIRST_LOOK = "SET LOCAL statement_timeout = '10min'"
@@ -80,12 +82,8 @@ def alone(data: Path, name: str) -> Iterator[None]:
     data.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Unavailable(
-                "another way of breaking the fleet is under way: wait for its end"
-            ) from None
+        if not _locks(descriptor):
+            raise Unavailable("another way of breaking the fleet is under way: wait for its end")
         os.truncate(descriptor, 0)
         os.write(descriptor, name.encode())
         try:
@@ -96,12 +94,22 @@ def alone(data: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _locks(descriptor: int) -> bool:
+    for _ in range(TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        sleep(PAUSE)
+    return False
+
+
 def under_way(data: Path) -> str:
     """The way in which somebody is breaking the fleet with this data folder; empty if nobody is.
 
-    The lock is tried only where a name is in it, so that a look gets in no attempt's way.
+    Also empty if that can't be determined: whoever attempts it is told why. The lock is tried only
+    where a name is in it, and held for a moment, so that a look gets in no attempt's way.
     """
-    with suppress(FileNotFoundError), (data / LOCK).open("r+", errors="replace") as lock:
+    with suppress(OSError), (data / LOCK).open("r+", errors="replace") as lock:
         if name := lock.read(100):
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -92,7 +92,7 @@ class Healing:
                 took = time.monotonic() - began
                 self._say(Claim(f"All {each.claim} up to ride {upto:,}, after {took:.1f} s."))
                 if each is self._awaited[0]:
-                    self.show_totals()
+                    self.show_totals(Claim)
             if not missing:
                 break
             if late := [each for each in missing if time.monotonic() - began > each.patience]:
@@ -102,9 +102,9 @@ class Healing:
             time.sleep(LOOK_EVERY)
         self._say(Claim(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later."))
 
-    def show_totals(self) -> None:
+    def show_totals(self, kind: type[str] = str) -> None:
         for each in self.totals.now():
-            self._say(f"  {each}")
+            self._say(kind(f"  {each}"))
 
 
 def seconds_until(claim: Callable[[], bool], patience: float = PATIENCE) -> float | None:

@@ -19,6 +19,10 @@ RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 AGREED, DRIFTED = 0, 1  # how it ends when it has done its work: docs/reconciliation.md
 
 
+class Printed(str):
+    """A line that one of these programs printed: one of many, such as a table's."""
+
+
 def require_installed() -> None:
     """Raise Unavailable where a run would first have to install something."""
     java = shutil.which("java") or os.environ.get("JAVA_HOME")
@@ -58,7 +62,7 @@ def _run(command: tuple[str, ...], say: Callable[[str], None], *good: int) -> in
             for line in child.stdout:
                 if line.strip():
                     last = line.strip()
-                    say(f"  {line.rstrip()}")
+                    say(Printed(f"  {line.rstrip()}"))
         except BaseException:
             child.terminate()
             raise

@@ -65,25 +65,30 @@ def _read(process: int, file: str) -> str:
         return ""
 
 
-def another_fleet(data: Path) -> int:
-    """The pid of the process `servers` of another fleet that uses the folder `data`.
+def servers(data: Path) -> int:
+    """The pid of the process `servers` of the fleet that uses the folder `data`.
 
     0 when there is none, or when that can't be determined.
     """
     try:
-        servers = int((data / LOCK).read_text())
+        found = int((data / LOCK).read_text())
     except (OSError, ValueError):
         return 0
     # The pid of a dead process may have been reused.
-    alive = "embedded" in _read(servers, "cmdline")
-    ours = not _started_by_honcho() or _honcho(_parent(servers)) == _honcho(os.getppid())
-    return servers if alive and not ours else 0
+    return found if "embedded" in _read(found, "cmdline") else 0
+
+
+def another_fleet(data: Path) -> int:
+    """The same, if that fleet is not ours."""
+    found = servers(data)
+    ours = not _started_by_honcho() or _honcho(_parent(found)) == _honcho(os.getppid())
+    return 0 if ours else found
 
 
 def refuse_to_join(data: Path) -> None:
     """Exit with one line when another fleet uses the folder: its rides are not ours."""
-    if servers := another_fleet(data):
-        raise SystemExit(in_the_way(data, servers))
+    if found := another_fleet(data):
+        raise SystemExit(in_the_way(data, found))
 
 
 def in_the_way(data: Path, servers: int) -> str:

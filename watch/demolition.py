@@ -84,18 +84,23 @@ class Demolition:
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
     def _say(self, line: str) -> None:
-        from breaking import Claim  # only in the demo: it takes memory
+        from breaking import Claim, Printed  # only in the demo: these take memory
 
         if isinstance(line, Claim):
             self._once_seen(partial(self._tell, line, "healed"))
+        elif isinstance(line, Printed):  # too many for the feed
+            self._show(line)
         else:
             self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
-        words = line.replace("`", "")  # they mark what a terminal is given
-        self._breakage.going_on = words.strip()
-        if not words.startswith(" "):  # as details do
-            self._watcher.narrate(words, mood)
+        self._watcher.narrate(self._show(line), mood)
+
+    def _show(self, line: str) -> str:
+        """Say that it is going on; returns the words."""
+        words = line.replace("`", "").strip()  # they mark what a terminal is given
+        self._breakage.going_on = words
+        return words
 
     def _once_seen(self, call: Callable[[], None]) -> None:
         """Call it after a look that begins from now on."""
@@ -119,7 +124,7 @@ class Demolition:
         else:
             self._over()
             self._breakage.going_on = ""
-            self._watcher.say("whoever broke the fleet from a terminal is done")
+            self._watcher.say("nobody breaks the fleet from a terminal any more")
 
     def _begun(self, name: str, going_on: str) -> None:
         known = self.ways.get(name)

@@ -5,9 +5,9 @@
     python -m watch.status --json       everything that is known, as one JSON object in a line
 
 The exit status is 0 when all is well; 1 when something lags, disagrees or is dead, with a line that
-says what; 2 when that can't be told, because a server can't be used. So it serves as a probe. Only
-Ctrl-C ends --follow, so then it is 0. It reads, and changes nothing; it needs the two servers, and
-not the live page.
+says what; 2 when that can't be told, because a server can't be used. So it serves as a probe.
+--follow ends by Ctrl-C, with 0; or once nobody reads the pipe that it writes to, with the status of
+its last look. It reads, and changes nothing; it needs the two servers, and not the live page.
 
 The JSON object has `status` (0, 1 or 2), `problems` (each with `kind`: lags, disagrees, dead, away
 or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
@@ -20,11 +20,11 @@ import argparse
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from errno import ECONNREFUSED, ENOENT
@@ -33,7 +33,7 @@ from typing import Any
 
 import msgspec
 
-from rocket_rides import settings
+from rocket_rides import fleet, settings
 from rocket_rides.options import Parser
 from rocket_rides.settings import Settings
 from watch.facts import Facts, Server
@@ -45,6 +45,7 @@ from watch.words import plain
 EVERY, SOON = 1.0, 0.2  # seconds
 SETTLED = ABSENT + 1  # seconds
 MORE = "There is more than this terminal has room for."
+USUAL = 80, 24  # columns and rows
 START_AGAIN, CLEAR = "\x1b[H", "\x1b[J"  # the cursor to the top; what is below it
 
 NOBODY_LISTENS = os.strerror(ENOENT), os.strerror(ECONNREFUSED)  # at a Unix socket
@@ -82,7 +83,9 @@ def in_json(facts: Facts) -> str:
 
 
 def with_hints(facts: Facts, config: Settings) -> Facts:
-    """The same, with what starts an embedded server that does not run."""
+    """The same, with what starts an embedded server that does not run; unless its fleet runs."""
+    if fleet.servers(config.data_dir):
+        return facts
     return replace(
         facts,
         postgres=_with_hint(facts.postgres) if config.embedded_postgres else facts.postgres,
@@ -121,6 +124,15 @@ def looks(gatherer: Gatherer, follow: bool) -> Iterator[Facts]:
         yield gatherer.gather()
 
 
+def terminal_size() -> tuple[int, int]:
+    """Its columns and rows now: COLUMNS and LINES may be those of before it was resized."""
+    with suppress(OSError):
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        if columns and rows:
+            return columns, rows
+    return USUAL
+
+
 def in_place(lines: list[str], columns: int, rows: int) -> str:
     """What shows the lines in place of those before them, on a terminal of that size.
 
@@ -138,7 +150,7 @@ def main() -> int:
     """Print the facts, and return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process quietly
     options, config = parse_options(), settings.load()
-    if options.follow:  # there is no other end: whoever started this, such as make, has no error
+    if options.follow:  # its usual end: whoever started this, such as make, is told of no error
         signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     gatherer = Gatherer(config)
     refreshes = options.follow and not options.json and sys.stdout.isatty()
@@ -148,7 +160,7 @@ def main() -> int:
             found, told = status(facts), with_hints(facts, config)
             lines = [in_json(told)] if options.json else screen(told, on_top=refreshes)
             if refreshes:
-                text = in_place(lines, *shutil.get_terminal_size())
+                text = in_place(lines, *terminal_size())
             else:
                 text = "".join(f"{line}\n" for line in [*lines, *[""] * (not options.json)])
             print(text, end="", flush=True)  # noqa: T201

@@ -108,9 +108,12 @@ class Watcher:
         try:
             self.feed.add(self._events.since_last(facts))
             self.history.add(facts, time.monotonic())
-            self.after_look(began)
         except Exception:  # whatever it is, the numbers are worth more than the feed
             logger.exception("what happened since the last look can't be told")
+        try:
+            self.after_look(began)
+        except Exception:
+            logger.exception("what waited for this look can't be done")
         if self._next and not self._next.done():
             self._next.set_result(None)
         self._next = None

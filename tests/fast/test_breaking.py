@@ -1,5 +1,6 @@
 """`make break` where there is nothing to break."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from breaking import attempt
 from breaking.__main__ import main
 from breaking.attempt import LOCK, alone, under_way
 from breaking.running_fleet import running_fleet
@@ -124,3 +126,21 @@ def test_who_breaks_the_fleet_is_known_while_he_does_and_never_after(tmp_path: P
     (tmp_path / LOCK).write_text("wipe-log")  # as one leaves it who is killed
     assert under_way(tmp_path) == ""
     assert (tmp_path / LOCK).read_text() == ""
+
+
+def test_a_look_that_holds_the_lock_for_a_moment_is_in_no_attempts_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / LOCK).open("w") as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        monkeypatch.setattr(attempt, "sleep", lambda _: look.close())
+        with alone(tmp_path, "freeze"):
+            assert under_way(tmp_path) == "freeze"
+
+
+def test_a_lock_that_can_not_be_opened_is_in_no_looks_way(tmp_path: Path) -> None:
+    """As one that belongs to root; whoever attempts to break the fleet is told why."""
+    (tmp_path / LOCK).mkdir()
+    assert under_way(tmp_path) == ""
+    with pytest.raises(IsADirectoryError), alone(tmp_path, "freeze"):
+        pass

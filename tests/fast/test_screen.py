@@ -1,9 +1,14 @@
 """The facts on a terminal, for a person and for a program: exact, and nothing raw."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
+from subprocess import PIPE
 
+from rocket_rides.fleet import LOCK
 from rocket_rides.settings import Settings
 from tests.support.known_facts import NOTHING, TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
@@ -104,17 +109,30 @@ def test_servers_that_are_away_are_all_that_is_said() -> None:
     ]
 
 
-def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_fleet() -> None:
+def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_fleet(
+    tmp_path: Path,
+) -> None:
+    """Unless its fleet runs, as while Redis is restarted."""
+
     def said(reason: str, **settings: str) -> list[str]:
         away = Server(False, reason)
         facts = replace(WELL, postgres=away, redis=away, database=None, log=None)
-        return text(with_hints(facts, Settings.model_construct(None, **settings))).splitlines()[2:]
+        config = Settings.model_construct(None, data_dir=tmp_path, **settings)
+        return text(with_hints(facts, config)).splitlines()[2:]
 
     stopped, hint = "No such file or directory", "; `make fleet` starts it"
     assert [line.endswith(f"{stopped}{hint}") for line in said(stopped)] == [True, True]
     elsewhere = said("Connection refused", redis_url="redis://elsewhere")
     assert [line.endswith(hint) for line in elsewhere] == [True, False]
     assert not any(line.endswith(hint) for line in said("it does not answer"))
+    wait = [sys.executable, "-c", "print(flush=True); input()", "embedded"]
+    with subprocess.Popen(wait, stdin=PIPE, stdout=PIPE) as servers:
+        assert servers.stdout
+        servers.stdout.readline()
+        (tmp_path / LOCK).write_text(str(servers.pid))
+        assert not any(line.endswith(hint) for line in said(stopped))
+        servers.kill()
+    assert all(line.endswith(hint) for line in said(stopped))
 
 
 def test_spaces_are_such_as_a_person_types_and_a_program_looks_for() -> None:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 import breaking
-from breaking import Claim
+from breaking import Claim, NotHealed, Printed
 from breaking.attempt import alone
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
@@ -268,8 +268,8 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
         looked.clear()
         assert looking.wait(PATIENCE)
         healed.set()
-        say("  consumer0 at ride 9: `total` 7 m")
         say(Claim("All totals are exact up to ride 9."))
+        say(Claim("  consumer0 at ride 9: `total` 7 m"))
         say(Claim("Healed: all is well."))
         looked.set()
 
@@ -281,8 +281,46 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
         told = [event.words for _, event in served.watcher.feed.newest()]
         assert served.site.scene.breakage.going_on == "Healed: all is well."
     assert told == [
-        "All totals are exact up to ride 9. Healed: all is well.",
+        "All totals are exact up to ride 9. consumer0 at ride 9: total 7 m Healed: all is well.",
         "consumer0 healed a gap: 0 rides, 0.000 m",
+        "“Stop Redis” was pressed",
+    ]
+
+
+def test_a_way_that_is_refused_at_once_is_over_after_the_next_look_and_says_why() -> None:
+    config = Settings(watch_port=free_port())
+
+    def run(*_: object) -> None:
+        raise Unavailable("no fleet runs")
+
+    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+        assert served.post("/break", way="stop-redis").status_code == 303
+        eventually(lambda: not served.site.scene.breakage.way)
+        assert " disabled" not in served.html
+        told = [(event.mood, event.words) for _, event in served.watcher.feed.newest()]
+    assert told == [("fault", "No fleet runs"), ("fault", "“Stop Redis” was pressed")]
+
+
+def test_totals_are_told_and_what_a_program_prints_is_only_shown_while_it_runs() -> None:
+    config = Settings(watch_port=free_port())
+    shown: list[str] = []
+
+    def run(_name: str, _config: Settings, say: Callable[[str], None]) -> None:
+        say("A total is wrong already:")
+        say("  consumer0 at ride 9: 7 m, which is +1 m off")
+        say(Printed("  | total | 7 |"))
+        eventually(lambda: "| total | 7 |" in served.site.scene.breakage.going_on)
+        shown.append(served.site.scene.breakage.going_on)
+        raise NotHealed("not all totals are exact")
+
+    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+        assert served.post("/break", way="stop-redis").status_code == 303
+        eventually(lambda: not served.site.scene.breakage.way)
+        told = [event.words for _, event in served.watcher.feed.newest()]
+    assert shown == ["| total | 7 |"]
+    assert told == [
+        "Not all totals are exact",
+        "A total is wrong already: consumer0 at ride 9: 7 m, which is +1 m off",
         "“Stop Redis” was pressed",
     ]
 
@@ -306,7 +344,7 @@ def test_what_is_broken_from_a_terminal_is_told_and_no_button_works_meanwhile(
         assert " disabled" not in served.html
         told = [event.words for _, event in served.watcher.feed.newest()]
     assert told == [
-        "whoever broke the fleet from a terminal is done",
+        "nobody breaks the fleet from a terminal any more",
         "somebody breaks the fleet from a terminal: stop-redis",
     ]
 
@@ -428,6 +466,21 @@ def test_a_look_that_fails_is_told_and_followed_by_others(
     assert [record.message for record in caplog.records].count(
         "a look at the fleet failed; the next one may not"
     ) == 1
+
+
+def test_what_waits_for_a_look_comes_though_what_happened_can_not_be_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def watch() -> None:
+        watcher, looked = Watcher(facts), asyncio.Event()
+        monkeypatch.setattr(watcher, "history", None)  # so that adding to it raises
+        watcher.after_look = lambda began: looked.set()
+        watching = asyncio.create_task(watcher.run())
+        async with asyncio.timeout(PATIENCE):
+            await looked.wait()
+        watching.cancel()
+
+    asyncio.run(watch())
 
 
 def test_nobody_looks_more_than_once_a_second() -> None:

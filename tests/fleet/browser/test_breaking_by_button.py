@@ -1,10 +1,12 @@
 """The buttons that break the demo: what breaks is seen, and so is its healing. Theirs alone."""
 
+import fcntl
+
 import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from breaking.attempt import alone
+from breaking.attempt import LOCK, alone
 from tests.support.browser import Browser
 from tests.support.honcho import Fleet
 from tests.support.page import Markup
@@ -114,6 +116,19 @@ def test_who_breaks_the_fleet_from_a_terminal_is_noticed_and_waited_for(
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
     chromium.shows("All is well", "#verdict")
     assert chromium.texts("#going-on") == [""]
+
+
+def test_a_button_that_was_refused_at_once_can_be_pressed_again(
+    demo: Fleet, chromium: Browser, url: str
+) -> None:
+    """Although all of it, begin and end, may come between two looks."""
+    chromium.open(url)
+    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
+    with (demo.data / LOCK).open("a") as terminal:
+        fcntl.flock(terminal, fcntl.LOCK_EX)  # as `make break` holds it, before it is seen to
+        press(chromium, "freeze")
+        chromium.shows("wait for its end", "#feed li")
+        chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
 
 
 # What is different from a button's request: the fields, or the headers.
