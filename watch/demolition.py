@@ -108,9 +108,8 @@ class Demolition:
         self._watcher.hurry()
 
     def _after_look(self, began: float) -> None:
-        due = [call for since, call in self._later if since < began]
-        del self._later[: len(due)]
-        for call in due:
+        while self._later and self._later[0][0] < began:
+            _, call = self._later.pop(0)
             call()
         self._look_elsewhere()
 
