@@ -25,7 +25,12 @@ class Served:
     def __init__(self, config: Settings, watcher: Watcher, site: Site) -> None:
         self.config, self.watcher, self.site = config, watcher, site
         self.url = f"http://127.0.0.1:{config.page_port}"
-        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE)
+        # No connection outlives its request: the server may just be closing an idle one.
+        self.client = httpx.Client(
+            base_url=self.url,
+            timeout=PATIENCE,
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
 
     @property
     def html(self) -> str:
