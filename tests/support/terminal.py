@@ -1,6 +1,7 @@
 """A second terminal: what a person runs there, beside a fleet."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str
         stderr=subprocess.STDOUT,
         text=True,
         process_group=0,  # as a shell does; in its starter's group Ctrl-Z may be ignored
+        # A run of the tests in the background has it ignored, and all that it starts, too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
