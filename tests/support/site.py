@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,6 +18,11 @@ from watch.facts import Facts
 from watch.gathering import Gatherer
 from watch.server import Site
 from watch.watching import Watcher
+
+# A way to break a fleet, for buttons that break nothing.
+STOP_REDIS = SimpleNamespace(
+    label="Stop Redis", summary="Shut Redis down", meanwhile="Redis is stopped"
+)
 
 
 class Served:

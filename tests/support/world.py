@@ -211,7 +211,6 @@ class Service:
         self, world: World, module: str, arguments: tuple[str, ...], environment: dict[str, str]
     ) -> None:
         self.output = world.folder / f"{module}-{next(self._numbers)}.log"
-        self._world = world
         settings = {
             **os.environ,
             "DATABASE_URL": world.postgres_url,

@@ -1,0 +1,113 @@
+"""How the page looks at the fleet: once a second, whatever hangs or fails."""
+
+import asyncio
+import threading
+import time
+from itertools import pairwise
+
+import pytest
+
+from tests.support.facts import database, facts
+from tests.support.world import PATIENCE
+from watch.facts import Facts
+from watch.watching import SEEN, Watcher
+
+
+def test_a_look_that_hangs_holds_nobody_up() -> None:
+    """The page is there, and says what it knows; at the end nobody waits for the look."""
+    hanging, looks = threading.Event(), [0]
+
+    def look() -> Facts:
+        looks[0] += 1
+        if looks[0] > 1:
+            hanging.wait(60)
+        return facts()
+
+    async def watch() -> float:
+        watcher = Watcher(look)
+        watching = asyncio.create_task(watcher.run())
+        await watcher.fresh()
+        await asyncio.sleep(SEEN)
+        began = time.monotonic()
+        seen = await watcher.fresh()
+        assert seen.database == database()
+        watching.cancel()
+        return time.monotonic() - began
+
+    began = time.monotonic()
+    assert asyncio.run(watch()) < 4
+    assert time.monotonic() - began < 6
+    hanging.set()
+
+
+def test_a_look_that_fails_is_told_and_followed_by_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """However it fails, and whatever can't be told of it: the process goes on."""
+    looks = [0]
+
+    def look() -> Facts:
+        looks[0] += 1
+        if looks[0] == 2:
+            raise KeyError("a surprise")
+        return facts(looks[0])
+
+    async def watch() -> list[str]:
+        watcher = Watcher(look)
+        watching = asyncio.create_task(watcher.run())
+        said = []
+        with watcher.looking_on():
+            for _ in range(3):
+                await watcher.next_look()
+                assert watcher.latest
+                said.append(watcher.latest.postgres.reason)
+        assert not watching.done()
+        watching.cancel()
+        assert "Postgres is back" in [event.words for _, event in watcher.feed.newest()]
+        return said
+
+    said = asyncio.run(watch())
+    assert said[0] == said[2] == ""
+    assert "this look failed" in said[1]
+    assert "a surprise" in said[1]
+    assert [record.message for record in caplog.records].count(
+        "a look at the fleet failed; the next one may not"
+    ) == 1
+
+
+def test_what_waits_for_a_look_comes_though_what_happened_can_not_be_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def watch() -> None:
+        watcher, looked = Watcher(facts), asyncio.Event()
+        monkeypatch.setattr(watcher, "history", None)  # so that adding to it raises
+        watcher.after_look = lambda began: looked.set()
+        watching = asyncio.create_task(watcher.run())
+        async with asyncio.timeout(PATIENCE):
+            await looked.wait()
+        watching.cancel()
+
+    asyncio.run(watch())
+
+
+def test_nobody_looks_more_than_once_a_second() -> None:
+    looks: list[float] = []
+
+    def look() -> Facts:
+        looks.append(time.monotonic())
+        return facts(len(looks))
+
+    async def watch() -> None:
+        watcher = Watcher(look)
+        watching = asyncio.create_task(watcher.run())
+        with watcher.looking_on():
+            ends = time.monotonic() + 2.5 * SEEN
+            while time.monotonic() < ends:
+                await asyncio.gather(*(watcher.fresh() for _ in range(20)))
+                await asyncio.sleep(0.01)
+        watching.cancel()
+
+    asyncio.run(watch())
+    pauses = [later - earlier for earlier, later in pairwise(looks)]
+    assert len(pauses) >= 2
+    assert min(pauses) > 0.98 * SEEN
