@@ -33,10 +33,11 @@ def _wait(fork: int, honcho: int, end: Callable[[], None]) -> None:
     # An orphan gets another parent: the fork when honcho ends, this process when the fork ends.
     while honcho and _parent(os.getppid()) == honcho:
         time.sleep(POLL)
-    end()
     if honcho and os.getppid() == fork:
         # It has nobody to relay our output to, and would block for ever once its pipe is full.
+        # Before the end: this thread may not outlive that.
         os.kill(fork, signal.SIGKILL)
+    end()
 
 
 def _started_by_honcho() -> bool:

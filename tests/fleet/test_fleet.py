@@ -4,7 +4,6 @@ Most of these tests end one fleet, each in its own way, and start it again on wh
 """
 
 import os
-import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import psycopg
 import pytest
 
 from rocket_rides.database import one_row
-from tests.support.honcho import Fleet, a_fleet
+from tests.support.honcho import Fleet, a_fleet, has_a_full_pipe
 from tests.support.world import PATIENCE, eventually, free_port
 
 RIDES = 50
@@ -53,7 +52,7 @@ def small_fleet(lasting: Fleet) -> Fleet:
 
 def running(fleet: Fleet, *processes: str) -> Fleet:
     """With these processes: started, unless the test before has left it like that."""
-    if not fleet.processes() or fleet.started != processes:
+    if not fleet.lives or fleet.started != processes:
         fleet.kill()
         fleet.start(*processes)
     return fleet
@@ -129,19 +128,6 @@ def kill_while_it_hangs(fleet: Fleet) -> None:
 def are_counted(fleet: Fleet, rides: Rides) -> None:
     """Wait until both consumers have counted these rides, and said so."""
     eventually(lambda: min(ride for ride, _ in fleet.standings().values()) >= max(rides))
-
-
-def has_a_full_pipe(pid: int) -> bool:
-    """Whether the process has a pipe that nothing can be written to."""
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(file).startswith("pipe:"):
-            pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
-            try:
-                if not select.select([], [pipe], [], 0)[1]:
-                    return True
-            finally:
-                os.close(pipe)
-    return False
 
 
 def hang_up(fleet: Fleet) -> None:

@@ -1,15 +1,18 @@
 """What the processes share: their output, and whom they outlive."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from rocket_rides import fleet
 from rocket_rides.settings import PROJECT
+from tests.support.honcho import has_a_full_pipe
 from tests.support.world import World, drain, eventually
 
 # What a streamer does whose connections to both servers end in the middle of a batch.
@@ -38,6 +41,7 @@ def test_an_error_on_the_way_out_of_a_transaction_adds_no_lines_of_psycopgs(worl
     assert said.stdout == "told once\n"
 
 
+STOP_TIMEOUT = 10
 # What `&` and `setsid` come to; the shell lives until its standard input ends.
 IN_THE_BACKGROUND = f'setsid {sys.executable} -m consumers consumer0 >"$LOG" & read _'
 
@@ -72,3 +76,37 @@ def test_what_a_shell_has_started_outlives_it_also_below_another_fleets_honcho(
                 eventually(lambda: world.standing() == world.truth)
         finally:
             consumer.kill()
+
+
+# What is over at the moment it is told to end, and until then prints more than anybody reads.
+OVER_AT_ONCE = """
+import os
+from rocket_rides.fleet import end_with_honcho
+end_with_honcho(lambda: os._exit(0))
+while True:
+    print("x" * 1000, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_honchos_fork_ends_too_with_a_process_that_is_over_at_once(tmp_path: Path) -> None:
+    program = tmp_path / "over_at_once.py"
+    program.write_text(OVER_AT_ONCE)
+    (tmp_path / "Procfile").write_text(
+        f"process: PYTHONPATH={PROJECT} exec {sys.executable} {program}"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "honcho", "-d", tmp_path, "start"],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as honcho:
+        [fork] = eventually(psutil.Process(honcho.pid).children)
+        [process] = eventually(fork.children)
+        eventually(lambda: str(program) in process.cmdline())
+        honcho.send_signal(signal.SIGSTOP)
+        eventually(lambda: has_a_full_pipe(fork.pid), "a fork that waits for honcho")
+        honcho.kill()
+    _, living = psutil.wait_procs([fork, process], STOP_TIMEOUT)
+    for left in living:
+        left.kill()
+    assert not living

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,19 @@ CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEN
 
 # name: (last ride, total)
 Standings = dict[str, tuple[int, Decimal]]
+
+
+def has_a_full_pipe(pid: int) -> bool:
+    """Whether the process has a pipe that nothing can be written to."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(file).startswith("pipe:"):
+            pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                if not select.select([], [pipe], [], 0)[1]:
+                    return True
+            finally:
+                os.close(pipe)
+    return False
 
 
 def take_the_terminal() -> None:
@@ -78,6 +92,11 @@ class Fleet:
         """What a person sets in each terminal."""
         return {"DATA_DIR": str(self.data), "API_PORT": self.url.rpartition(":")[2]}
 
+    @property
+    def lives(self) -> bool:
+        """Whether its honcho does: what outlives that is a fleet no longer."""
+        return hasattr(self, "honcho") and self.honcho.poll() is None
+
     def ready(self) -> bool:
         assert self.honcho.poll() is None, self.output.read_text()
         try:
@@ -124,7 +143,7 @@ class Fleet:
         self.honcho.wait(patience)
         deadline = time.monotonic() + patience
         while living := self.processes():
-            assert time.monotonic() < deadline, f"{living} live on"
+            assert time.monotonic() < deadline, f"{self.commands()} live on"
             psutil.wait_procs(living, NEXT_LOOK)
 
     def kill(self) -> None:
