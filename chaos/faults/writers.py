@@ -14,7 +14,7 @@ from rocket_rides.errors import Unavailable
 
 # As TAKE, of a ride that was taken a while ago: its minute has been computed.
 IMPORT = TAKE.replace(
-    "(distance) VALUES (%(distance)s)",
+    "(distance) VALUES ($1)",
     "(distance, created_at) VALUES (%(distance)s, now() - make_interval(secs => %(ago)s))",
 )
 LONGEST_AGO = 150.0  # seconds
