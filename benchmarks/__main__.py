@@ -1,23 +1,17 @@
-"""`python -m benchmarks [NAMES...]`: measure, and print a Markdown table.
+"""`python -m benchmarks [NAMES...]`: measure, and write the figures into the docs.
 
 Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
 medians of several runs, with the lowest and the highest; each run's limit is measured right after
-it. Run it on an otherwise idle machine.
+it. Run it on an otherwise idle machine: it takes about twenty minutes.
 """
 
 import argparse
-import json
-import os
-import platform
 import signal
 import sys
-import time
-from pathlib import Path
 
 from benchmarks import (
     consume,
     drain,
-    figures,
     groups,
     idle,
     latency,
@@ -27,9 +21,9 @@ from benchmarks import (
     rollup,
     watch,
 )
-from benchmarks.stand import stand
+from benchmarks.running import Measure, run
 
-PARTS = {
+PARTS: dict[str, Measure] = {
     "post": post.measure,
     "drain": drain.measure,
     "consume": consume.measure,
@@ -47,22 +41,15 @@ def main() -> None:
     """Run the parts NAMES, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--print", action="store_true", help="leave the docs as they are")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     # Like Ctrl-C: the servers and services end first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    measured: list[figures.Figure] = []
-    for name in arguments.names or PARTS:
-        started = time.monotonic()
-        with stand() as servers:
-            measured += PARTS[name](servers)
-        print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
-    print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
-    print(figures.table(measured))
-    if arguments.json:
-        arguments.json.write_text(json.dumps([f.as_json() for f in measured], indent=2) + "\n")
+    parts = {name: PARTS[name] for name in arguments.names or PARTS}
+    if failed := run(parts, into_docs=not arguments.print):
+        sys.exit(f"failed, and left in the docs as before: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

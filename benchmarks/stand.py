@@ -6,6 +6,7 @@ run as in the fleet, with default settings: the environment's settings for a fle
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,8 @@ import psutil
 import migrations
 from benchmarks import load
 from embedded.servers import Postgres, Redis
+from rocket_rides import database
+from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
 
 PATIENCE = 30.0  # seconds
@@ -28,11 +31,29 @@ PATIENCE = 30.0  # seconds
 
 @dataclass(frozen=True)
 class Stand:
-    """Running servers, and how to run services on them."""
+    """Running servers, and how to run services on them.
+
+    A measurement may `say` what it does next.
+    """
 
     folder: Path
     postgres: Postgres
     redis: Redis
+    say: Callable[[str], None] = lambda _: None
+
+    def versions(self) -> list[str]:
+        """What the servers are."""
+        with (
+            database.connect(self.postgres.url, "benchmark") as connection,
+            Log(self.redis.url, "benchmark") as log,
+        ):
+            [postgres] = database.one_row(connection.execute("SHOW server_version"))
+            about = log.command("INFO", "server").decode()
+        named = re.search(r"^(valkey)_version:(\S+)", about, re.M) or re.search(
+            r"^(redis)_version:(\S+)", about, re.M
+        )
+        assert named
+        return [f"PostgreSQL {postgres}", f"{named[1].capitalize()} {named[2]}"]
 
     @contextlib.contextmanager
     def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
@@ -74,7 +95,7 @@ class Stand:
 
 
 @contextlib.contextmanager
-def stand() -> Iterator[Stand]:
+def stand(say: Callable[[str], None] = lambda _: None) -> Iterator[Stand]:
     """Start servers with an empty, migrated database; stop them and remove their files."""
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
@@ -85,7 +106,7 @@ def stand() -> Iterator[Stand]:
             exits.callback(server.stop)
             server.start()
         migrations.upgrade(postgres.url)
-        yield Stand(folder, postgres, redis)
+        yield Stand(folder, postgres, redis, say)
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
