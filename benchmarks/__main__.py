@@ -8,46 +8,59 @@ it. Run it on an otherwise idle machine: it takes about twenty minutes.
 import argparse
 import signal
 import sys
+from functools import partial
 
 from benchmarks import (
     consume,
     drain,
     groups,
+    hosts,
     idle,
     latency,
+    memory,
     post,
     receipts,
     reconcile,
     rollup,
+    setup,
     watch,
 )
 from benchmarks.running import Measure, run
 
 PARTS: dict[str, Measure] = {
     "post": post.measure,
+    "hosts": hosts.measure,
     "drain": drain.measure,
     "consume": consume.measure,
     "latency": latency.measure,
     "receipts": receipts.measure,
     "idle": idle.measure,
+    "memory": memory.measure,
     "groups": groups.measure,
     "reconcile": reconcile.measure,
     "rollup": rollup.measure,
     "watch": watch.measure,
+    "setup": setup.measure,
 }
+# Runs only if it is named.
+HOUR = "hour"
 
 
 def main() -> None:
     """Run the parts NAMES, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PARTS)}; {HOUR}")
     parser.add_argument("--print", action="store_true", help="leave the docs as they are")
+    parser.add_argument(
+        "--minutes", type=float, default=memory.AN_HOUR, help=f"how long {HOUR} is; by default 60"
+    )
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(PARTS):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    known = PARTS | {HOUR: partial(memory.hour, minutes=arguments.minutes)}
+    if unknown := set(arguments.names) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(known)}")
     # Like Ctrl-C: the servers and services end first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    parts = {name: PARTS[name] for name in arguments.names or PARTS}
+    parts = {name: known[name] for name in arguments.names or PARTS}
     if failed := run(parts, into_docs=not arguments.print):
         sys.exit(f"failed, and left in the docs as before: {', '.join(failed)}")
 

@@ -4,11 +4,14 @@ import contextlib
 import re
 import select
 import socket
+import threading
 import time
-from collections.abc import Iterator
-from itertools import repeat
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, repeat
 from uuid import uuid4
 
+LOOPBACK = "127.0.0.1"
 WARM_UP = 0.5  # seconds
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -36,8 +39,8 @@ def rides_with_keys() -> Iterator[bytes]:
 class KeepAlive:
     """One keep-alive connection with at most one request under way."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+    def __init__(self, port: int, host: str = LOOPBACK) -> None:
+        self.socket = socket.create_connection((host, port), timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
 
@@ -70,13 +73,29 @@ class KeepAlive:
         return answer
 
 
-def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
-    """Answers per second for `clients` that always have one request under way."""
+def is_ready(port: int, host: str = LOOPBACK) -> bool:
+    """Whether the API takes rides."""
+    try:
+        with contextlib.closing(KeepAlive(port, host)) as client:
+            client.ask(READY)
+    except (OSError, Refused):
+        return False
+    return True
+
+
+def rate(
+    port: int,
+    requests: Iterator[bytes],
+    clients: int,
+    seconds: float,
+    hosts: Sequence[str] = (LOOPBACK,),
+) -> float:
+    """Answers per second for `clients` that always have one request under way, on all `hosts`."""
     with contextlib.ExitStack() as exits:
         poll = exits.enter_context(select.epoll())
         by_descriptor = {}
-        for _ in range(clients):
-            client = KeepAlive(port)
+        for _, host in zip(range(clients), cycle(hosts), strict=False):
+            client = KeepAlive(port, host)
             exits.callback(client.close)
             by_descriptor[client.socket.fileno()] = client
             poll.register(client.socket, select.EPOLLIN)
@@ -106,3 +125,24 @@ def count(
                 answers += 1
                 client.send(next(requests))
     return answers
+
+
+@contextlib.contextmanager
+def steadily(port: int, per_second: float) -> Iterator[None]:
+    """Post so many rides a second during the block, each when it is due or as soon as possible."""
+    enough = threading.Event()
+
+    def post() -> None:
+        with contextlib.closing(KeepAlive(port)) as client:
+            due = time.monotonic()
+            while not enough.wait(max(0.0, due - time.monotonic())):
+                client.ask(next(RIDES))
+                due += 1 / per_second
+
+    with ThreadPoolExecutor(1) as thread:
+        posting = thread.submit(post)
+        try:
+            yield
+        finally:
+            enough.set()
+        posting.result()

@@ -7,9 +7,8 @@ Nothing is measured where there is no browser.
 import contextlib
 import random
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import median
 
 from selenium.webdriver import Chrome
@@ -123,22 +122,3 @@ def _faults(page: Seen, stand: Stand) -> list[Figure]:
         healed = time.time()
         back.runs.append(max(0.0, page.first(lambda text: text == "Redis up") - healed))
     return [away, back]
-
-
-@contextlib.contextmanager
-def rides_at(api: int, rate: float) -> Iterator[None]:
-    """Post so many rides a second during the block."""
-    enough = threading.Event()
-
-    def post() -> None:
-        with contextlib.closing(load.KeepAlive(api)) as client:
-            while not enough.wait(1 / rate):
-                client.ask(next(load.RIDES))
-
-    thread = threading.Thread(target=post)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()

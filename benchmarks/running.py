@@ -14,7 +14,7 @@ from benchmarks import docs, record
 from benchmarks.figures import Figure, Table
 from benchmarks.progress import Progress, duration
 from benchmarks.record import BUSY, Entry
-from benchmarks.stand import Stand, stand
+from benchmarks.stand import CannotMeasure, Stand, stand
 
 Measure = Callable[[Stand], Sequence[Figure | Table]]
 
@@ -30,6 +30,9 @@ def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
             with progress.part(name):
                 try:
                     entry = measured(measure, progress)
+                except CannotMeasure as reason:
+                    progress.say(f"{name} is left out: {reason}")
+                    continue
                 except Exception:
                     progress.say(f"{name} failed:\n{traceback.format_exc()}")
                     failed.append(name)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,10 @@ from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
 
 PATIENCE = 30.0  # seconds
+
+
+class CannotMeasure(Exception):
+    """This machine has not what it takes to measure this; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,10 @@ class Stand:
         return [f"PostgreSQL {postgres}", f"{named[1].capitalize()} {named[2]}"]
 
     @contextlib.contextmanager
-    def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
-        """Run `python -m ARGUMENTS` while the block lasts."""
+    def service(
+        self, *arguments: str, within: Sequence[str] = (), **settings: str
+    ) -> Iterator[psutil.Process]:
+        """Run `python -m ARGUMENTS` while the block lasts; `within` is a program that execs it."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -66,7 +72,7 @@ class Stand:
         log = self.folder / f"{'-'.join(arguments).replace(os.sep, '_')}.log"
         with log.open("ab") as output:
             service = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
+                [*within, sys.executable, "-m", *arguments],
                 cwd=PROJECT,
                 env=environment
                 | {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
@@ -90,7 +96,7 @@ class Stand:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port: int = probe.getsockname()[1]
         with self.service("api", API_PORT=str(port)) as process:
-            wait_until(lambda: _is_ready(port), "the API is ready")
+            wait_until(lambda: load.is_ready(port), "the API is ready")
             yield port, process
 
 
@@ -118,13 +124,11 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def _is_ready(port: int) -> bool:
-    try:
-        with contextlib.closing(load.KeepAlive(port)) as client:
-            client.ask(load.READY)
-    except (OSError, load.Refused):
-        return False
-    return True
+def seconds_used(root: psutil.Process) -> float:
+    """Processor time of a process and its children, with those that have ended."""
+    times = [process.cpu_times() for process in (root, *root.children(recursive=True))]
+    ended = times[0].children_user + times[0].children_system
+    return float(ended + sum(time.user + time.system for time in times))
 
 
 def _end(service: subprocess.Popen[bytes]) -> None:

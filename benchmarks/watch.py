@@ -149,7 +149,7 @@ def _watched(stand: Stand, running: fleet.RunningFleet) -> list[Figure]:
     ]
     pss.goal = Goal("value", "<=", 80)
     with watching(stand) as watch:
-        with onlookers(stand, watch), page.rides_at(api, WATCHED_RATE):
+        with onlookers(stand, watch), load.steadily(api, WATCHED_RATE):
             for _ in range(WATCHED_ROUNDS):
                 cost.runs.append(_share([watch.process.pid], WATCHED_SECONDS))
         for number in range(POST_ROUNDS):
