@@ -17,7 +17,7 @@ from benchmarks.group_load import SECOND, Load, Outcome
 from benchmarks.stand import Stand
 from rocket_rides.log import Log
 
-AS_THERE = Load(rate=10_000, seconds=20, members=10)
+AS_THERE = Load(rate=10_000, seconds=10, members=10)
 MILLION = 1_000_000
 
 # Milliseconds: the buckets of the seed's table, its shares in percent, and where ours go on.

@@ -83,6 +83,51 @@ def is_ready(port: int, host: str = LOOPBACK) -> bool:
     return True
 
 
+class Clients:
+    """Clients that always have one request under way, on all `hosts`, while they are counted."""
+
+    def __init__(
+        self, port: int, requests: Iterator[bytes], number: int, hosts: Sequence[str] = (LOOPBACK,)
+    ) -> None:
+        self._requests = requests
+        with contextlib.ExitStack() as exits:
+            self._poll = exits.enter_context(select.epoll())
+            self._clients: dict[int, KeepAlive] = {}
+            for _, host in zip(range(number), cycle(hosts), strict=False):
+                client = KeepAlive(port, host)
+                exits.callback(client.close)
+                self._clients[client.socket.fileno()] = client
+                self._poll.register(client.socket, select.EPOLLIN)
+                client.send(next(requests))
+            self._exits = exits.pop_all()
+
+    def __enter__(self) -> "Clients":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+
+    def rate(self, seconds: float) -> float:
+        """Answers per second, from now on for so many seconds."""
+        started = time.perf_counter()
+        answers = self._count(started + seconds)
+        return answers / (time.perf_counter() - started)
+
+    def _count(self, deadline: float) -> int:
+        """Send the next request after every answer; returns the number of answers."""
+        answers = 0
+        while time.perf_counter() < deadline:
+            ready = self._poll.poll(10)
+            if not ready:
+                raise TimeoutError("no answer for 10 s")
+            for descriptor, _ in ready:
+                client = self._clients[descriptor]
+                if client.receive():
+                    answers += 1
+                    client.send(next(self._requests))
+        return answers
+
+
 def rate(
     port: int,
     requests: Iterator[bytes],
@@ -90,41 +135,10 @@ def rate(
     seconds: float,
     hosts: Sequence[str] = (LOOPBACK,),
 ) -> float:
-    """Answers per second for `clients` that always have one request under way, on all `hosts`."""
-    with contextlib.ExitStack() as exits:
-        poll = exits.enter_context(select.epoll())
-        by_descriptor = {}
-        for _, host in zip(range(clients), cycle(hosts), strict=False):
-            client = KeepAlive(port, host)
-            exits.callback(client.close)
-            by_descriptor[client.socket.fileno()] = client
-            poll.register(client.socket, select.EPOLLIN)
-            client.send(next(requests))
-        count(by_descriptor, poll, requests, WARM_UP)
-        started = time.perf_counter()
-        answers = count(by_descriptor, poll, requests, seconds)
-        return answers / (time.perf_counter() - started)
-
-
-def count(
-    by_descriptor: dict[int, KeepAlive],
-    poll: select.epoll,
-    requests: Iterator[bytes],
-    seconds: float,
-) -> int:
-    """Send the next request after every answer, for `seconds`; returns the number of answers."""
-    answers = 0
-    deadline = time.perf_counter() + seconds
-    while time.perf_counter() < deadline:
-        ready = poll.poll(10)
-        if not ready:
-            raise TimeoutError("no answer for 10 s")
-        for descriptor, _ in ready:
-            client = by_descriptor[descriptor]
-            if client.receive():
-                answers += 1
-                client.send(next(requests))
-    return answers
+    """Answers per second for so many clients, once they have warmed up."""
+    with Clients(port, requests, clients, hosts) as posting:
+        posting.rate(WARM_UP)
+        return posting.rate(seconds)
 
 
 @contextlib.contextmanager

@@ -13,8 +13,9 @@ import psutil
 
 from benchmarks import fleet, load
 from benchmarks.figures import Figure, Goal, Table, number
+from benchmarks.onlookers import onlookers
 from benchmarks.stand import Stand
-from benchmarks.watch import onlookers, watching
+from benchmarks.watch import ONLOOKERS, watching
 
 RATE = 200.0  # rides per second
 SECONDS = 20.0
@@ -45,7 +46,7 @@ def hour(stand: Stand, minutes: float = AN_HOUR) -> list[Figure | Table]:
     """For an hour, or for so many minutes: the curve of each process."""
     with _loaded(stand) as roots:
         looks = _looks(roots, 60 * minutes / POINTS, POINTS)
-    return [*(_grown(name, looks, minutes) for name in roots), curves(looks, minutes)]
+    return [*(grown(name, looks, minutes) for name in roots), curves(looks, minutes)]
 
 
 def _looks(roots: dict[str, psutil.Process], every: float, number: int) -> list[Look]:
@@ -65,7 +66,7 @@ def _largest(root: psutil.Process) -> float:
     return max(sizes)
 
 
-def _grown(name: str, looks: list[Look], minutes: float) -> Figure:
+def grown(name: str, looks: list[Look], minutes: float) -> Figure:
     """By how much the last tenth is above the tenth after the middle."""
     tenth, middle = len(looks) // 10, len(looks) // 2
     sizes = [look[name] for look in looks]
@@ -100,7 +101,7 @@ def _loaded(stand: Stand) -> Iterator[dict[str, psutil.Process]]:
         fleet.fleet(stand) as running,
         stand.service("analytics.nightly") as nightly,
         watching(stand) as watch,
-        onlookers(stand, watch),
+        onlookers(watch.port, ONLOOKERS),
         load.steadily(running.port, RATE),
     ):
         yield running.services | {

@@ -19,7 +19,6 @@ from benchmarks.stand import CannotMeasure
 NETWORK = "198.18.0.0/24"
 ADDRESS = "198.18.0.{}"
 DATABASE = ADDRESS.format(1)
-BRIDGE = "rides-bridge"
 CGROUPS = Path("/sys/fs/cgroup")
 PERIOD = 10_000  # microseconds over which a share is kept
 
@@ -28,7 +27,7 @@ class Host:
     """A network namespace with an address."""
 
     def __init__(self, name: str, number: int) -> None:
-        self.name = f"rides-{name}"
+        self.name = name
         self.address = ADDRESS.format(number)
 
     @property
@@ -42,33 +41,34 @@ class Host:
 
 
 @contextlib.contextmanager
-def hosts(*names: str) -> Iterator[list[Host]]:
+def hosts(*names: str, prefix: str = "rides") -> Iterator[list[Host]]:
     """These hosts and a bridge between them and the machine. Raises CannotMeasure."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         raise CannotMeasure("it takes root and ip, of iproute2, to make network namespaces")
-    members = [Host(name, number) for number, name in enumerate(names, start=11)]
-    _remove(members)
+    bridge = f"{prefix}-bridge"
+    members = [Host(f"{prefix}-{name}", number) for number, name in enumerate(names, start=11)]
+    _remove(bridge, members)
     try:
-        _ip("link", "add", BRIDGE, "type", "bridge")
-        _ip("address", "add", f"{DATABASE}/24", "dev", BRIDGE)
-        _ip("link", "set", BRIDGE, "up")
+        _ip("link", "add", bridge, "type", "bridge")
+        _ip("address", "add", f"{DATABASE}/24", "dev", bridge)
+        _ip("link", "set", bridge, "up")
         for host in members:
             _ip("netns", "add", host.name)
             _ip(
                 "link", "add", host.name, "type", "veth", "peer", "name", "eth0", "netns", host.name
             )
-            _ip("link", "set", host.name, "master", BRIDGE, "up")
+            _ip("link", "set", host.name, "master", bridge, "up")
             _ip("-n", host.name, "address", "add", f"{host.address}/24", "dev", "eth0")
             _ip("-n", host.name, "link", "set", "eth0", "up")
         yield members
     finally:
-        _remove(members)
+        _remove(bridge, members)
 
 
-def _remove(members: Sequence[Host]) -> None:
+def _remove(bridge: str, members: Sequence[Host]) -> None:
     for host in members:
         host.remove()
-    _ip("link", "delete", BRIDGE, check=False)
+    _ip("link", "delete", bridge, check=False)
 
 
 def _ip(*words: str, check: bool = True) -> None:
@@ -79,9 +79,15 @@ def _ip(*words: str, check: bool = True) -> None:
 
 @contextlib.contextmanager
 def share(name: str, root: psutil.Process, percent: float) -> Iterator[None]:
-    """Let a process and its children have so many percent of one core during the block."""
-    folder = _cgroup() / f"rides-{name}"
-    folder.mkdir(exist_ok=True)
+    """Let a process and its children have so many percent of one core during the block.
+
+    Raises CannotMeasure.
+    """
+    folder = _cgroup() / name
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise CannotMeasure(f"no share of the processors can be given: {error}") from error
     quota = int(PERIOD * percent / 100)
     if (folder / "cpu.max").exists():
         (folder / "cpu.max").write_text(f"{quota} {PERIOD}")
@@ -110,4 +116,5 @@ def _cgroup() -> Path:
 
 def _move(family: Sequence[psutil.Process], folder: Path) -> None:
     for process in family:
-        (folder / "cgroup.procs").write_text(str(process.pid))
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            (folder / "cgroup.procs").write_text(str(process.pid))

@@ -19,9 +19,9 @@ from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand, wait_until
 
 ROUNDS = 3
-RIDES = 20  # in each
+RIDES = 12  # in each
 PAUSE = (0.1, 0.9)  # seconds between them; random, to match no time between looks
-FAULTS = 5
+FAULTS = 3
 HEALTHY = 2.0  # seconds before each fault
 GOAL = Goal("value", "<=", 1)
 
@@ -49,6 +49,7 @@ def measure(stand: Stand, running: fleet.RunningFleet, port: int) -> list[Figure
     if why := missing():
         print(f"nothing is measured in a browser: {why}", file=sys.stderr)
         return []
+    stand.say("in a browser")
     with chromium() as browser:
         page = Seen(browser, f"http://127.0.0.1:{port}/")
         return [*_rides(page, running.port), *_faults(page, stand)]
