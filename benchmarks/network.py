@@ -36,7 +36,8 @@ class Host:
         return ("ip", "netns", "exec", self.name)
 
     def remove(self) -> None:
-        """Remove it and its link, if it is there."""
+        """Remove it and its link, if it is there. The kernel takes its time for a link within."""
+        _ip("link", "delete", self.name, check=False)
         _ip("netns", "delete", self.name, check=False)
 
 

@@ -31,6 +31,7 @@ POLL = 0.05
 PIP_CONFIGURATIONS = (".config/pip/pip.conf", ".pip/pip.conf")
 # Of the one who measures: they name a home, a cache, or the virtual environment in use.
 OWN = re.compile(r"VIRTUAL_ENV|PYTHON.*|XDG_.*|UV_CACHE.*|PIP_CACHE.*|PYENV.*|MAKE.*|MFLAGS", re.A)
+START = "the fleet, until both totals have a ride"
 STEP = re.compile(r"\[\d+/\d+\] ([^:\n]+)")  # what the installer says first of each step
 
 
@@ -90,7 +91,7 @@ def _fleet(clone: Path, home: Path, port: int, steps: dict[str, float]) -> Itera
     )
     output = clone.with_suffix(".log")
     assert fleet.stdout
-    reader = threading.Thread(target=_note, args=(fleet.stdout, output, steps))
+    reader = threading.Thread(target=note, args=(fleet.stdout, output, steps))
     reader.start()
     try:
         yield output
@@ -105,7 +106,7 @@ def _fleet(clone: Path, home: Path, port: int, steps: dict[str, float]) -> Itera
         reader.join()
 
 
-def _note(lines: IO[str], output: Path, steps: dict[str, float]) -> None:
+def note(lines: IO[str], output: Path, steps: dict[str, float]) -> None:
     """Copy the lines; note when each step began, the last of which is the fleet's own start."""
     with lines, output.open("w") as file:
         for line in lines:
@@ -113,7 +114,7 @@ def _note(lines: IO[str], output: Path, steps: dict[str, float]) -> None:
             if step := STEP.match(line):
                 steps.setdefault(step[1], time.monotonic())
             elif line.startswith("set up in "):
-                steps["the fleet, until both totals have a ride"] = time.monotonic()
+                steps[START] = time.monotonic()
 
 
 def _three_ports() -> int:

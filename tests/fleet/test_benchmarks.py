@@ -1,18 +1,21 @@
 """The benchmarks' parts: where the docs show them, and what they measure with."""
 
 import contextlib
+import io
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
-from benchmarks import docs, memory, network
+from benchmarks import docs, memory, network, setup
 from benchmarks.__main__ import HOUR, PARTS
 from benchmarks.stand import CannotMeasure
+from install.steps import Step, Steps
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE, eventually
 
@@ -90,3 +93,18 @@ def test_a_process_gets_its_share_of_a_core() -> None:
         finally:
             spinning.kill()
     assert [*network.CGROUPS.glob(f"**/{name}")] == []
+
+
+def test_each_step_of_an_installation_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def step(steps: Steps) -> None:
+        steps.run([sys.executable, "-c", ""])
+
+    with open(os.devnull) as lock:
+        steps = [Step("getting uv, which is fast", step), Step("the 3 packages (large)", step)]
+        Steps(steps, lock.fileno(), quiet=False).take()
+    noted: dict[str, float] = {}
+    setup.note(io.StringIO(capsys.readouterr().err), tmp_path / "output", noted)
+    assert [*noted] == ["getting uv, which is fast", "the 3 packages (large)", setup.START]
+    assert [*noted.values()] == sorted(noted.values())
