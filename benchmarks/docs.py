@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from benchmarks import figures
+from benchmarks.figures import Figure
 from benchmarks.record import Entry
 from rocket_rides.settings import PROJECT
 
@@ -40,7 +41,7 @@ def block(name: str, entries: Mapping[str, Entry]) -> str:
         return summary(entries)
     if name == "headlines":
         every = chain.from_iterable(entry.figures for entry in entries.values())
-        return str(figures.table(figure for figure in every if figure.headline))
+        return "\n".join(f"- {sentence(figure)}" for figure in every if figure.headline)
     if name not in entries:
         return f"Not measured yet: `make bench ARGS={name}`."
     return part(entries[name])
@@ -62,12 +63,15 @@ def summary(entries: Mapping[str, Entry]) -> str:
     judged = [(name, f) for name, entry in entries.items() for f in entry.figures if f.goal]
     missed = [(name, figure) for name, figure in judged if not figure.met]
     first = f"Of {len(judged)} goals, {len(judged) - len(missed)} are met"
-    if not missed:
-        return f"{first}."
-    lines = [f"{first}. Missed:", ""]
-    for name, figure in missed:
-        _, measured, limit, ratio, goal = figure.cells()
-        of = f", {ratio} of {limit.partition(':')[0]}" if ratio else ""
-        wanted = goal.partition(":")[0]
-        lines.append(f"- {name}: {figure.name}, {measured}{of}; the goal is {wanted}")
-    return "\n".join(lines)
+    lines = [f"- {name}: {sentence(figure)}" for name, figure in missed]
+    return "\n".join([f"{first}. Missed:", "", *lines]) if missed else f"{first}."
+
+
+def sentence(figure: Figure) -> str:
+    """One line that says what was measured and what the goal is."""
+    said = f"{figure.name}: {figures.number(figure.value)} {figure.unit}"
+    if figure.ratio is not None:
+        said += f", {figures.number(figure.ratio)} of {figure.limit_name}"
+    if figure.goal is not None:
+        said += f"; goal: {figure.goal}, {'met' if figure.met else '**missed**'}"
+    return said

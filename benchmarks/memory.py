@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from statistics import median
 
 import psutil
+import psycopg
 
 from benchmarks import fleet, load
 from benchmarks.figures import Figure, Goal, Table, number
 from benchmarks.onlookers import onlookers
 from benchmarks.stand import Stand
 from benchmarks.watch import ONLOOKERS, watching
+from rocket_rides import database
 
 RATE = 200.0  # rides per second
 SECONDS = 20.0
@@ -37,16 +39,27 @@ def measure(stand: Stand) -> list[Figure]:
     with _loaded(stand) as roots:
         looks = _looks(roots, EVERY, int(SECONDS / EVERY))
     return [
-        Figure(f"Memory of {name}, PSS", "MB", goal=SMALL, runs=[max(look[name] for look in looks)])
+        Figure(f"{name}, PSS", "MB", goal=SMALL, runs=[max(look[name] for look in looks)])
         for name in roots
     ]
 
 
 def hour(stand: Stand, minutes: float = AN_HOUR) -> list[Figure | Table]:
     """For an hour, or for so many minutes: the curve of each process."""
-    with _loaded(stand) as roots:
+    with _loaded(stand) as roots, database.connect(stand.postgres.url, "benchmark") as connection:
+        before = _rides(connection)
         looks = _looks(roots, 60 * minutes / POINTS, POINTS)
-    return [*(grown(name, looks, minutes) for name in roots), curves(looks, minutes)]
+        rate = (_rides(connection) - before) / (60 * minutes)
+    return [
+        Figure(f"Rides taken during {number(minutes)} minutes", "rides/s", runs=[rate]),
+        *(grown(name, looks) for name in roots),
+        curves(looks, minutes),
+    ]
+
+
+def _rides(connection: psycopg.Connection) -> int:
+    rides: int = database.one_row(connection.execute("SELECT count(*) FROM rides"))[0]
+    return rides
 
 
 def _looks(roots: dict[str, psutil.Process], every: float, number: int) -> list[Look]:
@@ -66,13 +79,12 @@ def _largest(root: psutil.Process) -> float:
     return max(sizes)
 
 
-def grown(name: str, looks: list[Look], minutes: float) -> Figure:
+def grown(name: str, looks: list[Look]) -> Figure:
     """By how much the last tenth is above the tenth after the middle."""
     tenth, middle = len(looks) // 10, len(looks) // 2
     sizes = [look[name] for look in looks]
     grown = median(sizes[-tenth:]) - median(sizes[middle : middle + tenth])
-    what = f"Memory of {name}: growth in the second half of {number(minutes)} minutes"
-    return Figure(what, "MB", goal=FLAT, runs=[grown])
+    return Figure(f"Growth of {name} in the second half", "MB", goal=FLAT, runs=[grown])
 
 
 def curves(looks: list[Look], minutes: float) -> Table:

@@ -24,9 +24,8 @@ def measure(stand: Stand) -> list[Figure]:
 def _against_pgbench(stand: Stand, port: int, clients: int) -> list[Figure]:
     name = f"POST /rides, {clients} client{'s' if clients > 1 else ''}"
     goal = GOAL if clients == 8 else None
-    headline = clients == 8
-    one = Figure(name, UNIT, "pgbench, the API's statement", goal, headline=headline)
-    four = Figure(name, UNIT, "pgbench, BEGIN; INSERT; INSERT; COMMIT", goal, headline=headline)
+    one = Figure(name, UNIT, "pgbench, the API's statement", goal)
+    four = Figure(name, UNIT, "pgbench, BEGIN; INSERT; INSERT; COMMIT", goal, headline=clients == 8)
     for _ in range(ROUNDS):
         rides = load.rate(port, load.RIDES, clients, SECONDS)
         one.runs.append(rides)

@@ -129,11 +129,13 @@ def test_a_busy_machine_is_said(
 
 def test_what_misses_its_goal_is_named_first() -> None:
     goal = Goal("value", ">=", 3)
-    told = docs.summary({"slow": entry(figure(1, goal), figure(9)), "fast": entry(figure(4, goal))})
+    slow = Figure("Slow", "rides/s", "a limit", RATIO, [1], [4])
+    told = docs.summary({"part": entry(slow, figure(2, goal), figure(9), figure(4, goal))})
     assert told.splitlines() == [
-        "Of 2 goals, 1 are met. Missed:",
+        "Of 3 goals, 1 are met. Missed:",
         "",
-        "- slow: A figure, 1 rides/s; the goal is at least 3",
+        "- part: Slow: 1 rides/s, 0.25 of a limit; goal: at least 0.5 of the limit, **missed**",
+        "- part: A figure: 2 rides/s; goal: at least 3, **missed**",
     ]
 
 
@@ -143,3 +145,8 @@ def test_what_is_left_is_known_from_the_last_time() -> None:
     progress.doing("posting")
     assert progress.line("fast", 290) == "[2/2] fast: 290 s of some 300 (posting); some 10 s left"
     assert progress.line("fast", 500) == "[2/2] fast: 500 s of some 300 (posting); some 0 s left"
+
+
+def test_the_readme_shows_the_headlines_alone() -> None:
+    known = entry(figure(1), Figure("Known", "rides/s", runs=[2], headline=True))
+    assert docs.block("headlines", {"part": known}) == "- Known: 2 rides/s"

@@ -46,7 +46,7 @@ def test_a_curve_shows_what_a_process_grows_to() -> None:
 
 @pytest.mark.parametrize(("sizes", "met"), [([30] * 30 + [31] * 30, True), ([*range(60)], False)])
 def test_what_still_grows_after_half_the_time_is_not_flat(sizes: list[float], met: bool) -> None:
-    figure = memory.grown("api", looks(*sizes), minutes=60)
+    figure = memory.grown("api", looks(*sizes))
     assert figure.met is met
 
 
