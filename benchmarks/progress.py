@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -56,10 +56,11 @@ class Progress:
         if self._bar.disable:
             self.say(f"  {what}")
 
-    def say(self, line: str) -> None:
-        """Write a line."""
-        self._bar.write(line, file=sys.stderr)
-        sys.stderr.flush()
+    def say(self, text: str, file: TextIO | None = None) -> None:
+        """Write lines, by default to standard error; a bar stays below them."""
+        file = file or sys.stderr
+        self._bar.write(text, file=file)
+        file.flush()
 
     def close(self) -> None:
         self._bar.close()

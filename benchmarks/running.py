@@ -37,7 +37,7 @@ def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
                     progress.say(f"{name} failed:\n{traceback.format_exc()}")
                     failed.append(name)
                     continue
-            print(f"\n## {name}\n\n{docs.part(entry)}\n", flush=True)
+            progress.say(f"\n## {name}\n\n{docs.part(entry)}\n", sys.stdout)
             if into_docs:
                 # Loaded anew: another run may have recorded another part meanwhile.
                 record.save(record.load() | {name: entry})
