@@ -25,7 +25,7 @@ def _against_pgbench(stand: Stand, port: int, clients: int) -> list[Figure]:
     name = f"POST /rides, {clients} client{'s' if clients > 1 else ''}"
     goal = GOAL if clients == 8 else None
     one = Figure(name, UNIT, "pgbench, the API's statement", goal)
-    four = Figure(name, UNIT, "pgbench, BEGIN; INSERT; INSERT; COMMIT", goal)
+    four = Figure(name, UNIT, "pgbench, BEGIN; INSERT; INSERT; COMMIT", goal, headline=clients == 8)
     for _ in range(ROUNDS):
         rides = load.rate(port, load.RIDES, clients, SECONDS)
         one.runs.append(rides)
