@@ -24,6 +24,7 @@ INSERT_RIDE = """
     ), staged AS (
         INSERT INTO staged_log_records (id, action, object, data)
         SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+        RETURNING ring_doorbell()
     )
 """
 TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
