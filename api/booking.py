@@ -42,7 +42,7 @@ FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = $1"
 TAKE_RIDE = Prepared("take_ride", TAKE)
 TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY)
 FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
-KEYS = "idempotency_keys_pkey"
+KEY_CONSTRAINT = "idempotency_keys_pkey"
 
 ATTEMPTS = 10
 FIRST_PAUSE = 0.005
@@ -112,9 +112,16 @@ def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | Non
     try:
         return _ride(*TAKE_RIDE_UNDER_KEY(connection, str(distance), key))
     except psycopg.errors.UniqueViolation as refused:
-        if refused.diag.constraint_name != KEYS:
+        if refused.diag.constraint_name != KEY_CONSTRAINT:
             raise
-    used = FIND_RIDE_OF_KEY(connection, key)
+    try:
+        used = FIND_RIDE_OF_KEY(connection, key)
+    except CONFLICTS:
+        raise
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        raise TryLater(refusal(error), maybe_taken=True) from None  # by an earlier request
     if not used:
         return None
     ride = _ride(*used)

@@ -18,7 +18,10 @@ JSON = "application/json"
 
 
 class WholeResponse(Response):
-    """A response whose body is at hand: the server gets it as a list, and sends it in one piece."""
+    """A response whose body is at hand: the server gets it as a list, and sends it in one piece.
+
+    Not for `call_on_close`, nor for a status that has no body.
+    """
 
     def get_app_iter(self, environ: dict[str, Any]) -> Iterable[bytes]:
         """The body; none for HEAD."""
@@ -62,7 +65,7 @@ class LeanFlask(Flask):
     session_interface = NoSessions()
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Match by path and method alone."""
+        """Match by path and method alone: whatever host was asked for, it is this API."""
         if request is None:
             return None
         return self.url_map.bind("", path_info=request.path, default_method=request.method)

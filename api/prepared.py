@@ -4,6 +4,7 @@ psycopg's `execute` sends, polls and receives in a handful of calls, between whi
 other threads take turns: under load that costs more than all else that psycopg does.
 """
 
+from collections.abc import Sequence
 from weakref import WeakSet
 
 import psycopg
@@ -25,6 +26,13 @@ class Prepared:
 
     def __call__(self, connection: psycopg.Connection, *values: str) -> list[Row]:
         """Run it, in a transaction of its own. Raises psycopg.Error."""
+        try:
+            return self._run(connection, values)
+        except errors.InvalidSqlStatementName:  # psycopg deallocates all when it rolls back
+            self._prepared_on.discard(connection)
+            return self._run(connection, values)
+
+    def _run(self, connection: psycopg.Connection, values: Sequence[str]) -> list[Row]:
         libpq = connection.pgconn
         if connection not in self._prepared_on:
             _checked(libpq.prepare(self._name, self._statement))
@@ -32,12 +40,20 @@ class Prepared:
         result = _checked(libpq.exec_prepared(self._name, [value.encode() for value in values]))
         columns = range(result.nfields)
         return [
-            [result.get_value(row, column) or b"" for column in columns]
+            [_not_null(result.get_value(row, column)) for column in columns]
             for row in range(result.ntuples)
         ]
 
 
 def _checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
-    if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
-        raise errors.error_from_result(result)
-    return result
+    if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+        return result
+    if result.error_field(pq.DiagnosticField.SQLSTATE) is None:  # it is libpq's own
+        raise psycopg.OperationalError(result.get_error_message())
+    raise errors.error_from_result(result)
+
+
+def _not_null(value: bytes | None) -> bytes:
+    if value is None:
+        raise psycopg.DataError("a column that is never null is null")
+    return value

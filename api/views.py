@@ -31,7 +31,7 @@ def pool() -> Pool:
 @routes.post("/rides")
 def take_ride() -> tuple[Answer, int, dict[str, str]]:
     """Take a ride: 201, and 201 with the first answer again when its key is repeated."""
-    asked = request._get_current_object()  # type: ignore[attr-defined]
+    asked = request._get_current_object()  # type: ignore[attr-defined] # looked up once, not often
     distance = parameters.ride_distance(asked)
     key = parameters.idempotency_key(asked)
     ride = booking.take(pool(), distance, key)

@@ -441,7 +441,7 @@ class IdempotencyKeyModel(Base):
 
     key: Mapped[str] = mapped_column(String(KEY_LENGTH), primary_key=True)
     distance: Mapped[Decimal] = mapped_column(Distance, nullable=False)
-    # Empty only inside the transaction that writes both the key and the ride.
+    # Empty only inside the transaction of an older API, which writes the key before the ride.
     ride_id: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), server_default=func.now(), nullable=False
