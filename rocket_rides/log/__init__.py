@@ -9,7 +9,7 @@ and tells a reader whether the entry comes from its own database: see `rocket_ri
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 import redis
@@ -55,14 +55,16 @@ class Forbidden(redis.ResponseError):
     """Redis does not let this user send that command, or does not have it."""
 
 
-class Entry(NamedTuple):
+# These are made by the thousand: much faster than a NamedTuple, and the collection of garbage never
+# looks at them.
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """What the stream holds under one id: alternating field names and values, as bytes."""
 
     redis_id: str
     fields: list[bytes]
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """A well-formed entry. `distance` is in metres, `prev` the id of the record before it.
 
     Whether it is true depends on `term`, which is copied from the entry, or empty if it has none.
@@ -74,12 +76,12 @@ class Record(NamedTuple):
     term: bytes = NO_TERM
 
 
-class _Data(msgspec.Struct):
+class _Data(msgspec.Struct, gc=False):
     id: int
-    distance: msgspec.Raw
+    distance: Any  # a number with a point or an exponent is a Decimal, from the text as it is
 
 
-_decode_data = msgspec.json.Decoder(_Data).decode
+_decode_data = msgspec.json.Decoder(_Data, float_hook=Decimal).decode
 
 
 class Invalid(ValueError):
@@ -102,12 +104,13 @@ def decode(fields: list[bytes]) -> Record:
         raise Invalid("prev is not a record's id")
     try:
         ride = _decode_data(data.decode())
-        # JSON's grammar has no NaN and no Infinity; a string or null is refused by Decimal.
-        distance = Decimal(str(ride.distance, "ascii"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"data is not a record: {error}") from None
-    except ArithmeticError:
+    except ArithmeticError:  # an exponent beyond what Decimal holds
         raise Invalid("distance is not a decimal number") from None
+    distance = Decimal(ride.distance) if type(ride.distance) is int else ride.distance
+    if type(distance) is not Decimal:
+        raise Invalid("distance is not a decimal number")
     prev = int(prev_digits)
     if not prev < ride.id <= LARGEST_ID:
         raise Invalid(f"id {ride.id} is not above prev {prev}, or is out of range")
