@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,6 +190,33 @@ def test_a_log_that_lost_entries_heals(
         world.take(100, 200)
         drain(world.streamer())
     assert exact(world, world.consumer())
+
+
+def test_whoever_is_behind_rests_between_batches(world: World) -> None:
+    consumer = world.consumer(batch_size=2)
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    consumer.run_once()
+    assert consumer.pause > 0
+    catch_up(consumer)
+    assert consumer.pause == 0
+
+
+def test_nobody_rests_from_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    consumer, now = world.consumer(batch_size=2), 0.0
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    read = consumer._log.read
+
+    def read_after_a_long_wait(*arguments: Any) -> list[Entry]:
+        nonlocal now
+        now += 100
+        return read(*arguments)
+
+    consumer._log.read = read_after_a_long_wait  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr("consumers.follower.time", SimpleNamespace(monotonic=lambda: now))
+    consumer.run_once()
+    assert (consumer.behind, consumer.pause) == (True, 0)
 
 
 def test_a_log_restored_to_an_earlier_state_is_read_again_from_its_start(world: World) -> None:
