@@ -45,7 +45,8 @@ def measure(stand: Stand) -> list[Figure]:
         for round_ in range(ROUNDS):
             old.runs.append(_drain(connection, log, streamer, RECORDS))
             old.limits.append(_pipe(stand, connection, log, streamer))
-            with draining(stand, _new_database(connection, f"young{round_}")) as beside:
+            young_url = _new_database(connection, f"young{round_}", streamer.last_sent)
+            with draining(stand, young_url) as beside:
                 for _ in range(BESIDE):
                     aged.runs.append(_drain(connection, log, streamer, RECORDS))
                     aged.limits.append(_drain(*beside, RECORDS))
@@ -74,11 +75,16 @@ def _grow_old(connection: psycopg.Connection, log: Log, streamer: Streamer) -> N
         log.redis.delete(log.name)
 
 
-def _new_database(connection: psycopg.Connection, name: str) -> str:
-    """Create one, with the schema and no rides, on the same server; returns its URL."""
+def _new_database(connection: psycopg.Connection, name: str, last_drawn: int) -> str:
+    """Create one, with the schema and no rides, on the same server; returns its URL.
+
+    Its numbers go on from `last_drawn`: shorter ones would be less to send.
+    """
     connection.execute(f"CREATE DATABASE {name}")
     url = make_conninfo("", **{**connection.info.get_parameters(), "dbname": name})
     upgrade(url)
+    with database.connect(url, "benchmark") as new:
+        new.execute("SELECT setval('log_position', %s)", [last_drawn])
     return url
 
 
