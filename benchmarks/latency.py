@@ -43,7 +43,10 @@ Milliseconds = list[float]
 
 def measure(stand: Stand) -> list[Figure]:
     """Rides one at a time, and rides at a steady rate."""
-    idle = {p: Figure(f"Ride to both totals, idle, p{p}", "ms", LIMIT, GOALS[p]) for p in GOALS}
+    idle = {
+        p: Figure(f"Ride to both totals, idle, p{p}", "ms", LIMIT, GOALS[p], headline=True)
+        for p in GOALS
+    }
     name = f"Ride to both totals, {BUSY_RATE:.0f} rides/s"
     busy = {p: Figure(f"{name}, p{p}", "ms", LIMIT, GOALS[p]) for p in GOALS}
     with (

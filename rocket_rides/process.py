@@ -33,6 +33,10 @@ class Stop:
     def __bool__(self) -> bool:
         return self._asked
 
+    def fileno(self) -> int:
+        """What select() finds readable from then on."""
+        return self._reader
+
     def ask(self) -> None:
         if not self._asked:
             self._asked = True

@@ -31,6 +31,7 @@ from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
 from rocket_rides.standby import wait_for_the_lead
 from streamer import checks
+from streamer.doorbell import Doorbell
 from streamer.drain import Streamer
 from streamer.trimming import Caps, Trimmer
 from streamer.upkeep import Alarms, Upkeep
@@ -38,8 +39,7 @@ from streamer.upkeep import Alarms, Upkeep
 logger = logging.getLogger("streamer")
 
 FULL_POLL = 0.2  # seconds between attempts to append to a full log
-IDLE_POLL = 0.01  # seconds between looks at the sequence; most of a ride's latency
-WAIT_POLL = 0.001  # the same while writers are about to commit
+IDLE_POLL = 0.2  # seconds between looks at the sequence, for rides that did not ring
 
 
 def run(config: settings.Settings, stop: process.Stop) -> None:
@@ -81,9 +81,13 @@ def lead(
     progress.announce(f"leading; the log is complete up to ride {streamer.last_sent}")
     trimmer = Trimmer(connection, log, Caps(config.stream_max_length, config.stream_max_age))
     upkeep = Upkeep(connection, log, trimmer, alarms)
+    doorbell = Doorbell(connection)
     complaint = waiting.Complaint()
+    woken = False
     while not stop:
-        upkeep.when_due(streamer.last_sent)
+        if not woken:  # else a ride waits
+            upkeep.when_due(streamer.last_sent)
+        woken = False
         double_send = strikes(config.double_send_rate)
         try:
             sent = streamer.run_once(double_send=double_send)
@@ -104,7 +108,12 @@ def lead(
         else:
             if upkeep.rounds > 1:  # a second without an error
                 progress.made()
-            stop.wait(WAIT_POLL if streamer.barrier.waiting else IDLE_POLL)
+            if streamer.barrier.waiting:
+                stop.wait(streamer.barrier.pause)
+            elif doorbell.armed:
+                woken = doorbell.wait(stop, IDLE_POLL)
+            else:
+                doorbell.arm()
 
 
 def main() -> None:

@@ -42,6 +42,7 @@ WHO_IS_WAITED_FOR = """
       AND mode = 'RowExclusiveLock'
 """
 
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.2  # seconds between looks while writers are waited for
 FIRST_NOTICE = 1.0
 NOTICE_EVERY = 10.0
 
@@ -60,12 +61,18 @@ class Barrier:
         self._connection = connection
         self._settled = 0
         self._wait: Wait | None = None
-        self._next_notice = 0.0
+        self._wait_began = self._next_notice = 0.0
 
     @property
     def waiting(self) -> bool:
         """Whether there are records that can't be sent yet."""
         return self._wait is not None
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look at the writers: a tenth of the time they have taken."""
+        waited = time.monotonic() - self._wait_began
+        return min(max(SHORTEST_PAUSE, waited / 10), LONGEST_PAUSE)
 
     def settled(self) -> int:
         """The highest position known to be settled. One statement when nothing is new."""
@@ -74,7 +81,8 @@ class Barrier:
             if position == self._settled:
                 return position
             self._wait = Wait(position, self._writers())
-            self._next_notice = time.monotonic() + FIRST_NOTICE
+            self._wait_began = time.monotonic()
+            self._next_notice = self._wait_began + FIRST_NOTICE
         else:
             self._wait = Wait(self._wait.position, self._wait.writers & self._writers())
         if self._wait.writers:

@@ -23,7 +23,7 @@ from tests.support.terminal import person, told
 from tests.support.world import PATIENCE, eventually, free_port
 
 BreakIt = Callable[..., list[str]]
-ATTEMPTS = 3  # of which one may find a consumer that starts again after an injected crash
+ATTEMPTS = 10  # most of which may find a consumer that starts again after an injected crash
 LONGEST = 2 * RECEIPTS_PATIENCE  # seconds: it waits for receipts, which may have to be tried again
 HEALED = ("totals are exact", "minutes are complete", "receipts are delivered or dead letters")
 

@@ -1,0 +1,183 @@
+"""The doorbell: a ride that is taken while the leader sleeps wakes it, and no ride is missed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+import streamer.__main__ as streaming
+from api.booking import TAKE
+from rocket_rides import database
+from rocket_rides.process import Stop
+from rocket_rides.settings import Settings
+from rocket_rides.waiting import Progress
+from streamer.doorbell import Doorbell
+from streamer.upkeep import Alarms
+from tests.support.world import PATIENCE, World, drain, eventually, transaction
+
+ARMED = "SELECT count(pg_sequence_last_value('doorbell'))"
+AT_ONCE, NEVER = 0.0, 3600.0  # seconds
+
+
+@pytest.fixture
+def sleeper(world: World) -> psycopg.Connection:
+    """The connection of somebody who waits for rides."""
+    return world.connect()
+
+
+@pytest.fixture
+def heard(sleeper: psycopg.Connection) -> list[psycopg.Notify]:
+    """Every notification that the sleeper's statements have read."""
+    heard: list[psycopg.Notify] = []
+    sleeper.add_notify_handler(heard.append)
+    return heard
+
+
+@pytest.fixture
+def bell(sleeper: psycopg.Connection) -> Doorbell:
+    return Doorbell(sleeper)
+
+
+def post(connection: psycopg.Connection) -> None:
+    """Take a ride with the API's own statement."""
+    psycopg.RawCursor(connection).execute(TAKE, [Decimal(5)])
+
+
+def rings(bell: Doorbell, patience: float = AT_ONCE) -> bool:
+    return bell.wait(Stop(), patience)
+
+
+def test_a_ride_rings_once_it_is_committed(world: World, bell: Doorbell) -> None:
+    bell.arm()
+    with transaction(world) as writer:
+        post(writer)
+        assert not rings(bell)
+        writer.commit()
+    assert rings(bell, PATIENCE)
+
+
+def test_only_the_first_ride_after_it_is_armed_rings(
+    world: World, bell: Doorbell, sleeper: psycopg.Connection, heard: list[psycopg.Notify]
+) -> None:
+    for times in (1, 2):
+        bell.arm()
+        for _ in range(3):
+            post(world.connection)
+        eventually(lambda: sleeper.execute("SELECT 1") and not bell.armed, "the bell")
+        world.connection.execute("NOTIFY doorbell, 'the end'")
+        eventually(lambda: sleeper.execute("SELECT 1") and heard[-1].payload == "the end")
+        heard.pop()
+        assert len(heard) == times
+        assert world.value(ARMED) == 0
+
+
+def test_a_bell_that_was_lost_is_armed_again(world: World, bell: Doorbell) -> None:
+    bell.arm()
+    with transaction(world) as doomed:
+        post(doomed)
+    assert world.value(ARMED) == 0
+    assert not rings(bell)
+    assert world.value(ARMED) == 1
+    post(world.connection)
+    assert rings(bell, PATIENCE)
+
+
+def test_a_bell_that_rings_during_the_last_look_is_not_slept_through(
+    world: World, bell: Doorbell, sleeper: psycopg.Connection
+) -> None:
+    """That look reads the notification, so the connection has nothing more to wait for."""
+    bell.arm()
+    post(world.connection)
+    eventually(lambda: sleeper.execute("SELECT 1") and not bell.armed, "the notification")
+    assert rings(bell, NEVER)
+
+
+def test_a_process_that_is_asked_to_stop_sleeps_no_longer(bell: Doorbell) -> None:
+    stop = Stop()
+    stop.ask()
+    bell.arm()
+    assert bell.wait(stop, NEVER)
+
+
+def test_a_dead_leader_s_bell_is_rung_once(world: World) -> None:
+    with psycopg.connect(world.postgres_url, autocommit=True) as leader:
+        Doorbell(leader).arm()
+    for armed in (1, 0):
+        assert world.value(ARMED) == armed
+        post(world.connection)
+
+
+def test_ringing_takes_no_predicate_lock(world: World, bell: Doorbell) -> None:
+    """Else rides would fail to serialize, as each reads what another one writes."""
+    bell.arm()
+    with transaction(world) as first, transaction(world) as second:
+        for writer in (first, second):
+            writer.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+            post(writer)
+        locks = "SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock'"
+        assert world.value(f"{locks} AND relation = 'doorbell'::regclass") == 0
+        first.commit()
+        second.commit()
+
+
+@contextmanager
+def leader(world: World) -> Iterator[None]:
+    """One that leads in a thread of this process."""
+    stop = Stop()
+    config = Settings(database_url=world.postgres_url, stream_name=world.stream)
+    connection, log = world.connect(**database.INDEX_SCANS), world.log()
+
+    def lead() -> None:
+        streaming.lead(connection, log, config, stop, Progress(), Alarms())
+
+    thread = threading.Thread(target=lead)
+    thread.start()
+    yield
+    stop.ask()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_each_ride_wakes_a_leader_that_never_looks_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "IDLE_POLL", NEVER)
+    with leader(world):
+        for _ in range(20):
+            post(world.connection)
+            eventually(lambda: world.staged() == 0, "the ride in the log")
+
+
+def test_no_ride_is_missed_between_the_last_look_and_the_sleep(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that comes right before the bell is armed nor one that comes right after."""
+    monkeypatch.setattr(streaming, "IDLE_POLL", NEVER)
+    elsewhere = world.connect()
+    arm = Doorbell.arm
+    left = iter(range(10))
+
+    def arm_while_rides_come(bell: Doorbell) -> None:
+        if next(left, None) is not None:
+            post(elsewhere)
+        arm(bell)
+        if next(left, None) is not None:
+            post(elsewhere)
+
+    monkeypatch.setattr(Doorbell, "arm", arm_while_rides_come)
+    with leader(world):
+        eventually(lambda: len(world.records()) == 10, "ten rides in the log")
+
+
+def test_a_ride_that_does_not_ring_is_found_all_the_same(world: World) -> None:
+    with leader(world):
+        eventually(lambda: world.value(ARMED) == 1, "a leader that sleeps")
+        with transaction(world) as by_hand:
+            silent = TAKE.replace("RETURNING ring_doorbell()", "")
+            psycopg.RawCursor(by_hand).execute(silent, [Decimal(5)])
+            by_hand.commit()
+        eventually(lambda: world.staged() == 0, "the ride in the log")
+    assert drain(world.streamer()) == 0
