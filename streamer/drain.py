@@ -1,4 +1,7 @@
-"""One batch from the outbox to the log: select, send, delete exactly what was sent, move on."""
+"""One batch from the outbox to the log: select, send, delete exactly what was sent, move on.
+
+Postgres deletes while Redis appends; it commits only once Redis has answered.
+"""
 
 from enum import Enum
 
@@ -81,7 +84,7 @@ class Streamer:
         reached(Step.BEFORE_SEND)
         if double_send:
             self._log.append(batch, self.last_sent, self.term)
-        with self._log.appending(batch, self.last_sent, self.term):  # Postgres works meanwhile
+        with self._log.appending(batch, self.last_sent, self.term):
             reached(Step.AFTER_SEND)
             deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
             values = [sent[-1], deleted, self.last_sent, self.term.name]
