@@ -17,7 +17,7 @@ from rocket_rides.database import LAST_DRAWN
 from rocket_rides.log import START, Entry, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
-REST = 1  # of the time that a round takes, for a reader that is behind
+REST = 2  # times what a round took, for a reader that is behind
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
 BOUNDS = f"""
@@ -73,8 +73,8 @@ class Follower(ABC):
     def pause(self) -> float:
         """Seconds to rest before the next round, which waits for news by itself.
 
-        Whoever is behind rests for as long as it works, so that catching up does not slow down
-        those who take rides.
+        Whoever is behind rests for twice as long as it works, so that catching up does not slow
+        down those who take rides.
         """
         return self._took * REST if self.behind else 0
 

@@ -78,7 +78,7 @@ def test_rides_gather_for_a_while_before_their_minute_is_computed_again(world: W
     assert is_complete(world)
 
 
-def test_a_rollup_that_is_behind_rests_no_longer_than_it_works(world: World) -> None:
+def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World) -> None:
     leading = lead(world, batch_size=2)
     world.take(*range(1, 10))
     drain(world.streamer())
