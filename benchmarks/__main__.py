@@ -11,6 +11,7 @@ import sys
 from functools import partial
 
 from benchmarks import (
+    backlog,
     consume,
     drain,
     groups,
@@ -32,6 +33,7 @@ PARTS: dict[str, Measure] = {
     "hosts": hosts.measure,
     "drain": drain.measure,
     "consume": consume.measure,
+    "backlog": backlog.measure,
     "latency": latency.measure,
     "receipts": receipts.measure,
     "idle": idle.measure,

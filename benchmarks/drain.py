@@ -1,7 +1,7 @@
 """Draining a backlog, compared with redis-cli --pipe adding the same entries to the same Redis.
 
-It is repeated after a million records have gone through the table: dead rows must not slow it down.
-Each such run is followed by one on a new database, since the machine itself is never the same.
+It is repeated after ten million records have gone through the table: dead rows must not slow it
+down. Each such run is followed by one on a new database: the machine itself is never the same.
 """
 
 import contextlib
@@ -25,29 +25,31 @@ from streamer.drain import Streamer
 
 RECORDS = 200_000
 ROUNDS = 3
-MILLION = 1_000_000
-GOAL = Goal("value", ">=", 80_000)
-STILL = Goal("ratio", ">=", 0.8)  # the same, within noise
+BESIDE = 3
+OLD = 10_000_000
+GOAL = Goal("ratio", ">=", 0.7)
+STILL = Goal("ratio", ">=", 0.95)  # the same, within noise
 STREAM = "rocket-rides-log"
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """On a young table, and on one that a million records have gone through."""
+    """On a young table, and on one that ten million records have gone through."""
     young = Figure("Drain of 200,000 records", "records/s", "redis-cli --pipe", GOAL, headline=True)
-    old = Figure("Drain after a million more", "records/s", young.limit_name, GOAL)
+    old = Figure("Drain after ten million more", "records/s", young.limit_name, GOAL)
     aged = Figure("Drain, an old table beside a young one", "records/s", "the young one", STILL)
     with draining(stand, stand.postgres.url) as (connection, log, streamer):
         for _ in range(ROUNDS):
             young.runs.append(_drain(connection, log, streamer, RECORDS))
             young.limits.append(_pipe(stand, connection, log, streamer))
-        while streamer.last_sent < MILLION + 2 * ROUNDS * RECORDS:
-            _drain(connection, log, streamer, RECORDS)
+        _grow_old(connection, log, streamer)
         for round_ in range(ROUNDS):
             old.runs.append(_drain(connection, log, streamer, RECORDS))
             old.limits.append(_pipe(stand, connection, log, streamer))
-            aged.runs.append(_drain(connection, log, streamer, RECORDS))
-            with draining(stand, _new_database(connection, f"young{round_}")) as beside:
-                aged.limits.append(_drain(*beside, RECORDS))
+            young_url = _new_database(connection, f"young{round_}", streamer.last_sent)
+            with draining(stand, young_url) as beside:
+                for _ in range(BESIDE):
+                    aged.runs.append(_drain(connection, log, streamer, RECORDS))
+                    aged.limits.append(_drain(*beside, RECORDS))
     return [young, old, aged]
 
 
@@ -59,14 +61,30 @@ def draining(stand: Stand, url: str) -> Iterator[tuple[psycopg.Connection, Log, 
         database.connect(url, "streamer", **database.INDEX_SCANS) as streaming,
         Log(stand.redis.url, STREAM) as log,
     ):
-        yield connection, log, Streamer(streaming, log)
+        yield connection, log, Streamer(streaming, log, outbox.BATCH)
 
 
-def _new_database(connection: psycopg.Connection, name: str) -> str:
-    """Create one, with the schema and no rides, on the same server; returns its URL."""
+def _grow_old(connection: psycopg.Connection, log: Log, streamer: Streamer) -> None:
+    """Let many more records go through the outbox. Their rides would not touch it: there are none.
+
+    So this takes a minute, and not three.
+    """
+    for _ in range(0, OLD, RECORDS):
+        outbox.stage_alone(connection, RECORDS)
+        outbox.drain(streamer, RECORDS)
+        log.redis.delete(log.name)
+
+
+def _new_database(connection: psycopg.Connection, name: str, last_drawn: int) -> str:
+    """Create one, with the schema and no rides, on the same server; returns its URL.
+
+    Its numbers go on from `last_drawn`: shorter ones would be less to send.
+    """
     connection.execute(f"CREATE DATABASE {name}")
     url = make_conninfo("", **{**connection.info.get_parameters(), "dbname": name})
     upgrade(url)
+    with database.connect(url, "benchmark") as new:
+        new.execute("SELECT setval('log_position', %s)", [last_drawn])
     return url
 
 

@@ -5,23 +5,36 @@ import time
 import psycopg
 
 from benchmarks.stand import PATIENCE
+from rocket_rides.settings import Settings
 from streamer.drain import Streamer
 
+BATCH: int = Settings.model_fields["batch_size"].default
 STAGE = """
     WITH ride AS (
-        INSERT INTO rides (distance)
-        SELECT (1 + random() * 99999)::numeric(12,3) FROM generate_series(1, %s)
+        INSERT INTO rides (distance, created_at)
+        SELECT (1 + random() * 99999)::numeric(12,3), now() - make_interval(mins => %s)
+        FROM generate_series(1, %s)
         RETURNING id, distance
     )
     INSERT INTO staged_log_records (id, action, object, data)
     SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
 """
+STAGE_ALONE = """
+    INSERT INTO staged_log_records (id, action, object, data)
+    SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', 539.837)
+    FROM (SELECT nextval('log_position') AS id FROM generate_series(1, %s)) drawn
+"""
 STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
 
 
-def stage(connection: psycopg.Connection, records: int) -> None:
+def stage(connection: psycopg.Connection, records: int, minutes_ago: int = 0) -> None:
     """Take `records` rides and stage them, in one transaction."""
-    connection.execute(STAGE, [records])
+    connection.execute(STAGE, [minutes_ago, records])
+
+
+def stage_alone(connection: psycopg.Connection, records: int) -> None:
+    """Stage so many records of no ride, in one transaction. No barrier: nobody else may write."""
+    connection.execute(STAGE_ALONE, [records])
 
 
 def drain(streamer: Streamer, records: int) -> float:

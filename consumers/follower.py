@@ -4,6 +4,7 @@ What becomes of it is up to the kind of reader: `reader` counts each ride once, 
 with the checkpoint; `rollup.marker` marks the minutes that the rides fall into.
 """
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any, LiteralString
 
@@ -15,6 +16,8 @@ from consumers.round import Round
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.log import START, Entry, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
+
+REST = 2  # times what a round took, for a reader that is behind
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
 BOUNDS = f"""
@@ -30,7 +33,6 @@ class Follower(ABC):
 
     at: Position
     behind = False  # whether there may be more to take at once
-    pause: float = 0  # seconds; a round waits for news by itself
 
     def __init__(
         self,
@@ -52,6 +54,8 @@ class Follower(ABC):
         self._terms = Terms()
         self._last_sent = 0  # as known before a read
         self._read: tuple[list[Entry], Bounds] = [], Bounds(0, {})  # the batch under way
+        self._read_at = 0.0  # seconds, of the monotonic clock
+        self._took = 0.0  # seconds; the last round, without its wait
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Take one batch from the log, or check an idle one, and return what was done.
@@ -61,8 +65,18 @@ class Follower(ABC):
         """
         done = self._look(wait)
         if self.at.ride_id < self._last_sent and done in (Round(), Round(held=True)):
-            return self._look(0)  # what was sent by then is in the log now, or lost
+            done = self._look(0)  # what was sent by then is in the log now, or lost
+        self._took = time.monotonic() - self._read_at
         return done
+
+    @property
+    def pause(self) -> float:
+        """Seconds to rest before the next round, which waits for news by itself.
+
+        Whoever is behind rests for twice as long as it works, so that catching up does not slow
+        down those who take rides.
+        """
+        return self._took * REST if self.behind else 0
 
     @abstractmethod
     def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
@@ -80,6 +94,7 @@ class Follower(ABC):
         """
         sent_before = self._last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self._read_at = time.monotonic()
         self.behind = len(entries) == self._batch_size
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent

@@ -6,6 +6,7 @@ from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation,
 MILLIMETRE = Decimal("0.001")
 # NUMERIC(12,3), the type of rides.distance.
 MOST = Decimal("999999999.999")
+NONE = Decimal(0)
 # A total is NUMERIC(38,3). In this context an operation that would round raises instead.
 EXACT = Context(prec=41, traps=[Inexact, InvalidOperation, Overflow, DivisionByZero])
 
@@ -33,4 +34,4 @@ def parse(text: str) -> Decimal:
 
 def is_exact(metres: Decimal) -> bool:
     """Whether `rides.distance` can hold this value without rounding."""
-    return 0 < metres <= MOST and metres == metres.quantize(MILLIMETRE)
+    return NONE < metres <= MOST and metres == metres.quantize(MILLIMETRE)

@@ -1,4 +1,7 @@
-"""One batch from the outbox to the log: select, send, delete exactly what was sent, move on."""
+"""One batch from the outbox to the log: select, send, delete exactly what was sent, move on.
+
+Postgres deletes while Redis appends; it commits only once Redis has answered.
+"""
 
 from enum import Enum
 
@@ -77,14 +80,15 @@ class Streamer:
         return len(batch)
 
     def _move(self, batch: list[tuple[int, str]], double_send: bool) -> None:
-        reached(Step.BEFORE_SEND)
-        for _ in range(2 if double_send else 1):
-            self._log.append(batch, self.last_sent, self.term)
-        reached(Step.AFTER_SEND)
         sent = [position for position, _ in batch]
-        deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
-        values = [sent[-1], deleted, self.last_sent, self.term.name]
-        moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
+        reached(Step.BEFORE_SEND)
+        if double_send:
+            self._log.append(batch, self.last_sent, self.term)
+        with self._log.appending(batch, self.last_sent, self.term):
+            reached(Step.AFTER_SEND)
+            deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
+            values = [sent[-1], deleted, self.last_sent, self.term.name]
+            moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
         if deleted != len(sent) or moved != 1:
             raise Overtaken(
                 "another streamer, or somebody by hand, changed the outbox or streamer_state"

@@ -69,4 +69,4 @@ class Lead:
     @property
     def pause(self) -> float:
         """Seconds until there is something to do: rides gather, to be marked and folded at once."""
-        return 0 if self.marker.behind else max(0, self._due - time.monotonic())
+        return self.marker.pause if self.marker.behind else max(0, self._due - time.monotonic())

@@ -117,7 +117,9 @@ def in_json(entry: Entry) -> str:
         values = [value.decode(errors="backslashreplace") for value in entry.fields]
         facts |= {"invalid": str(reason), "fields": values}
     else:
-        facts |= record._asdict() | {"term": record.term.decode(errors="backslashreplace")}
+        facts |= msgspec.structs.asdict(record) | {
+            "term": record.term.decode(errors="backslashreplace")
+        }
     return _as_json(facts).decode()
 
 

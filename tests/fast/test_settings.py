@@ -22,7 +22,7 @@ BAD = {
     "LEADER_TIMEOUT": "soon",
     "LOG_LEVEL": "LOUD",
     "PRINT_RIDES": "maybe",
-    "BATCH_SIZE": "1001",
+    "BATCH_SIZE": "2001",
     "RECONCILE_AT": "3 o'clock",
     "IDEMPOTENCY_DAYS": "0",
     "RECEIPT_URL": "localhost:8002",

@@ -1,7 +1,9 @@
 """Consumers: every ride counts once, whatever the log does."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,6 +192,33 @@ def test_a_log_that_lost_entries_heals(
     assert exact(world, world.consumer())
 
 
+def test_whoever_is_behind_rests_between_batches(world: World) -> None:
+    consumer = world.consumer(batch_size=2)
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    consumer.run_once()
+    assert consumer.pause > 0
+    catch_up(consumer)
+    assert consumer.pause == 0
+
+
+def test_nobody_rests_from_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    consumer, now = world.consumer(batch_size=2), 0.0
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    read = consumer._log.read
+
+    def read_after_a_long_wait(*arguments: Any) -> list[Entry]:
+        nonlocal now
+        now += 100
+        return read(*arguments)
+
+    consumer._log.read = read_after_a_long_wait  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr("consumers.follower.time", SimpleNamespace(monotonic=lambda: now))
+    consumer.run_once()
+    assert (consumer.behind, consumer.pause) == (True, 0)
+
+
 def test_a_log_restored_to_an_earlier_state_is_read_again_from_its_start(world: World) -> None:
     consumer, streamer = world.consumer(), world.streamer()
     world.take(1, 2)
@@ -252,7 +281,7 @@ def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:
 
 def test_a_tail_of_one_ride_is_healed(world: World) -> None:
     consumer, streamer = world.consumer(), world.streamer()
-    streamer._log.append = lambda *_: None  # type: ignore[method-assign]
+    streamer._log.appending = lambda *_: nullcontext()  # type: ignore[method-assign,assignment]
     world.take(5)
     drain(streamer)
     [healed] = consumer.run_once().news
@@ -275,7 +304,7 @@ def test_a_missing_tail_is_healed_though_no_ride_follows(world: World) -> None:
     consumer = world.service("consumers", "consumer0").says("stands at")
     world.take(1, 2, 3)
     streamer = world.streamer()
-    streamer._log.append = lambda *_: None  # type: ignore[method-assign]
+    streamer._log.appending = lambda *_: nullcontext()  # type: ignore[method-assign,assignment]
     drain(streamer)  # "sent", to a log that lost it
     consumer.says("healed a gap")
     assert world.standing() == world.truth

@@ -10,7 +10,7 @@ import pytest
 
 from chaos.backup import Backup
 from migrations import downgrade, upgrade
-from rocket_rides.log import as_numbers
+from rocket_rides.log import Entry, as_numbers
 from rocket_rides.settings import PROJECT
 from streamer.mend import mend
 from streamer.trimming import Caps, Trimmer
@@ -82,20 +82,20 @@ class Reader:
         assert len(self.query(MOVE, redis_id=to[0], ride_id=to[1], **values)) == 1
         return to
 
-    def take(self, entries: list[Any], redis_id: str, ride_id: int, terms: list[Any]) -> Standing:
+    def take(self, entries: list[Entry], redis_id: str, ride_id: int, terms: list[Any]) -> Standing:
         ranges = {term.encode(): range(after + 1, upto + 1) for _, term, _, after, upto in terms}
-        for entry_id, values in entries:
-            fields = dict(zip(values[::2], values[1::2], strict=True))
+        for entry in entries:
+            fields = dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
             try:
                 ride = json.loads(fields[b"data"], parse_float=Decimal)
                 number, distance, prev = ride["id"], ride["distance"], int(fields[b"prev"])
             except (KeyError, ValueError):
-                redis_id = entry_id
+                redis_id = entry.redis_id
                 continue
             ours = number in ranges.get(fields.get(b"term", b""), ())
             if ours and number > terms[-1][0]:
                 break
-            redis_id = entry_id
+            redis_id = entry.redis_id
             if ours and number > ride_id:
                 self.heal(ride_id, prev)
                 assert number not in self.rides

@@ -65,7 +65,7 @@ def test_entries_up_to_the_reconciled_ride_are_skipped_as_sent_again(world: Worl
     done = consumer.run_once()
     [found] = done.news
     assert isinstance(found, Record)
-    assert (done.skipped, found[:3]) == (2, (6, 5, Decimal(6)))
+    assert (done.skipped, found.id, found.prev, found.distance) == (2, 6, 5, Decimal(6))
     assert exact(world, consumer)
 
 

@@ -78,6 +78,14 @@ def test_rides_gather_for_a_while_before_their_minute_is_computed_again(world: W
     assert is_complete(world)
 
 
+def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World) -> None:
+    leading = lead(world, batch_size=2)
+    world.take(*range(1, 10))
+    drain(world.streamer())
+    leading.run_once()
+    assert leading.pause == leading.marker.pause > 0
+
+
 def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_are(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

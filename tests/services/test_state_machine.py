@@ -270,9 +270,9 @@ class System(RuleBasedStateMachine):
         """As after a crash without fsync: the stream does not know that it ever had them."""
         kept = self.log.read(START, 10_000)[:-lost]
         self.log.redis.delete(self.log.name)
-        for redis_id, fields in kept:
-            pairs = dict(zip(fields[::2], fields[1::2], strict=True))
-            self.log.redis.xadd(self.log.name, pairs, id=redis_id)  # type: ignore[arg-type]
+        for entry in kept:
+            pairs = dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
+            self.log.redis.xadd(self.log.name, pairs, id=entry.redis_id)  # type: ignore[arg-type]
 
     @rule(data=nonsense)
     def nonsense_is_appended(self, data: bytes) -> None:
@@ -348,7 +348,7 @@ class System(RuleBasedStateMachine):
         # Numbers beyond may be drawn again; what is in the log already told of others.
         [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
         self.told = [number for number in self.told if number <= last_sent]
-        self.seen |= {redis_id for redis_id, _ in self.log.read(START, 10_000)}
+        self.seen |= {entry.redis_id for entry in self.log.read(START, 10_000)}
         self.consumers = {}
         self.start_the_streamer()
         for name in self.backup.names:
@@ -376,12 +376,12 @@ class System(RuleBasedStateMachine):
     @invariant()
     def the_log_is_a_chain_that_rises(self) -> None:
         distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
-        for redis_id, fields in self.log.read(START, 10_000):
-            if redis_id in self.seen:
+        for entry in self.log.read(START, 10_000):
+            if entry.redis_id in self.seen:
                 continue
-            self.seen.add(redis_id)
+            self.seen.add(entry.redis_id)
             with suppress(Invalid):
-                record = decode(fields)
+                record = decode(entry.fields)
                 if not self.believed(record.id, record.term):
                     continue
                 assert record.distance == distance_of[record.id]

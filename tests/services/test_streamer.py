@@ -1,6 +1,6 @@
 """The outbox's way into the log: nothing lost, nothing out of order, whatever fails."""
 
-from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -28,13 +28,13 @@ def test_five_thousand_staged_at_once_go_out_in_batches(world: World) -> None:
 def test_a_row_staged_during_the_batch_is_not_deleted_with_it(world: World) -> None:
     streamer = world.streamer()
     world.take(1, 2)
-    append = streamer._log.append
+    appending = streamer._log.appending
 
-    def append_while_another_ride_commits(records: Iterable[tuple[int, str]], *rest: Any) -> None:
+    def appending_while_another_ride_commits(*batch: Any) -> AbstractContextManager[None]:
         world.take(3)
-        append(records, *rest)
+        return appending(*batch)
 
-    streamer._log.append = append_while_another_ride_commits  # type: ignore[method-assign,assignment]
+    streamer._log.appending = appending_while_another_ride_commits  # type: ignore[method-assign,assignment]
     assert streamer.run_once() == 2
     assert world.staged() == 1
 
