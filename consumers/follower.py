@@ -4,6 +4,7 @@ What becomes of it is up to the kind of reader: `reader` counts each ride once, 
 with the checkpoint; `rollup.marker` marks the minutes that the rides fall into.
 """
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any, LiteralString
 
@@ -15,6 +16,10 @@ from consumers.round import Round
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.log import START, Entry, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
+
+# Seconds that the streamer takes to commit what it has just sent: to look sooner would be in vain,
+# and would keep it waiting for a processor.
+COMMITTING = 0.0003
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
 BOUNDS = f"""
@@ -81,6 +86,8 @@ class Follower(ABC):
         sent_before = self._last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
+        if wait and entries and not self.behind:
+            time.sleep(COMMITTING)
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent
         self._read = entries, bounds
