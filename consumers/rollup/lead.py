@@ -21,7 +21,7 @@ from rocket_rides.log import Log
 PAUSE = 0.25
 LONGEST_PAUSE = 0.5
 SHARE = 0.1
-# With the first ride after a pause, the totals have the processors first: nobody waits for a minute.
+# After a pause, the totals have the processors first: nobody waits for a minute.
 GIVE_WAY = 0.02
 
 
