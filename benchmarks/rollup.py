@@ -9,11 +9,12 @@ import psycopg
 
 from benchmarks import fleet, load, outbox
 from benchmarks.figures import Figure, Goal
-from benchmarks.latency import BUSY_RATE, BUSY_RIDES, Journey
+from benchmarks.latency import BUSY_RATE, Journey
 from benchmarks.stand import Stand, wait_until
 from rocket_rides import database, sessions
 
 ROUNDS = 3
+RIDES = 500
 STEADY_SECONDS = 30
 STEADY_RATE = 1000  # rides per second
 TOGETHER = 10  # rides in a transaction
@@ -65,8 +66,8 @@ def _latency(stand: Stand, connection: psycopg.Connection) -> list[Figure]:
         contextlib.closing(load.KeepAlive(running.port)) as client,
     ):
         for _ in range(ROUNDS):
-            journey = Journey(client, connection, alone=False, counted=complete_to)
-            took = quantiles(journey.rides(BUSY_RIDES), n=100)
+            journey = Journey([client], connection, BUSY_RATE, counted=complete_to)
+            took = quantiles(journey.rides(RIDES), n=100)
             for percent, figure in figures.items():
                 figure.runs.append(took[percent - 1])
     return list(figures.values())
