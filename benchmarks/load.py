@@ -70,14 +70,18 @@ class KeepAlive:
         return answer
 
 
+@contextlib.contextmanager
+def keep_alive(port: int, number: int) -> Iterator[list[KeepAlive]]:
+    """So many connections, while the block lasts."""
+    with contextlib.ExitStack() as exits:
+        yield [exits.enter_context(contextlib.closing(KeepAlive(port))) for _ in range(number)]
+
+
 def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
     """Answers per second for `clients` that always have one request under way."""
-    with contextlib.ExitStack() as exits:
-        poll = exits.enter_context(select.epoll())
+    with keep_alive(port, clients) as connected, select.epoll() as poll:
         by_descriptor = {}
-        for _ in range(clients):
-            client = KeepAlive(port)
-            exits.callback(client.close)
+        for client in connected:
             by_descriptor[client.socket.fileno()] = client
             poll.register(client.socket, select.EPOLLIN)
             client.send(next(requests))
