@@ -25,7 +25,7 @@ help:
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
-	@echo "make bench   take the measurements in docs/performance.md"
+	@echo "make bench   measure everything in docs/performance.md, in twenty minutes; ARGS=post, a part"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"

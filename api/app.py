@@ -1,13 +1,10 @@
 """The Flask application: every answer is JSON, errors included."""
 
-from typing import Any
-
-import msgspec
 from flask import Flask
-from flask.json.provider import JSONProvider
 from werkzeug.routing import IntegerConverter
 
 from api.groups import Groups
+from api.lean import LeanFlask
 from api.outages import Outages
 from api.pool import open_pool
 from api.problems import answer_errors
@@ -17,18 +14,6 @@ from api.views import routes
 from rocket_rides import settings
 from rocket_rides.parent_death import die_with_parent
 from rocket_rides.process import Stop, begin
-
-
-class ExactJson(JSONProvider):
-    """JSON in which a decimal is a number with all of its digits."""
-
-    _encoder = msgspec.json.Encoder(decimal_format="number")
-
-    def dumps(self, obj: Any, **_: Any) -> str:
-        return self._encoder.encode(obj).decode() + "\n"
-
-    def loads(self, s: str | bytes, **_: Any) -> Any:
-        return msgspec.json.decode(s)
 
 
 class AsciiInteger(IntegerConverter):
@@ -42,9 +27,8 @@ def create_app() -> Flask:
     config = settings.load()
     begin(config.log_level)
     die_with_parent()
-    app = Flask(__name__, static_folder=None)
+    app = LeanFlask(__name__, static_folder=None)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)
-    app.json = ExactJson(app)
     app.url_map.merge_slashes = False  # a redirect would answer in HTML
     app.url_map.converters["int"] = AsciiInteger
     app.register_blueprint(routes)

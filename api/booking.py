@@ -11,14 +11,16 @@ from typing import NamedTuple
 import psycopg
 
 from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
-from rocket_rides.database import one_row, refusal
+from api.prepared import Prepared, Row
+from rocket_rides.database import refusal
 from rocket_rides.waiting import delays
 
-# One statement, so one round trip. The INSERT into rides draws the id itself, under its lock on
-# rides: the streamer's barrier relies on that. The staged record gets the same id.
+# One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
+# the id itself, under its lock on rides: the streamer's barrier relies on that. The staged record
+# gets the same id.
 INSERT_RIDE = """
     WITH ride AS (
-        INSERT INTO rides (distance) VALUES (%(distance)s) RETURNING id, distance
+        INSERT INTO rides (distance) VALUES ($1) RETURNING id, distance
     ), staged AS (
         INSERT INTO staged_log_records (id, action, object, data)
         SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
@@ -26,20 +28,21 @@ INSERT_RIDE = """
     )
 """
 TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
-
-# The key comes first: a second request with the same key waits here until the first has ended.
-CLAIM_KEY = """
-    INSERT INTO idempotency_keys (key, distance) VALUES (%s, %s)
-    ON CONFLICT (key) DO NOTHING RETURNING ctid::text
-"""
-# By ctid: looking the key up would read, and so predicate-lock, a page of the index that other
-# requests insert into, and cause serialization failures.
+# A key that was used before refuses the whole statement, the ride included. A second request with
+# the same key waits here until the first has ended. To look the key up before would cost another
+# round trip, and would read, and so predicate-lock, a page of the index that others insert into.
 TAKE_UNDER_KEY = f"""
-    {INSERT_RIDE}
-    UPDATE idempotency_keys SET ride_id = ride.id FROM ride
-    WHERE idempotency_keys.ctid = %(claimed)s::tid RETURNING ride.id, ride.distance
+    {INSERT_RIDE}, used AS (
+        INSERT INTO idempotency_keys (key, distance, ride_id) SELECT $2, distance, id FROM ride
+    )
+    SELECT id, distance FROM ride
 """  # noqa: S608 (no value is put in)
-FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = %s"
+FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = $1"
+
+TAKE_RIDE = Prepared("take_ride", TAKE)
+TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY)
+FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
+KEYS = "idempotency_keys_pkey"
 
 ATTEMPTS = 10
 FIRST_PAUSE = 0.005
@@ -84,7 +87,8 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
         except psycopg.OperationalError:
             raise TryLater(UNREACHABLE, maybe_taken) from None
         try:
-            return _take_once(connection, distance, key)
+            if ride := _take_once(connection, distance, key):
+                return ride
         except CONFLICTS:
             pass
         except psycopg.Error as error:
@@ -101,15 +105,24 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     raise TryLater(reason, maybe_taken)
 
 
-def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride:
+def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride | None:
+    """The ride; None if its key was used before, and has been deleted since."""
     if key is None:
-        return Ride(*one_row(connection.execute(TAKE, {"distance": distance})))
-    with connection.transaction():
-        claim = connection.execute(CLAIM_KEY, [key, distance]).fetchone()
-        if claim:
-            values = {"distance": distance, "claimed": claim[0]}
-            return Ride(*one_row(connection.execute(TAKE_UNDER_KEY, values)))
-        ride_id, taken_distance = one_row(connection.execute(FIND_KEY, [key]))
-    if taken_distance != distance:
+        return _ride(*TAKE_RIDE(connection, str(distance)))
+    try:
+        return _ride(*TAKE_RIDE_UNDER_KEY(connection, str(distance), key))
+    except psycopg.errors.UniqueViolation as refused:
+        if refused.diag.constraint_name != KEYS:
+            raise
+    used = FIND_RIDE_OF_KEY(connection, key)
+    if not used:
+        return None
+    ride = _ride(*used)
+    if ride.distance != distance:
         raise KeyReused
-    return Ride(ride_id, taken_distance, replayed=True)
+    return ride._replace(replayed=True)
+
+
+def _ride(row: Row) -> Ride:
+    ride_id, distance = row
+    return Ride(int(ride_id), Decimal(distance.decode()))

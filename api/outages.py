@@ -22,11 +22,11 @@ class Outages:
 
     def note(self, response: Response) -> Response:
         """Look at an answer before it goes out: for Flask's `after_request`."""
-        if request.endpoint == PROBE:  # its purpose is to say when it isn't ready
-            return response
-        if response.status_code == 503:
-            self._complain(_route(), response.get_json()["detail"])
-        elif self._said and response.status_code < 300:  # other refusals never reach the database
+        status = response.status_code
+        if status == 503:
+            if request.endpoint != PROBE:  # whose purpose is to say when it isn't ready
+                self._complain(_route(), response.get_json()["detail"])
+        elif self._said and status < 300:  # other refusals never reach the database
             self._end(_route())
         return response
 

@@ -9,17 +9,17 @@ from rocket_rides.errors import Unavailable
 # next number free?
 # * DELETE on idempotency_keys is not asked for: without it old keys are not pruned, but every ride
 #   can be taken. `api.pruning` warns of it.
-# * A privilege on some of the columns counts. This query itself needs SELECT on rides.
+# * One column stands for all that are written. This query itself needs SELECT on rides.
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.
 # * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
 LOOK = """
     SELECT current_setting('transaction_read_only')::boolean,
            (SELECT string_agg(privilege || ' on ' || name, ', ')
-            FROM (VALUES ('rides', 'INSERT'), ('staged_log_records', 'INSERT'),
-                         ('idempotency_keys', 'INSERT'), ('idempotency_keys', 'UPDATE'),
-                         ('idempotency_keys', 'SELECT')) needed (name, privilege)
-            WHERE NOT has_any_column_privilege(name, privilege)),
+            FROM (VALUES ('rides', 'distance', 'INSERT'), ('staged_log_records', 'data', 'INSERT'),
+                         ('idempotency_keys', 'ride_id', 'INSERT'),
+                         ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
+            WHERE NOT has_column_privilege(name, field, privilege)),
            drawn >= seqmax,
            drawn < (SELECT max(id) FROM rides)
     FROM pg_sequence, LATERAL (

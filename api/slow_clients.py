@@ -103,8 +103,9 @@ def announce_close(response: Response) -> Response:
     granian hangs up on a body that nobody has read, but does not always say so, and a client would
     send its next request on a connection that is being closed.
     """
-    has_body = request.content_length or "Transfer-Encoding" in request.headers
-    if has_body and WAS_READ not in request.environ:
+    if WAS_READ not in request.environ and (
+        request.content_length or "Transfer-Encoding" in request.headers
+    ):
         response.headers["Connection"] = "close"
     return response
 

@@ -1,68 +1,68 @@
-"""`python -m benchmarks [NAMES...]`: measure, and print a Markdown table.
+"""`python -m benchmarks [NAMES...]`: measure, and write the figures into the docs.
 
 Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
 medians of several runs, with the lowest and the highest; each run's limit is measured right after
-it. Run it on an otherwise idle machine.
+it. Run it on an otherwise idle machine: it takes about twenty minutes.
 """
 
 import argparse
-import json
-import os
-import platform
 import signal
 import sys
-import time
-from pathlib import Path
+from functools import partial
 
 from benchmarks import (
     consume,
     drain,
-    figures,
     groups,
+    hosts,
     idle,
     latency,
+    memory,
     post,
     receipts,
     reconcile,
     rollup,
+    setup,
     watch,
 )
-from benchmarks.stand import stand
+from benchmarks.running import Measure, run
 
-PARTS = {
+PARTS: dict[str, Measure] = {
     "post": post.measure,
+    "hosts": hosts.measure,
     "drain": drain.measure,
     "consume": consume.measure,
     "latency": latency.measure,
     "receipts": receipts.measure,
     "idle": idle.measure,
+    "memory": memory.measure,
     "groups": groups.measure,
     "reconcile": reconcile.measure,
     "rollup": rollup.measure,
     "watch": watch.measure,
+    "setup": setup.measure,
 }
+# Runs only if it is named.
+HOUR = "hour"
 
 
 def main() -> None:
     """Run the parts NAMES, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PARTS)}; {HOUR}")
+    parser.add_argument("--print", action="store_true", help="leave the docs as they are")
+    parser.add_argument(
+        "--minutes", type=float, default=memory.AN_HOUR, help=f"how long {HOUR} is; by default 60"
+    )
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(PARTS):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    known = PARTS | {HOUR: partial(memory.hour, minutes=arguments.minutes)}
+    if unknown := set(arguments.names) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(known)}")
     # Like Ctrl-C: the servers and services end first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    measured: list[figures.Figure] = []
-    for name in arguments.names or PARTS:
-        started = time.monotonic()
-        with stand() as servers:
-            measured += PARTS[name](servers)
-        print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
-    print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
-    print(figures.table(measured))
-    if arguments.json:
-        arguments.json.write_text(json.dumps([f.as_json() for f in measured], indent=2) + "\n")
+    parts = {name: known[name] for name in arguments.names or PARTS}
+    if failed := run(parts, into_docs=not arguments.print):
+        sys.exit(f"failed, and left in the docs as before: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ STREAM = "rocket-rides-log"
 
 def measure(stand: Stand) -> list[Figure]:
     """On a young table, and on one that a million records have gone through."""
-    young = Figure("Drain of 200,000 records", "records/s", "redis-cli --pipe", GOAL)
+    young = Figure("Drain of 200,000 records", "records/s", "redis-cli --pipe", GOAL, headline=True)
     old = Figure("Drain after a million more", "records/s", young.limit_name, GOAL)
     aged = Figure("Drain, an old table beside a young one", "records/s", "the young one", STILL)
     with draining(stand, stand.postgres.url) as (connection, log, streamer):

@@ -1,13 +1,14 @@
-"""Figures, their limits, and the table of both."""
+"""Figures, their limits and goals, and tables of them in Markdown."""
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-COLUMNS = ("Figure", "Unit", "Measured", "Limit beside it", "Limit", "Ratio", "Goal", "Met")
+COLUMNS = ("figure", "measured", "limit measured beside it", "ratio", "goal")
 HOLDS = {"<=": operator.le, ">=": operator.ge}
+WORDS = {"<=": "at most", ">=": "at least"}
 
 
 class Goal(NamedTuple):
@@ -18,13 +19,16 @@ class Goal(NamedTuple):
     bound: float
 
     def __str__(self) -> str:
-        of = "ratio " if self.subject == "ratio" else ""
-        return f"{of}{self.comparison} {number(self.bound)}"
+        of = " of the limit" if self.subject == "ratio" else ""
+        return f"{WORDS[self.comparison]} {number(self.bound)}{of}"
 
 
 @dataclass
 class Figure:
-    """The runs of one measurement, and those of its limit, which alternated with them."""
+    """The runs of one measurement, and those of its limit, which alternated with them.
+
+    A `headline` is also shown in README.md.
+    """
 
     name: str
     unit: str
@@ -32,6 +36,7 @@ class Figure:
     goal: Goal | None = None
     runs: list[float] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
+    headline: bool = False
 
     @property
     def value(self) -> float:
@@ -52,35 +57,56 @@ class Figure:
         return subject is not None and HOLDS[self.goal.comparison](subject, self.goal.bound)
 
     def as_json(self) -> dict[str, Any]:
-        goal = str(self.goal) if self.goal else None
-        return asdict(self) | {
-            "goal": goal,
-            "median": self.value,
-            "ratio": self.ratio,
-            "met": self.met,
-        }
+        """What `from_json` makes the same figure of, to four digits; its defaults are left out."""
+        rounded = {"runs": significant(self.runs), "limits": significant(self.limits)}
+        return {name: value for name, value in (asdict(self) | rounded).items() if value}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Figure":
+        goal = Goal(*stored["goal"]) if "goal" in stored else None
+        return cls(**stored | {"goal": goal})
 
     def cells(self) -> tuple[str, ...]:
-        ratio = "" if self.ratio is None else number(self.ratio)
-        met = {None: "", True: "yes", False: "**no**"}[self.met]
-        goal = str(self.goal or "")
-        limit = spread(self.limits)
-        return self.name, self.unit, spread(self.runs), self.limit_name, limit, ratio, goal, met
+        measured = f"{number(self.value)} {self.unit}{spread(self.runs)}"
+        limit = ratio = goal = ""
+        if self.ratio is not None:
+            limit = f"{self.limit_name}: {number(median(self.limits))}{spread(self.limits)}"
+            ratio = number(self.ratio)
+        if self.goal is not None:
+            goal = f"{self.goal}: {'met' if self.met else '**missed**'}"
+        return self.name, measured, limit, ratio, goal
 
 
-def table(figures: Iterable[Figure]) -> str:
-    """The figures as a Markdown table."""
-    rows = [COLUMNS, tuple("---" for _ in COLUMNS), *(figure.cells() for figure in figures)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+@dataclass
+class Table:
+    """What is no figure with a goal: a distribution, or a curve."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __str__(self) -> str:
+        rows = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def table(figures: Iterable[Figure]) -> Table:
+    """The figures as a table. One that was compared with several limits is named once."""
+    rows: list[tuple[str, ...]] = []
+    before: tuple[str, ...] = ()
+    for cells in (figure.cells() for figure in figures):
+        rows.append(cells if cells[:2] != before else ("", "", *cells[2:]))
+        before = cells[:2]
+    return Table(COLUMNS, rows)
 
 
 def spread(runs: list[float]) -> str:
-    """Median, lowest and highest of several runs."""
-    if not runs:
-        return ""
-    if len(runs) == 1:
-        return number(runs[0])
-    return f"{number(median(runs))} ({number(min(runs))} to {number(max(runs))})"
+    """The lowest and highest of several runs."""
+    return f" ({number(min(runs))} to {number(max(runs))})" if len(runs) > 1 else ""
+
+
+def significant(runs: list[float]) -> list[float]:
+    """Rounded to four digits: more would be noise."""
+    return [float(f"{run:.4g}") for run in runs]
 
 
 def number(value: float) -> str:

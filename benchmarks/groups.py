@@ -4,53 +4,79 @@ That measurement: 10,000 messages a second, ten members of one group on one stre
 two cores with everything on it, COUNT 10,000; from the producer's clock to the member's. This one
 repeats it with `rocket_rides.groups`: ten processes that acknowledge what each read gave them. It
 runs once with `appendfsync no`, as there, once with `always`, as here, and once with two million
-entries pending. `python -m benchmarks.groups --help` has options, such as a smaller rate.
+entries pending.
 """
 
-import argparse
 from bisect import bisect_right
+from itertools import pairwise
+from typing import NamedTuple
 
 from benchmarks import group_load
-from benchmarks.figures import Figure, Goal
+from benchmarks.figures import Figure, Goal, Table
 from benchmarks.group_load import SECOND, Load, Outcome
-from benchmarks.stand import Stand, stand
+from benchmarks.stand import Stand
 from rocket_rides.log import Log
 
-AS_THERE = Load(rate=10_000, seconds=60, members=10)
+AS_THERE = Load(rate=10_000, seconds=10, members=10)
 MILLION = 1_000_000
 
 # Milliseconds: the buckets of the seed's table, its shares in percent, and where ours go on.
-BUCKETS = (1, 2, 3, 4, 5, 10, 100)
-THEIRS = {1: 74.11, 2: 25.80, 3: 0.06}
-THEIR_REST = 0.03
-
-# What is asked of a run, by its `appendfsync`: this share (%) within so many milliseconds.
-GOALS = {"no": (2, Goal("value", ">=", 99.9)), "always": (5, Goal("value", ">=", 99))}
-VARIANTS = {"no": ("no", 0), "always": ("always", 0), "pending": ("no", 2 * MILLION)}
+BUCKETS = (0, 1, 2, 3, 4, 5, 10, 100)
+THEIRS = {1: "74.11 %", 2: "25.80 %", 3: "0.06 %"}
+THEIR_REST = "0.03 % (beyond 3 ms)"
 
 
-def measure(stand: Stand) -> list[Figure]:
-    """All three variants, for a minute each."""
-    return run(stand, AS_THERE, list(VARIANTS), 2 * MILLION)
+class Variant(NamedTuple):
+    """The server's `appendfsync`, so many entries pending before; the goal's milliseconds."""
+
+    fsync: str
+    pending: int
+    within: int
+    goal: Goal
+
+    def __str__(self) -> str:
+        pending = f", {self.pending / MILLION:.0f} million pending" if self.pending else ""
+        return f"`appendfsync {self.fsync}`{pending}"
 
 
-def run(stand: Stand, load: Load, variants: list[str], pending: int) -> list[Figure]:
-    """Run these variants, and print a table of each."""
-    figures = []
-    for variant in variants:
-        fsync, hoarded = VARIANTS[variant]
-        with Log(stand.redis.url, group_load.STREAM) as log:
-            log.redis.config_set("appendfsync", fsync)
-        wanted = load._replace(pending=pending if hoarded else 0)
-        outcome = group_load.run(stand.redis.url, wanted, stand.folder)
-        _print(fsync, wanted, outcome)
-        within, goal = GOALS[fsync]
-        name = (
-            f"Group, {load.rate:,.0f}/s, appendfsync {fsync}, {wanted.pending:,} pending:"
-            f" within {within} ms"
-        )
-        figures.append(Figure(name, "%", goal=goal, runs=[share(outcome, within)]))
-    return figures
+AS_FAST = Goal("value", ">=", 99.9)
+VARIANTS = (
+    Variant("no", 0, 2, AS_FAST),
+    Variant("always", 0, 5, Goal("value", ">=", 99)),
+    Variant("no", 2 * MILLION, 2, AS_FAST),
+)
+
+
+def measure(stand: Stand) -> list[Figure | Table]:
+    """All variants, one after another."""
+    outcomes = {str(variant): _run(stand, variant) for variant in VARIANTS}
+    figures = [
+        figure
+        for variant, outcome in zip(VARIANTS, outcomes.values(), strict=True)
+        for figure in _figures(variant, outcome)
+    ]
+    return [*figures, distribution(outcomes)]
+
+
+def _run(stand: Stand, variant: Variant) -> Outcome:
+    stand.say(str(variant))
+    with Log(stand.redis.url, group_load.STREAM) as log:
+        log.redis.config_set("appendfsync", variant.fsync)
+    load = AS_THERE._replace(pending=variant.pending)
+    return group_load.run(stand.redis.url, load, stand.folder)
+
+
+def _figures(variant: Variant, outcome: Outcome) -> list[Figure]:
+    name = f"{AS_THERE.rate:,.0f} messages/s, {variant}"
+    within = share(outcome, variant.within)
+    return [
+        Figure(f"{name}: within {variant.within} ms", "%", goal=variant.goal, runs=[within]),
+        Figure("not received in the end", "messages", runs=[outcome.left]),
+        *(
+            Figure(f"processor of the {who}", "% of a core", runs=[100 * spent / outcome.sending])
+            for who, spent in outcome.processor.items()
+        ),
+    ]
 
 
 def share(outcome: Outcome, milliseconds: float) -> float:
@@ -59,56 +85,15 @@ def share(outcome: Outcome, milliseconds: float) -> float:
     return 100 * arrived / outcome.sent
 
 
-def _print(fsync: str, load: Load, outcome: Outcome) -> None:
-    sent, received = outcome.sent / outcome.sending, outcome.received_in_time / outcome.sending
-    lines = [
-        f"\n{load.members} members, appendfsync {fsync}, {load.pending:,} pending beforehand:"
-        f" {load.rate:,.0f}/s for {load.seconds:.0f} s",
-        f"achieved: {sent:,.0f}/s sent, {received:,.0f}/s received",
-        f"when the last was sent: {outcome.unread:,} unread, {outcome.pending:,} pending",
-        f"left in the end: {outcome.left:,}",
-        "processor: "
-        + ", ".join(
-            f"{who} {100 * spent / outcome.sending:.0f} %"
-            for who, spent in outcome.processor.items()
-        ),
-        "\n| latency | theirs | here |",
-        "| --- | --- | --- |",
+def distribution(outcomes: dict[str, Outcome]) -> Table:
+    """Which share of the messages took how long: theirs, and that of each outcome."""
+    rows = [
+        [
+            f"{low} to {high} ms",
+            THEIRS.get(high, ""),
+            *(f"{share(o, high) - share(o, low):.2f} %" for o in outcomes.values()),
+        ]
+        for low, high in pairwise(BUCKETS)
     ]
-    below, low = 0.0, 0
-    for high in BUCKETS:
-        upto = share(outcome, high)
-        theirs = f"{THEIRS[high]:.2f} %" if high in THEIRS else ""
-        lines.append(f"| {low} to {high} ms | {theirs} | {upto - below:.2f} % |")
-        below, low = upto, high
-    lines += [f"| beyond | {THEIR_REST:.2f} % (beyond 3 ms) | {100 - below:.2f} % |", ""]
-    for percentile in (50, 99, 99.9, 100):
-        lines.append(f"p{percentile:g}: {_percentile(outcome, percentile):.2f} ms")
-    print("\n".join(lines), flush=True)
-
-
-def _percentile(outcome: Outcome, percentile: float) -> float:
-    if not outcome.latencies:
-        return float("nan")
-    place = min(len(outcome.latencies) - 1, int(len(outcome.latencies) * percentile / 100))
-    return float(outcome.latencies[place] * 1000 / SECOND)
-
-
-def main() -> None:
-    """Run with options."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
-    parser.add_argument("variants", nargs="*", metavar="VARIANT", help=", ".join(VARIANTS))
-    parser.add_argument("--seconds", type=float, default=AS_THERE.seconds)
-    parser.add_argument("--rate", type=float, default=AS_THERE.rate, help="messages per second")
-    parser.add_argument("--members", type=int, default=AS_THERE.members)
-    parser.add_argument("--pending", type=int, default=2 * MILLION, help="in the variant pending")
-    options = parser.parse_args()
-    if unknown := set(options.variants) - set(VARIANTS):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    load = Load(options.rate, options.seconds, options.members)
-    with stand() as servers:
-        run(servers, load, options.variants or list(VARIANTS), options.pending)
-
-
-if __name__ == "__main__":
-    main()
+    beyond = [f"{100 - share(outcome, BUCKETS[-1]):.2f} %" for outcome in outcomes.values()]
+    return Table(["latency", "theirs", *outcomes], [*rows, ["beyond", THEIR_REST, *beyond]])

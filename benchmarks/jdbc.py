@@ -4,12 +4,12 @@ JDBC has no Unix sockets, so the server listens on loopback for a role with its 
 """
 
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks import tcp
+from benchmarks.load import LOOPBACK
 from embedded.servers import Postgres
-from rocket_rides import database
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class OverTcp(NamedTuple):
     @property
     def url(self) -> str:
         """For ADBC, which uses libpq."""
-        return f"postgresql://{ROLE}:{self.password}@127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}"
+        return tcp.url(ROLE, self.password, LOOPBACK)
 
     def read(self, spark: "SparkSession", ranges: "list[CountedRange]") -> "DataFrame":
         """The rides, in `len(ranges)` partitions, with the columns of `analytics.source.Rides`."""
         options = {
-            "url": f"jdbc:postgresql://127.0.0.1:{EMBEDDED_PORT}/{DATABASE_NAME}",
+            "url": f"jdbc:postgresql://{LOOPBACK}:{EMBEDDED_PORT}/{DATABASE_NAME}",
             "driver": "org.postgresql.Driver",
             "user": ROLE,
             "password": self.password,
@@ -59,15 +59,6 @@ def jar() -> Path | None:
 
 def listen(postgres: Postgres, driver: Path) -> OverTcp:
     """Restart the server so that it listens on loopback too."""
-    over_tcp = OverTcp(secrets.token_hex(16), driver)
-    with database.connect(postgres.url, "benchmark") as connection:
-        connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{over_tcp.password}'")
-        connection.execute(f"GRANT SELECT ON rides TO {ROLE}")
-        [hba_file] = database.one_row(connection.execute("SHOW hba_file"))
-    rules = Path(hba_file)
-    allowed = f"host {DATABASE_NAME} {ROLE} 127.0.0.1/32 scram-sha-256\n"
-    rules.write_text(allowed + rules.read_text())
-    postgres.stop()
-    postgres.settings = {"listen_addresses": "127.0.0.1"}
-    postgres.start()
-    return over_tcp
+    return OverTcp(
+        tcp.listen(postgres, ROLE, LOOPBACK, f"{LOOPBACK}/32", "SELECT ON rides"), driver
+    )

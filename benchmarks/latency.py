@@ -11,6 +11,7 @@ import random
 import select
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from statistics import quantiles
 
 import psycopg
@@ -42,7 +43,7 @@ Milliseconds = list[float]
 
 def measure(stand: Stand) -> list[Figure]:
     """Rides one at a time, and rides at two steady rates."""
-    idle = percentiles("idle", 4, 10)
+    idle = percentiles("idle", 4, 10, headline=True)
     busy = percentiles(f"{BUSY_RATE:.0f} rides/s", 4, 10)
     full = percentiles(f"{FULL_RATE:,.0f} rides/s", None, 25)
     reached = Figure(f"Rate reached of {FULL_RATE:,.0f} rides/s", "rides/s")
@@ -53,7 +54,11 @@ def measure(stand: Stand) -> list[Figure]:
     ):
 
         def rides(number: float, rate: float | None = None) -> Milliseconds:
-            with load.keep_alive(running.port, CLIENTS if rate else 1) as clients:
+            with ExitStack() as exits:
+                clients = [
+                    exits.enter_context(closing(load.KeepAlive(running.port)))
+                    for _ in range(CLIENTS if rate else 1)
+                ]
                 return Journey(clients, connection, rate).rides(int(number))
 
         connection.execute(CREATE)
@@ -67,7 +72,9 @@ def measure(stand: Stand) -> list[Figure]:
     return [*idle.values(), *busy.values(), *full.values(), reached]
 
 
-def percentiles(when: str, p50: float | None, p99: float) -> dict[int, Figure]:
+def percentiles(
+    when: str, p50: float | None, p99: float, *, headline: bool = False
+) -> dict[int, Figure]:
     """The two figures of a journey, with their goals in milliseconds."""
     goals = {50: p50, 99: p99}
     return {
@@ -76,6 +83,7 @@ def percentiles(when: str, p50: float | None, p99: float) -> dict[int, Figure]:
             "ms",
             LIMIT,
             Goal("value", "<=", goal) if goal else None,
+            headline=headline,
         )
         for percent, goal in goals.items()
     }

@@ -4,11 +4,14 @@ import contextlib
 import re
 import select
 import socket
+import threading
 import time
-from collections.abc import Iterator
-from itertools import repeat
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, repeat
 from uuid import uuid4
 
+LOOPBACK = "127.0.0.1"
 WARM_UP = 0.5  # seconds
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -36,8 +39,8 @@ def rides_with_keys() -> Iterator[bytes]:
 class KeepAlive:
     """One keep-alive connection with at most one request under way."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+    def __init__(self, port: int, host: str = LOOPBACK) -> None:
+        self.socket = socket.create_connection((host, port), timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
 
@@ -70,43 +73,90 @@ class KeepAlive:
         return answer
 
 
-@contextlib.contextmanager
-def keep_alive(port: int, number: int) -> Iterator[list[KeepAlive]]:
-    """So many connections, while the block lasts."""
-    with contextlib.ExitStack() as exits:
-        yield [exits.enter_context(contextlib.closing(KeepAlive(port))) for _ in range(number)]
+def is_ready(port: int, host: str = LOOPBACK) -> bool:
+    """Whether the API takes rides."""
+    try:
+        with contextlib.closing(KeepAlive(port, host)) as client:
+            client.ask(READY)
+    except (OSError, Refused):
+        return False
+    return True
 
 
-def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
-    """Answers per second for `clients` that always have one request under way."""
-    with keep_alive(port, clients) as connected, select.epoll() as poll:
-        by_descriptor = {}
-        for client in connected:
-            by_descriptor[client.socket.fileno()] = client
-            poll.register(client.socket, select.EPOLLIN)
-            client.send(next(requests))
-        count(by_descriptor, poll, requests, WARM_UP)
+class Clients:
+    """Clients that always have one request under way, on all `hosts`, while they are counted."""
+
+    def __init__(
+        self, port: int, requests: Iterator[bytes], number: int, hosts: Sequence[str] = (LOOPBACK,)
+    ) -> None:
+        self._requests = requests
+        with contextlib.ExitStack() as exits:
+            self._poll = exits.enter_context(select.epoll())
+            self._clients: dict[int, KeepAlive] = {}
+            for _, host in zip(range(number), cycle(hosts), strict=False):
+                client = KeepAlive(port, host)
+                exits.callback(client.close)
+                self._clients[client.socket.fileno()] = client
+                self._poll.register(client.socket, select.EPOLLIN)
+                client.send(next(requests))
+            self._exits = exits.pop_all()
+
+    def __enter__(self) -> "Clients":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+
+    def rate(self, seconds: float) -> float:
+        """Answers per second, from now on for so many seconds."""
         started = time.perf_counter()
-        answers = count(by_descriptor, poll, requests, seconds)
+        answers = self._count(started + seconds)
         return answers / (time.perf_counter() - started)
 
+    def _count(self, deadline: float) -> int:
+        """Send the next request after every answer; returns the number of answers."""
+        answers = 0
+        while time.perf_counter() < deadline:
+            ready = self._poll.poll(10)
+            if not ready:
+                raise TimeoutError("no answer for 10 s")
+            for descriptor, _ in ready:
+                client = self._clients[descriptor]
+                if client.receive():
+                    answers += 1
+                    client.send(next(self._requests))
+        return answers
 
-def count(
-    by_descriptor: dict[int, KeepAlive],
-    poll: select.epoll,
+
+def rate(
+    port: int,
     requests: Iterator[bytes],
+    clients: int,
     seconds: float,
-) -> int:
-    """Send the next request after every answer, for `seconds`; returns the number of answers."""
-    answers = 0
-    deadline = time.perf_counter() + seconds
-    while time.perf_counter() < deadline:
-        ready = poll.poll(10)
-        if not ready:
-            raise TimeoutError("no answer for 10 s")
-        for descriptor, _ in ready:
-            client = by_descriptor[descriptor]
-            if client.receive():
-                answers += 1
-                client.send(next(requests))
-    return answers
+    hosts: Sequence[str] = (LOOPBACK,),
+) -> float:
+    """Answers per second for so many clients, once they have warmed up."""
+    with Clients(port, requests, clients, hosts) as posting:
+        posting.rate(WARM_UP)
+        return posting.rate(seconds)
+
+
+@contextlib.contextmanager
+def steadily(port: int, per_second: float) -> Iterator[None]:
+    """Post so many rides a second during the block, each when it is due or as soon as possible."""
+    enough = threading.Event()
+
+    def post() -> None:
+        with contextlib.closing(KeepAlive(port)) as client:
+            due = time.monotonic()
+            while not enough.wait(max(0.0, due - time.monotonic())):
+                client.ask(next(RIDES))
+                due += 1 / per_second
+
+    with ThreadPoolExecutor(1) as thread:
+        posting = thread.submit(post)
+        try:
+            yield
+        finally:
+            enough.set()
+        posting.result()

@@ -1,14 +1,11 @@
-"""`python -m benchmarks.onlookers PORT NUMBER`: look on at the live page, as browsers do.
+"""Onlookers at the live page, who follow its events as browsers do."""
 
-Each onlooker follows the page's events, until the program is ended. It fails when one of them is
-not let in, or hung up on.
-"""
-
-import argparse
 import contextlib
 import select
 import socket
-from typing import NoReturn
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 FOLLOW = (
     "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: keep-alive\r\n"
@@ -16,6 +13,24 @@ FOLLOW = (
     "Accept-Encoding: gzip, deflate, br, zstd\r\n\r\n"
 )
 EVENTS = "/events"
+POLL = 0.1  # seconds
+
+
+@contextlib.contextmanager
+def onlookers(port: int, number: int) -> Iterator[None]:
+    """So many during the block, each of whom has been sent something; a thread reads the rest.
+
+    Raises ConnectionError when one of them is not let in, or is hung up on.
+    """
+    with contextlib.ExitStack() as exits, ThreadPoolExecutor(1) as thread:
+        sockets = [exits.enter_context(follow(port)) for _ in range(number)]
+        enough = threading.Event()
+        looking = thread.submit(_look_on, sockets, enough)
+        try:
+            yield
+        finally:
+            enough.set()
+        looking.result()
 
 
 def follow(port: int) -> socket.socket:
@@ -27,28 +42,13 @@ def follow(port: int) -> socket.socket:
     return onlooker
 
 
-def look_on(port: int, number: int) -> NoReturn:
-    """Read whatever comes, for ever. Raises ConnectionError."""
-    with contextlib.ExitStack() as exits, select.epoll() as poll:
-        onlookers = {}
-        for _ in range(number):
-            onlooker = exits.enter_context(follow(port))
-            onlookers[onlooker.fileno()] = onlooker
-            poll.register(onlooker, select.EPOLLIN)
-        while True:
-            for descriptor, _ in poll.poll():
-                if not onlookers[descriptor].recv(1 << 20):
+def _look_on(sockets: Sequence[socket.socket], enough: threading.Event) -> None:
+    """Read whatever comes."""
+    with select.epoll() as poll:
+        by_descriptor = {onlooker.fileno(): onlooker for onlooker in sockets}
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.EPOLLIN)
+        while not enough.is_set():
+            for descriptor, _ in poll.poll(POLL):
+                if not by_descriptor[descriptor].recv(1 << 20):
                     raise ConnectionError("an onlooker was hung up on")
-
-
-def main() -> None:
-    """Run until ended."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.onlookers", description=__doc__)
-    parser.add_argument("port", type=int)
-    parser.add_argument("number", type=int)
-    arguments = parser.parse_args()
-    look_on(arguments.port, arguments.number)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,9 +7,8 @@ Nothing is measured where there is no browser.
 import contextlib
 import random
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import median
 
 from selenium.webdriver import Chrome
@@ -20,9 +19,9 @@ from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand, wait_until
 
 ROUNDS = 3
-RIDES = 20  # in each
+RIDES = 12  # in each
 PAUSE = (0.1, 0.9)  # seconds between them; random, to match no time between looks
-FAULTS = 5
+FAULTS = 3
 HEALTHY = 2.0  # seconds before each fault
 GOAL = Goal("value", "<=", 1)
 
@@ -50,6 +49,7 @@ def measure(stand: Stand, running: fleet.RunningFleet, port: int) -> list[Figure
     if why := missing():
         print(f"nothing is measured in a browser: {why}", file=sys.stderr)
         return []
+    stand.say("in a browser")
     with chromium() as browser:
         page = Seen(browser, f"http://127.0.0.1:{port}/")
         return [*_rides(page, running.port), *_faults(page, stand)]
@@ -123,22 +123,3 @@ def _faults(page: Seen, stand: Stand) -> list[Figure]:
         healed = time.time()
         back.runs.append(max(0.0, page.first(lambda text: text == "Redis up") - healed))
     return [away, back]
-
-
-@contextlib.contextmanager
-def rides_at(api: int, rate: float) -> Iterator[None]:
-    """Post so many rides a second during the block."""
-    enough = threading.Event()
-
-    def post() -> None:
-        with contextlib.closing(load.KeepAlive(api)) as client:
-            while not enough.wait(1 / rate):
-                client.ask(next(load.RIDES))
-
-    thread = threading.Thread(target=post)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()

@@ -13,7 +13,7 @@ _FAILED = re.compile(r"number of failed transactions: (\d+)")
 DISTANCE = r"\set distance random(1, 99999999) / 1000.0"
 
 # Exactly the statement that the API runs for a ride without a key.
-ONE_STATEMENT = f"{DISTANCE}\n{TAKE % {'distance': ':distance'}};\n"
+ONE_STATEMENT = f"{DISTANCE}\n{TAKE.replace('$1', ':distance')};\n"
 
 # The same two rows the textbook way: four round trips instead of the API's one.
 FOUR_STATEMENTS = rf"""{DISTANCE}

@@ -31,10 +31,10 @@ from rocket_rides import database
 from rocket_rides.settings import DEMO_SECRET, Settings
 
 ROUNDS = 3
-BACKLOG = 200_000
-BARE = 50_000  # receipts of the limit's runs
+BACKLOG = 100_000
+BARE = 30_000  # receipts of the limit's runs
 WORKERS = len(fleet.WORKERS)
-RIDES = 1000
+RIDES = 500
 RATE = 100.0  # rides per second on average, at random moments
 
 RATE_GOAL = Goal("value", ">=", 2000)
@@ -53,7 +53,10 @@ Milliseconds = list[float]
 
 def measure(stand: Stand) -> list[Figure]:
     """A backlog, and rides at a steady rate."""
-    return [*_backlogs(stand), *_journeys(stand)]
+    stand.say("a backlog")
+    figures = _backlogs(stand)
+    stand.say(f"{RATE:.0f} rides a second")
+    return figures + _journeys(stand)
 
 
 def _backlogs(stand: Stand) -> list[Figure]:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 ALL = 10 * MILLION
 NIGHT = 100_000
-ROUNDS = 3
-NIGHTS = 5
+NIGHTS = 3
+EXTRACTS = 2
 GIGABYTE = 1e9
 POLL = 0.5  # seconds between samples of a run's memory, which cost time
 SUM = "SELECT sum(distance) FROM rides"
@@ -36,18 +36,20 @@ def measure(stand: Stand) -> list[Figure]:
     """Nights after a million and after ten million rides, a full run, and the extract alone."""
     require_java()
     with database.connect(stand.postgres.url, "benchmark") as connection:
+        stand.say("a million rides")
         rides.insert(connection, MILLION)
         _run(stand)
         young = _nights(stand, connection, "1 million")
+        stand.say("ten million rides")
         rides.insert(connection, ALL - MILLION - NIGHTS * NIGHT)
         full = Figure("Full run over 10 million rides", "s", goal=Goal("value", "<=", 60))
         memory = Figure("Its memory, driver and workers, PSS", "GB", goal=Goal("value", "<=", 4))
-        for _ in range(ROUNDS):
-            shutil.rmtree(stand.folder / "warehouse")
-            seconds, peak = _run(stand)
-            full.runs.append(seconds)
-            memory.runs.append(peak / GIGABYTE)
+        shutil.rmtree(stand.folder / "warehouse")
+        seconds, peak = _run(stand)
+        full.runs.append(seconds)
+        memory.runs.append(peak / GIGABYTE)
         old = _nights(stand, connection, "10 million")
+    stand.say("the extract")
     aged = Figure(
         "A night after 10 million, beside one after 1 million",
         "s",
@@ -101,7 +103,7 @@ def _extract(stand: Stand) -> list[Figure]:
     with session() as spark, database.connect(stand.postgres.url, "benchmark") as connection:
         last = _last(connection)
         ranges = source.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
-        for round_ in range(1 + ROUNDS):
+        for round_ in range(1 + EXTRACTS):
             through_adbc = last / _write(stand, source.read(spark, url, "rides", ranges))
             through_jdbc = (
                 last / _write(stand, source.in_metres(over_tcp.read(spark, ranges)))

@@ -10,18 +10,18 @@ import psycopg
 from benchmarks import fleet, load, outbox
 from benchmarks.figures import Figure, Goal
 from benchmarks.latency import BUSY_RATE, Journey
-from benchmarks.stand import Stand, wait_until
+from benchmarks.stand import Stand, seconds_used, wait_until
 from rocket_rides import database, sessions
 
 ROUNDS = 3
 RIDES = 500
-STEADY_SECONDS = 30
+STEADY_SECONDS = 15
 STEADY_RATE = 1000  # rides per second
 TOGETHER = 10  # rides in a transaction
 OLD_RIDES = 10_000_000
 OLD_DAYS = 30
 POST_ROUNDS = 5
-POST_SECONDS = 3
+POST_SECONDS = 2
 POST_CLIENTS = 8
 PATIENCE = 600.0  # seconds
 
@@ -47,12 +47,14 @@ MAKE_INDEX = (
 def measure(stand: Stand) -> list[Figure]:
     """From a few rides to ten million."""
     with database.connect(stand.postgres.url, "benchmark") as connection:
-        return [
-            *_latency(stand, connection),
-            *_steady(stand, connection),
-            _posts(stand, connection),
-            _from_nothing(stand, connection),
-        ]
+        stand.say("how soon a ride is in its minute")
+        figures = _latency(stand, connection)
+        stand.say(f"{STEADY_RATE:,} rides a second")
+        figures += _steady(stand, connection)
+        stand.say("POST /rides with and without its index")
+        figures.append(_posts(stand, connection))
+        stand.say(f"{OLD_RIDES:,} rides")
+        return [*figures, _from_nothing(stand, connection)]
 
 
 def _latency(stand: Stand, connection: psycopg.Connection) -> list[Figure]:
@@ -84,9 +86,13 @@ def _steady(stand: Stand, connection: psycopg.Connection) -> list[Figure]:
         [(backend,)] = connection.execute(SESSION, [sessions.ROLLUP])
         both = (process, psutil.Process(backend))
         for _ in range(ROUNDS):
-            used, computed, rides = _used(both), _number(connection, COMPUTED), _newest(connection)
+            used, computed, rides = (
+                sum(map(seconds_used, both)),
+                _number(connection, COMPUTED),
+                _newest(connection),
+            )
             passed = _take_steadily(connection, STEADY_SECONDS / ROUNDS)
-            cost.runs.append(100 * (_used(both) - used) / passed)
+            cost.runs.append(100 * (sum(map(seconds_used, both)) - used) / passed)
             wait_until(lambda: _caught_up(connection), "every minute is right")
             time.sleep(1.1)  # Postgres' statistics are a second old
             again = max(1, _number(connection, COMPUTED) - computed)
@@ -155,8 +161,3 @@ def _newest(connection: psycopg.Connection) -> int:
 def _number(connection: psycopg.Connection, query: str) -> int:
     [number] = database.one_row(connection.execute(query))
     return int(number)
-
-
-def _used(processes: tuple[psutil.Process, ...]) -> float:
-    times = [process.cpu_times() for process in processes]
-    return sum(time.user + time.system for time in times)

@@ -6,13 +6,14 @@ run as in the fleet, with default settings: the environment's settings for a fle
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,22 +22,48 @@ import psutil
 import migrations
 from benchmarks import load
 from embedded.servers import Postgres, Redis
+from rocket_rides import database
+from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
 
 PATIENCE = 30.0  # seconds
 
 
+class CannotMeasure(Exception):
+    """This machine has not what it takes to measure this; the message says what is missing."""
+
+
 @dataclass(frozen=True)
 class Stand:
-    """Running servers, and how to run services on them."""
+    """Running servers, and how to run services on them.
+
+    A measurement may `say` what it does next.
+    """
 
     folder: Path
     postgres: Postgres
     redis: Redis
+    say: Callable[[str], None] = lambda _: None
+
+    def versions(self) -> list[str]:
+        """What the servers are."""
+        with (
+            database.connect(self.postgres.url, "benchmark") as connection,
+            Log(self.redis.url, "benchmark") as log,
+        ):
+            [postgres] = database.one_row(connection.execute("SHOW server_version"))
+            about = log.command("INFO", "server").decode()
+        named = re.search(r"^(valkey)_version:(\S+)", about, re.M) or re.search(
+            r"^(redis)_version:(\S+)", about, re.M
+        )
+        assert named
+        return [f"PostgreSQL {postgres}", f"{named[1].capitalize()} {named[2]}"]
 
     @contextlib.contextmanager
-    def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
-        """Run `python -m ARGUMENTS` while the block lasts."""
+    def service(
+        self, *arguments: str, within: Sequence[str] = (), **settings: str
+    ) -> Iterator[psutil.Process]:
+        """Run `python -m ARGUMENTS` while the block lasts; `within` is a program that execs it."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -45,7 +72,7 @@ class Stand:
         log = self.folder / f"{'-'.join(arguments).replace(os.sep, '_')}.log"
         with log.open("ab") as output:
             service = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
+                [*within, sys.executable, "-m", *arguments],
                 cwd=PROJECT,
                 env=environment
                 | {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
@@ -69,12 +96,12 @@ class Stand:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port: int = probe.getsockname()[1]
         with self.service("api", API_PORT=str(port)) as process:
-            wait_until(lambda: _is_ready(port), "the API is ready")
+            wait_until(lambda: load.is_ready(port), "the API is ready")
             yield port, process
 
 
 @contextlib.contextmanager
-def stand() -> Iterator[Stand]:
+def stand(say: Callable[[str], None] = lambda _: None) -> Iterator[Stand]:
     """Start servers with an empty, migrated database; stop them and remove their files."""
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
@@ -85,7 +112,7 @@ def stand() -> Iterator[Stand]:
             exits.callback(server.stop)
             server.start()
         migrations.upgrade(postgres.url)
-        yield Stand(folder, postgres, redis)
+        yield Stand(folder, postgres, redis, say)
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -97,13 +124,11 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def _is_ready(port: int) -> bool:
-    try:
-        with contextlib.closing(load.KeepAlive(port)) as client:
-            client.ask(load.READY)
-    except (OSError, load.Refused):
-        return False
-    return True
+def seconds_used(root: psutil.Process) -> float:
+    """Processor time of a process and its children, with those that have ended."""
+    times = [process.cpu_times() for process in (root, *root.children(recursive=True))]
+    ended = times[0].children_user + times[0].children_system
+    return float(ended + sum(time.user + time.system for time in times))
 
 
 def _end(service: subprocess.Popen[bytes]) -> None:

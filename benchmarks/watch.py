@@ -20,6 +20,7 @@ import redis
 
 from benchmarks import fleet, load, page, rides
 from benchmarks.figures import Figure, Goal
+from benchmarks.onlookers import onlookers
 from benchmarks.rollup import complete_to
 from benchmarks.stand import Stand, wait_until
 from rocket_rides import database
@@ -30,14 +31,14 @@ GATHERED = 200  # times in a round
 ROUNDS = 5
 RIDES = 100_000
 ONLOOKERS = 100
-IDLE_ROUNDS, IDLE_SECONDS = 3, 10
-WATCHED_ROUNDS, WATCHED_SECONDS = 3, 5
+IDLE_ROUNDS, IDLE_SECONDS = 3, 4
+WATCHED_ROUNDS, WATCHED_SECONDS = 3, 4
 WATCHED_RATE = 20  # rides per second, so that each look finds something new
 # Short and many: a hundredth is less than what the rate differs by from one run to the next.
-POST_ROUNDS, POST_SECONDS, POST_CLIENTS = 30, 1.5, 8
-MEGABYTE, KILOBYTE = 1e6, 1e3
+POST_ROUNDS, POST_SECONDS, POST_CLIENTS = 20, 0.8, 8
+SETTLING = 0.2  # seconds after onlookers came or went
+KILOBYTE = 1e3
 
-NOBODY = ("", 0)
 CPUCLOCK_SCHED = 2  # of the kernel's clocks of a process, the one that counts nanoseconds
 # Of long ago, too.
 DELIVERED = "UPDATE receipts_state SET since = %s, complete_to = %s"
@@ -58,11 +59,11 @@ def measure(stand: Stand) -> list[Figure]:
         connection.execute(DELIVERED, [RIDES, RIDES])
         with fleet.fleet(stand) as running:
             wait_until(lambda: complete_to(connection) >= RIDES, "all minutes are complete")
-            return [
-                _gathering(stand, connection),
-                *_idle(stand, connection),
-                *_watched(stand, running),
-            ]
+            stand.say("asking Postgres and Redis")
+            figures = [_gathering(stand, connection)]
+            stand.say("nobody looking on")
+            figures += _idle(stand, connection)
+            return [*figures, *_watched(stand, running)]
 
 
 @contextlib.contextmanager
@@ -143,43 +144,25 @@ def _watched(stand: Stand, running: fleet.RunningFleet) -> list[Figure]:
             "nobody looking on",
             Goal("ratio", ">=", 0.99),
         ),
-        pss := Figure(f"Memory of watch, {ONLOOKERS} onlookers, PSS", "MB"),
-        rss := Figure(f"Memory of watch, {ONLOOKERS} onlookers, RSS", "MB"),
         packed := Figure("The page, compressed", "KB", "as it is", Goal("value", "<=", 40)),
     ]
-    pss.goal = Goal("value", "<=", 80)
     with watching(stand) as watch:
-        with onlookers(stand, watch), page.rides_at(api, WATCHED_RATE):
+        stand.say(f"{ONLOOKERS} onlookers")
+        with onlookers(watch.port, ONLOOKERS), load.steadily(api, WATCHED_RATE):
             for _ in range(WATCHED_ROUNDS):
                 cost.runs.append(_share([watch.process.pid], WATCHED_SECONDS))
-        for number in range(POST_ROUNDS):
-            # The order changes, so that neither always comes first.
-            for watched in (True, False) if number % 2 else (False, True):
-                with onlookers(stand, watch) if watched else contextlib.nullcontext():
-                    rate = load.rate(api, load.RIDES, POST_CLIENTS, POST_SECONDS)
-                (posts.runs if watched else posts.limits).append(rate)
-        with onlookers(stand, watch):
-            memory = watch.process.memory_full_info()
-        pss.runs.append(memory.pss / MEGABYTE)
-        rss.runs.append(memory.rss / MEGABYTE)
+        stand.say("POST /rides beside them")
+        with load.Clients(api, load.RIDES, POST_CLIENTS) as posting:
+            for number in range(POST_ROUNDS):
+                # The order changes, so that neither always comes first.
+                for watched in (True, False) if number % 2 else (False, True):
+                    with onlookers(watch.port, ONLOOKERS) if watched else contextlib.nullcontext():
+                        posting.rate(SETTLING)
+                        rate = posting.rate(POST_SECONDS)
+                    (posts.runs if watched else posts.limits).append(rate)
         for encoding, sizes in (("gzip", packed.runs), ("identity", packed.limits)):
             sizes.append(len(_page(watch.port, encoding)) / KILOBYTE)
         return [*figures, *page.measure(stand, running, watch.port)]
-
-
-@contextlib.contextmanager
-def onlookers(stand: Stand, watch: Watch) -> Iterator[None]:
-    """A hundred, each of which has been sent something."""
-    with stand.service("benchmarks.onlookers", str(watch.port), str(ONLOOKERS)) as process:
-        wait_until(lambda: _followed(watch.port) >= ONLOOKERS, "all onlookers look on")
-        yield
-        assert process.status() != psutil.STATUS_ZOMBIE
-
-
-def _followed(port: int) -> int:
-    """How many connections lead to this port."""
-    connections = psutil.net_connections("tcp")
-    return sum((each.raddr or NOBODY)[1] == port for each in connections)
 
 
 def _page(port: int, encoding: str) -> bytes:

@@ -14,8 +14,8 @@ from rocket_rides.errors import Unavailable
 
 # As TAKE, of a ride that was taken a while ago: its minute has been computed.
 IMPORT = TAKE.replace(
-    "(distance) VALUES (%(distance)s)",
-    "(distance, created_at) VALUES (%(distance)s, now() - make_interval(secs => %(ago)s))",
+    "(distance) VALUES ($1)",
+    "(distance, created_at) VALUES ($1, now() - make_interval(secs => $2))",
 )
 LONGEST_AGO = 150.0  # seconds
 
@@ -74,5 +74,5 @@ def _connect(scene: Scene) -> psycopg.Connection:
 
 
 def _take(connection: psycopg.Connection, ask: Ask, ago: float = 0) -> Answer:
-    ride = {"distance": ask.distance, "ago": ago}
-    return Answer(*one_row(connection.execute(IMPORT, ride)))
+    taking = psycopg.RawCursor(connection).execute(IMPORT, [ask.distance, ago])
+    return Answer(*one_row(taking))

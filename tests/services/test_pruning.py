@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from decimal import Decimal
 from threading import Thread
 
 import psycopg
 import pytest
 
-from api import pruning
-from api.booking import CLAIM_KEY, FIND_KEY
+from api import booking, pruning
+from api.pool import open_pool
+from api.prepared import Row
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
 from rocket_rides.settings import load
@@ -129,16 +131,25 @@ def test_told_to_stop_it_deletes_no_more(world: World) -> None:
     assert prune(world, stop) == 0
 
 
-def test_a_booking_that_has_seen_its_key_finds_the_ride_though_the_key_is_pruned(
-    world: World,
+def test_a_booking_whose_key_is_pruned_while_it_looks_for_the_ride_takes_a_new_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.connection.execute(KEYS, [3])
-    booking = world.connect()
-    booking.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
-    with booking.transaction():
-        assert booking.execute(CLAIM_KEY, ["key-3", 5]).fetchone() is None
-        assert prune(world) == 1  # and it did not wait for the booking
-        assert booking.execute(FIND_KEY, ["key-3"]).fetchone() == (3, 5)
+    find = booking.FIND_RIDE_OF_KEY
+
+    def find_too_late(connection: psycopg.Connection, key: str) -> list[Row]:
+        assert prune(world) == 1  # and it does not wait for the booking
+        return find(connection, key)
+
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    monkeypatch.setattr(booking, "FIND_RIDE_OF_KEY", find_too_late)
+    with open_pool(load()) as pool:
+        taken = booking.take(pool, Decimal(5), "key-3")
+        monkeypatch.undo()
+        assert not taken.replayed
+        assert world.truth == (taken.id, 5)
+        assert booking.take(pool, Decimal(5), "key-3") == taken._replace(replayed=True)
+    assert world.truth == (taken.id, 5)
 
 
 @pytest.mark.parametrize("pruned", [True, False])
