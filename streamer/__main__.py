@@ -26,6 +26,7 @@ SIGTERM finishes the current batch.
 """
 
 import logging
+import time
 
 import psycopg
 import redis
@@ -46,6 +47,9 @@ logger = logging.getLogger("streamer")
 FULL_POLL = 0.2  # seconds between attempts to append to a full log
 # From here on, batches are only moved: see above. (A term is on disk before anything is sent.)
 COMMIT_LATER = {"synchronous_commit": "off"}
+# After a batch that was not full, the leader rests for as long as it took: meanwhile the readers,
+# which it has just woken, have the processors, and rides gather, so that there are fewer batches.
+LONGEST_REST = 0.005  # seconds
 IDLE_POLL = 0.2  # seconds between looks at the sequence, for rides that did not ring
 
 
@@ -97,6 +101,7 @@ def lead(
             upkeep.when_due(streamer.last_sent)
         woken = False
         double_send = strikes(config.double_send_rate)
+        began = time.monotonic()
         try:
             sent = streamer.run_once(double_send=double_send)
         except LogFull as refusal:
@@ -113,6 +118,8 @@ def lead(
             progress.made()
             again = ", twice (injected)" if double_send else ""
             logger.debug("sent %d records up to ride %d%s", sent, streamer.last_sent, again)
+            if sent < config.batch_size:
+                stop.wait(min(time.monotonic() - began, LONGEST_REST))
         else:
             if upkeep.rounds > 1:  # a second without an error
                 progress.made()
