@@ -17,7 +17,7 @@ from benchmarks.stand import Stand, wait_until
 ROUNDS = 3
 SECONDS = 10
 MEGABYTE = 1e6
-CPU_GOAL = Goal("value", "<=", 3)
+CPU_GOAL = Goal("value", "<=", 2)
 MORE_GOAL = Goal("value", "<=", 1)
 MEMORY_GOAL = Goal("value", "<=", 80)
 

@@ -68,7 +68,7 @@ def _latency(stand: Stand, connection: psycopg.Connection) -> list[Figure]:
         contextlib.closing(load.KeepAlive(running.port)) as client,
     ):
         for _ in range(ROUNDS):
-            journey = Journey(client, connection, alone=False, counted=complete_to)
+            journey = Journey([client], connection, BUSY_RATE, counted=complete_to)
             took = quantiles(journey.rides(RIDES), n=100)
             for percent, figure in figures.items():
                 figure.runs.append(took[percent - 1])

@@ -18,6 +18,9 @@ from rocket_rides.log import START, Entry, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
 REST = 2  # times what a round took, for a reader that is behind
+# Seconds that the streamer takes to commit what it has just sent: to look sooner would be in vain,
+# and would keep it waiting for a processor.
+COMMITTING = 0.0003
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
 BOUNDS = f"""
@@ -94,8 +97,10 @@ class Follower(ABC):
         """
         sent_before = self._last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
-        self._read_at = time.monotonic()
         self.behind = len(entries) == self._batch_size
+        if wait and entries and not self.behind:
+            time.sleep(COMMITTING)
+        self._read_at = time.monotonic()
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent
         self._read = entries, bounds
