@@ -1,14 +1,14 @@
 """Writes the record's figures into docs/performance.md and README.md, between markers.
 
 A line `<!--figures:NAME-->` begins a block and `<!--end-->` ends it. NAME is a part's; or
-`summary`, which says which goals are missed; or `headlines`, the figures that README.md shows.
-Whatever is outside the blocks is written by people, who leave the figures to the blocks.
+`summary`, which says how many goals are met, which are missed, and which of the page's parts are
+not measured; or `headlines`, the figures that README.md shows. Whatever is outside the blocks is
+written by people, also what an experiment gave when its change was made.
 """
 
 import re
-from collections.abc import Mapping
-from itertools import chain
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from benchmarks import figures
 from benchmarks.figures import Figure
@@ -16,6 +16,7 @@ from benchmarks.record import Entry
 from rocket_rides.settings import PROJECT
 
 PAGES = (PROJECT / "docs/performance.md", PROJECT / "README.md")
+OVERVIEWS = ("summary", "headlines")
 BLOCK = re.compile(r"(<!--figures:([\w-]+)-->\n).*?(<!--end-->)", re.DOTALL)
 
 
@@ -27,21 +28,25 @@ def write(entries: Mapping[str, Entry]) -> None:
 
 def rendered(text: str, entries: Mapping[str, Entry]) -> str:
     """The text with its blocks as the entries say."""
-    return BLOCK.sub(lambda found: f"{found[1]}\n{block(found[2], entries)}\n\n{found[3]}", text)
+    parts = [name for name in blocks(text) if name not in OVERVIEWS]
+
+    def filled(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{block(found[2], entries, parts)}\n\n{found[3]}"
+
+    return BLOCK.sub(filled, text)
 
 
-def blocks(page: Path) -> list[str]:
+def blocks(text: str) -> list[str]:
     """The names of a page's blocks."""
-    return [found[2] for found in BLOCK.finditer(page.read_text())]
+    return [found[2] for found in BLOCK.finditer(text)]
 
 
-def block(name: str, entries: Mapping[str, Entry]) -> str:
-    """What stands between the markers of this block."""
+def block(name: str, entries: Mapping[str, Entry], parts: Sequence[str]) -> str:
+    """What stands between the markers of this block, on a page that shows these parts."""
     if name == "summary":
-        return summary(entries)
+        return summary(entries, parts)
     if name == "headlines":
-        every = chain.from_iterable(entry.figures for entry in entries.values())
-        return "\n".join(f"- {sentence(figure)}" for figure in every if figure.headline)
+        return headlines(entries)
     if name not in entries:
         return f"Not measured yet: `make bench ARGS={name}`."
     return part(entries[name])
@@ -55,23 +60,53 @@ def part(entry: Entry) -> str:
             f" **When it began, others took {entry.busy:.0f} % of the machine**:"
             " these figures say little."
         )
+    if entry.failed:
+        when += f" **When it was last tried, it failed** ({entry.failed}): these figures are older."
     return "\n\n".join([when, *map(str, [figures.table(entry.figures), *entry.tables])])
 
 
-def summary(entries: Mapping[str, Entry]) -> str:
-    """How many goals are met, and those that are not."""
-    judged = [(name, f) for name, entry in entries.items() for f in entry.figures if f.goal]
-    missed = [(name, figure) for name, figure in judged if not figure.met]
-    first = f"Of {len(judged)} goals, {len(judged) - len(missed)} are met"
-    lines = [f"- {name}: {sentence(figure)}" for name, figure in missed]
-    return "\n".join([f"{first}. Missed:", "", *lines]) if missed else f"{first}."
+def summary(entries: Mapping[str, Entry], parts: Sequence[str]) -> str:
+    """How many goals are met for certain, what is not measured, and each goal that is missed."""
+    judged = [(name, each, f) for name, each in entries.items() for f in each.figures if f.goal]
+    met = Counter(doubt(entry) for _, entry, figure in judged if figure.met)
+    said = [f"Of {several(len(judged), 'goal')}, {met[''] or 'none'} {be(met[''])} met."]
+    if doubtful := [f"{count} met {why}" for why, count in met.items() if why]:
+        said.append(f"Not counted: {', '.join(doubtful)}.")
+    if unmeasured := [name for name in parts if name not in entries]:
+        count = len(unmeasured)
+        said.append(
+            f"{several(count, 'part')} {be(count)} not measured yet: {', '.join(unmeasured)}."
+        )
+    missed = [f"- {name}: {sentence(f, entry)}" for name, entry, f in judged if not f.met]
+    return "\n".join([" ".join(said), *(["", "Missed:", "", *missed] if missed else [])])
 
 
-def sentence(figure: Figure) -> str:
+def headlines(entries: Mapping[str, Entry]) -> str:
+    """The figures that README.md shows."""
+    shown = ((figure, entry) for entry in entries.values() for figure in entry.figures)
+    return "\n".join(f"- {sentence(*each)}" for each in shown if each[0].headline)
+
+
+def sentence(figure: Figure, entry: Entry) -> str:
     """One line that says what was measured and what the goal is."""
     said = f"{figure.name}: {figures.number(figure.value)} {figure.unit}"
     if figure.ratio is not None:
         said += f", {figures.number(figure.ratio)} of {figure.limit_name}"
     if figure.goal is not None:
         said += f"; goal: {figure.goal}, {'met' if figure.met else '**missed**'}"
-    return said
+    return said + (f" (measured {why})" if (why := doubt(entry)) else "")
+
+
+def doubt(entry: Entry) -> str:
+    """Why a goal that these figures meet can't be called met; empty if it can."""
+    if entry.failed:
+        return "before the last attempt, which failed"
+    return "on a busy machine" if entry.was_busy else ""
+
+
+def several(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def be(count: int) -> str:
+    return "is" if count == 1 else "are"

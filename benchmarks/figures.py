@@ -57,9 +57,11 @@ class Figure:
         return subject is not None and HOLDS[self.goal.comparison](subject, self.goal.bound)
 
     def as_json(self) -> dict[str, Any]:
-        """What `from_json` makes the same figure of, to four digits; its defaults are left out."""
-        rounded = {"runs": significant(self.runs), "limits": significant(self.limits)}
-        return {name: value for name, value in (asdict(self) | rounded).items() if value}
+        """What `from_json` makes the same figure of; its defaults are left out.
+
+        Nothing is rounded: a figure from the record is judged as it was when it was new.
+        """
+        return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "Figure":
@@ -104,10 +106,6 @@ def spread(runs: list[float]) -> str:
     return f" ({number(min(runs))} to {number(max(runs))})" if len(runs) > 1 else ""
 
 
-def significant(runs: list[float]) -> list[float]:
-    """Rounded to four digits: more would be noise."""
-    return [float(f"{run:.4g}") for run in runs]
-
-
 def number(value: float) -> str:
+    """Rounded, for a person: more digits would be noise."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -12,7 +12,7 @@ import psutil
 from benchmarks import fleet
 from benchmarks.figures import Figure, Goal
 from benchmarks.receiver import receiver
-from benchmarks.stand import Stand, wait_until
+from benchmarks.stand import Stand, seconds_used, wait_until
 
 ROUNDS = 3
 SECONDS = 10
@@ -52,12 +52,12 @@ def measure(stand: Stand) -> list[Figure]:
 def _processor(roots: Processes) -> dict[str, float]:
     """The share of a core that each process tree takes once it is quiet, in percent."""
     wait_until(lambda: _is_quiet(roots.values()), "the fleet is idle")
-    before = {name: _seconds_used(root) for name, root in roots.items()}
+    before = {name: seconds_used(root) for name, root in roots.items()}
     started = time.perf_counter()
     time.sleep(SECONDS)
     passed = time.perf_counter() - started
     return {
-        name: 100 * (_seconds_used(root) - before[name]) / passed for name, root in roots.items()
+        name: 100 * (seconds_used(root) - before[name]) / passed for name, root in roots.items()
     }
 
 
@@ -81,16 +81,9 @@ def _tree(root: psutil.Process) -> list[psutil.Process]:
     return [root, *root.children(recursive=True)]
 
 
-def _seconds_used(root: psutil.Process) -> float:
-    """By the whole tree, including children that have ended and been waited for."""
-    times = [process.cpu_times() for process in _tree(root)]
-    ended = times[0].children_user + times[0].children_system
-    return ended + sum(time.user + time.system for time in times)
-
-
 def _is_quiet(roots: Iterable[psutil.Process]) -> bool:
     """Whether starting up is over: less than a tenth of a core for half a second."""
     roots = list(roots)
-    before = sum(map(_seconds_used, roots))
+    before = sum(map(seconds_used, roots))
     time.sleep(0.5)
-    return sum(map(_seconds_used, roots)) - before < 0.05
+    return sum(map(seconds_used, roots)) - before < 0.05

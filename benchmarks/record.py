@@ -1,14 +1,17 @@
 """The record, docs/performance.json: what each part measured last, when, and on what.
 
 docs/performance.md and README.md show it. A part that is measured again replaces its own entry and
-no other; after a crash the file is as it was before, or as it is after.
+no other; one that can't be measured again keeps it, marked as failed. After a crash the file is as
+it was before, or as it is after.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +30,10 @@ INNER = re.compile(r"(?<=^ {6})\{$.*?^ {6}\}", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Entry:
-    """What a part measured, and the circumstances; `busy` is in percent of all cores."""
+    """What a part measured, and the circumstances; `busy` is in percent of all cores.
+
+    `failed` says when and why the part could not be measured again, if it was tried.
+    """
 
     date: str
     seconds: float
@@ -35,6 +41,7 @@ class Entry:
     busy: float
     figures: list[Figure]
     tables: list[Table]
+    failed: str = ""
 
     @property
     def was_busy(self) -> bool:
@@ -44,7 +51,6 @@ class Entry:
     def as_json(self) -> dict[str, Any]:
         return vars(self) | {
             "seconds": round(self.seconds),
-            "busy": round(self.busy, 1),
             "figures": [figure.as_json() for figure in self.figures],
             "tables": [vars(table) for table in self.tables],
         }
@@ -61,6 +67,20 @@ def load() -> dict[str, Entry]:
     """Each part's entry, by its name."""
     stored = json.loads(FILE.read_text()) if FILE.exists() else {}
     return {name: Entry.from_json(entry) for name, entry in stored.items()}
+
+
+@contextlib.contextmanager
+def locked() -> Iterator[None]:
+    """Whoever loads, changes and saves does so in here, where another run can't come between.
+
+    The lock is on the folder, since the file is replaced; it ends with the process.
+    """
+    folder = os.open(FILE.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def save(entries: dict[str, Entry]) -> None:

@@ -1,26 +1,37 @@
 """Runs parts one after another, each on servers of its own, and records what they measured.
 
 Each part is on record, and in the docs, as soon as it is over: whatever ends the run, what was
-measured before stays. A part that fails is named at the end; its older entry stays as it was.
+measured before stays. A part that fails is named at the end. Its older entry stays, marked as
+failed, like that of a part that this machine can't measure: what it met, it may no longer meet.
 """
 
+import contextlib
+import math
 import sys
+import textwrap
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from benchmarks import docs, record
 from benchmarks.figures import Figure, Table
-from benchmarks.progress import Progress, duration
+from benchmarks.progress import Progress
 from benchmarks.record import BUSY, Entry
 from benchmarks.stand import CannotMeasure, Stand, stand
+from rocket_rides.settings import PROJECT
+
+LONGEST = 200  # characters of a reason
 
 Measure = Callable[[Stand], Sequence[Figure | Table]]
 
 
-def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
-    """Measure all of them, and print their tables; returns the names of those that failed."""
+def run(parts: Mapping[str, Measure], *, into_docs: bool, at_most: float = math.inf) -> list[str]:
+    """Measure all of them, and print their tables; returns the names of those that failed.
+
+    Says at the end how long it took, and whether that is more than `at_most` seconds.
+    """
     took = {name: entry.seconds for name, entry in record.load().items()}
     progress = Progress([*parts], took)
     failed = []
@@ -32,20 +43,44 @@ def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
                     entry = measured(measure, progress)
                 except CannotMeasure as reason:
                     progress.say(f"{name} is left out: {reason}")
+                    if into_docs:
+                        mark_as_failed(name, reason)
                     continue
-                except Exception:
+                except Exception as reason:
                     progress.say(f"{name} failed:\n{traceback.format_exc()}")
                     failed.append(name)
+                    if into_docs:
+                        mark_as_failed(name, reason)
                     continue
             progress.say(f"\n## {name}\n\n{docs.part(entry)}\n", sys.stdout)
             if into_docs:
-                # Loaded anew: another run may have recorded another part meanwhile.
-                record.save(record.load() | {name: entry})
-                docs.write(record.load())
+                with recorded() as entries:
+                    entries[name] = entry
     finally:
         progress.close()
-    print(f"{len(parts)} parts took {duration(time.monotonic() - began)}", file=sys.stderr)
+    took_all = time.monotonic() - began
+    much = f", more than the {minutes(at_most)} that they may take" if took_all > at_most else ""
+    print(f"{docs.several(len(parts), 'part')} took {minutes(took_all)}{much}", file=sys.stderr)
     return failed
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[dict[str, Entry]]:
+    """What is on record, to be changed; the docs show the change. Another run waits meanwhile."""
+    with record.locked():
+        entries = record.load()
+        yield entries
+        record.save(entries)
+        docs.write(record.load())
+
+
+def mark_as_failed(name: str, reason: Exception) -> None:
+    """Say so in the part's entry, if it has one; without this machine's folders."""
+    why = f"{type(reason).__name__}: {reason}".replace(f"{PROJECT}/", "")
+    why = textwrap.shorten(why, LONGEST)
+    with recorded() as entries:
+        if name in entries:
+            entries[name] = replace(entries[name], failed=f"{today()}: {why}")
 
 
 def measured(measure: Measure, progress: Progress) -> Entry:
@@ -58,10 +93,19 @@ def measured(measure: Measure, progress: Progress) -> Entry:
         machine = record.machine(servers.versions())
         told = measure(servers)
     return Entry(
-        date=datetime.now().astimezone().date().isoformat(),
+        date=today(),
         seconds=time.monotonic() - began,
         machine=machine,
         busy=busy,
         figures=[each for each in told if isinstance(each, Figure)],
         tables=[each for each in told if isinstance(each, Table)],
     )
+
+
+def today() -> str:
+    return datetime.now().astimezone().date().isoformat()
+
+
+def minutes(seconds: float) -> str:
+    """Rounded up, so that what took too long is never said to have kept a bound."""
+    return f"{math.ceil(seconds / 6) / 10:.1f} minutes"

@@ -126,9 +126,14 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 def seconds_used(root: psutil.Process) -> float:
     """Processor time of a process and its children, with those that have ended."""
-    times = [process.cpu_times() for process in (root, *root.children(recursive=True))]
-    ended = times[0].children_user + times[0].children_system
-    return float(ended + sum(time.user + time.system for time in times))
+    used = 0.0
+    for child in root.children(recursive=True):
+        # One that has ended meanwhile is among the ended children of its parent.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            own = child.cpu_times()
+            used += own.user + own.system
+    own = root.cpu_times()
+    return float(used + own.user + own.system + own.children_user + own.children_system)
 
 
 def _end(service: subprocess.Popen[bytes]) -> None:

@@ -1,6 +1,8 @@
 """The benchmarks' figures: how they are judged, kept on record, and shown in the docs."""
 
 import contextlib
+import fcntl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +13,12 @@ from benchmarks import docs, record, running
 from benchmarks.figures import Figure, Goal, Table, table
 from benchmarks.progress import Progress
 from benchmarks.record import BUSY, Entry
+from benchmarks.stand import CannotMeasure
+from rocket_rides.settings import PROJECT
 
+PATIENCE = 30  # seconds; only a broken test waits that long
 RATIO = Goal("ratio", ">=", 0.5)
+AT_LEAST_3 = Goal("value", ">=", 3)
 PAGE = """\
 By hand.
 <!--figures:summary-->
@@ -29,8 +35,8 @@ def figure(value: float, goal: Goal | None = None) -> Figure:
     return Figure("A figure", "rides/s", goal=goal, runs=[value])
 
 
-def entry(*figures: Figure, busy: float = 0) -> Entry:
-    return Entry("2026-11-22", 3, "2 cores", busy, [*figures], [Table(["a"], [["b"]])])
+def entry(*figures: Figure, busy: float = 0, failed: str = "") -> Entry:
+    return Entry("2026-11-22", 3, "2 cores", busy, [*figures], [Table(["a"], [["b"]])], failed)
 
 
 @pytest.fixture
@@ -61,8 +67,56 @@ def test_the_docs_show_what_is_on_record(shown: Path) -> None:
 
 def test_what_is_on_record_comes_back_as_it_was(page: Path) -> None:
     kept = entry(Figure("A", "ms", "B", RATIO, [1.5, 1234.0], [2, 3], headline=True), figure(0))
-    record.save({"slow": kept, "fast": entry()})
-    assert record.load() == {"slow": kept, "fast": entry()}
+    failed = entry(failed="2026-11-23: stuck")
+    record.save({"slow": kept, "fast": failed})
+    assert record.load() == {"slow": kept, "fast": failed}
+
+
+@pytest.mark.parametrize(("run", "met"), [(4999.6, False), (4999.999999, False), (5000, True)])
+def test_what_is_on_record_is_judged_as_it_was_when_it_was_new(
+    page: Path, run: float, met: bool
+) -> None:
+    """Also what would keep its goal if it was rounded."""
+    close = Figure("A", "rides/s", "B", RATIO, [run], [10_000])
+    record.save({"part": entry(close, busy=BUSY - 0.01)})
+    loaded = record.load()["part"]
+    assert (close.met, loaded.figures[0].met) == (met, met)
+    assert not loaded.was_busy
+
+
+def test_runs_that_finish_together_both_stay_on_record(
+    page: Path, no_servers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one wants to record, while the first one has loaded and not yet saved."""
+    asked = threading.Event()
+    load, lock = record.load, fcntl.flock
+
+    def second_run() -> None:
+        running.run({"fast": lambda _: [figure(22)]}, into_docs=True)
+        asked.set()  # it did not even ask
+
+    second = threading.Thread(target=second_run)
+
+    def load_slowly() -> dict[str, Entry]:
+        loaded = load()
+        if threading.current_thread() is not second and not asked.is_set():
+            second.start()
+            assert asked.wait(PATIENCE)
+        return loaded
+
+    def ask(folder: int, operation: int) -> None:
+        if threading.current_thread() is second:
+            asked.set()
+        lock(folder, operation)
+
+    monkeypatch.setattr(fcntl, "flock", ask)
+    monkeypatch.setattr(record, "load", load_slowly)
+    with running.recorded() as entries:
+        entries["slow"] = entry(figure(1))
+    second.join(PATIENCE)
+    assert sorted(load()) == ["fast", "slow"]
+    assert "| A figure | 22 rides/s |" in page.read_text()
+    assert "| A figure | 1 rides/s |" in page.read_text()
 
 
 def test_a_ratio_is_the_median_over_pairs() -> None:
@@ -88,7 +142,9 @@ def test_a_part_replaces_its_own_rows_alone(page: Path, no_servers: None) -> Non
     assert running.run({"fast": lambda _: [figure(22)]}, into_docs=True) == []
     twice = page.read_text()
     slow, fast = twice.split("<!--figures:fast-->")
-    assert slow == once.split("<!--figures:fast-->")[0]
+    _, _, slow = slow.partition("<!--figures:slow-->")
+    assert "| A figure | 1 rides/s |" in slow
+    assert slow in once
     assert "| A figure | 22 rides/s |" in fast
     assert twice.startswith("By hand.\n")
     assert twice.endswith("<!--end-->\nBy hand, too.\n")
@@ -104,6 +160,35 @@ def test_a_part_that_fails_takes_no_other_with_it(page: Path, no_servers: None) 
     shown = page.read_text()
     assert "| A figure | 1 rides/s |" in shown
     assert "| A figure | 22 rides/s |" in shown
+
+
+@pytest.mark.parametrize(
+    "reason", [RuntimeError(f"stuck\n{PROJECT}/fast"), CannotMeasure("stuck fast")]
+)
+def test_what_cannot_be_measured_again_is_marked_until_it_can(
+    page: Path, no_servers: None, reason: Exception
+) -> None:
+    """Its old figures stay, and are not counted as met."""
+
+    def fail(_: object) -> list[Figure]:
+        raise reason
+
+    measure = {"slow": lambda _: [figure(4, AT_LEAST_3)]}
+    running.run(measure, into_docs=True)
+    as_it_was = page.read_text()
+    assert "Of 1 goal, 1 is met." in as_it_was
+
+    running.run({"slow": fail}, into_docs=False)
+    assert page.read_text() == as_it_was
+    running.run({"slow": fail, "fast": fail}, into_docs=True)
+    shown = page.read_text()
+    assert "Of 1 goal, none are met. Not counted: 1 met before the last attempt" in shown
+    assert f"it failed** ({running.today()}: {type(reason).__name__}: stuck fast)" in shown
+    assert shown.index("it failed**") < shown.index("| A figure | 4 rides/s |")
+    assert [*record.load()] == ["slow"]
+
+    running.run(measure, into_docs=True)
+    assert page.read_text() == as_it_was
 
 
 def test_parts_can_be_measured_without_touching_the_docs(page: Path, no_servers: None) -> None:
@@ -128,14 +213,69 @@ def test_a_busy_machine_is_said(
 
 
 def test_what_misses_its_goal_is_named_first() -> None:
-    goal = Goal("value", ">=", 3)
     slow = Figure("Slow", "rides/s", "a limit", RATIO, [1], [4])
-    told = docs.summary({"part": entry(slow, figure(2, goal), figure(9), figure(4, goal))})
+    figures = [slow, figure(2, AT_LEAST_3), figure(9), figure(4, AT_LEAST_3)]
+    told = docs.summary({"part": entry(*figures)}, ["part"])
     assert told.splitlines() == [
-        "Of 3 goals, 1 are met. Missed:",
+        "Of 3 goals, 1 is met.",
+        "",
+        "Missed:",
         "",
         "- part: Slow: 1 rides/s, 0.25 of a limit; goal: at least 0.5 of the limit, **missed**",
         "- part: A figure: 2 rides/s; goal: at least 3, **missed**",
+    ]
+
+
+def test_what_is_in_doubt_is_not_counted_as_met() -> None:
+    """A missed goal is missed, with or without a doubt."""
+    good, bad = figure(4, AT_LEAST_3), figure(2, AT_LEAST_3)
+    entries = {
+        "sure": entry(good, good),
+        "busy": entry(good, bad, busy=BUSY),
+        "failed": entry(good, good, failed="2026-11-23: stuck"),
+        "both": entry(good, busy=BUSY, failed="2026-11-23: stuck"),
+    }
+    assert docs.summary(entries, [*entries]).splitlines() == [
+        "Of 7 goals, 2 are met. Not counted: 1 met on a busy machine,"
+        " 3 met before the last attempt, which failed.",
+        "",
+        "Missed:",
+        "",
+        "- busy: A figure: 2 rides/s; goal: at least 3, **missed** (measured on a busy machine)",
+    ]
+
+
+def test_what_is_not_measured_yet_is_named() -> None:
+    def told(*parts: str) -> str:
+        return docs.summary({"a": entry(figure(4, AT_LEAST_3))}, parts)
+
+    assert told("a") == "Of 1 goal, 1 is met."
+    assert told("a", "b") == "Of 1 goal, 1 is met. 1 part is not measured yet: b."
+    assert told("a", "b", "c") == "Of 1 goal, 1 is met. 2 parts are not measured yet: b, c."
+    page = docs.rendered(PAGE, {"slow": entry(figure(1))})
+    assert "Of 0 goals, none are met. 1 part is not measured yet: fast." in page
+
+
+@pytest.mark.parametrize(
+    ("at_most", "said"),
+    [(60, "took 0.1 minutes\n"), (0, "took 0.1 minutes, more than the 0.0 minutes that they may")],
+)
+def test_a_run_says_how_long_it_took(
+    page: Path,
+    no_servers: None,
+    capsys: pytest.CaptureFixture[str],
+    at_most: float,
+    said: str,
+) -> None:
+    running.run({"slow": lambda _: [], "fast": lambda _: []}, into_docs=False, at_most=at_most)
+    assert f"2 parts {said}" in capsys.readouterr().err
+
+
+def test_what_took_too_long_is_not_rounded_down() -> None:
+    assert [running.minutes(s) for s in (1194, 1200, 1201)] == [
+        "19.9 minutes",
+        "20.0 minutes",
+        "20.1 minutes",
     ]
 
 
@@ -148,5 +288,13 @@ def test_what_is_left_is_known_from_the_last_time() -> None:
 
 
 def test_the_readme_shows_the_headlines_alone() -> None:
-    known = entry(figure(1), Figure("Known", "rides/s", runs=[2], headline=True))
-    assert docs.block("headlines", {"part": known}) == "- Known: 2 rides/s"
+    known = Figure("Known", "rides/s", goal=AT_LEAST_3, runs=[4], headline=True)
+    line = "- Known: 4 rides/s; goal: at least 3, met"
+    assert docs.headlines({"part": entry(figure(1), known)}) == line
+    assert (
+        docs.headlines({"part": entry(known, busy=BUSY)}) == f"{line} (measured on a busy machine)"
+    )
+    failed = entry(known, failed="2026-11-23: stuck")
+    assert docs.headlines({"part": failed}) == (
+        f"{line} (measured before the last attempt, which failed)"
+    )

@@ -14,22 +14,38 @@ import pytest
 
 from benchmarks import docs, memory, network, setup
 from benchmarks.__main__ import HOUR, PARTS
-from benchmarks.stand import CannotMeasure
+from benchmarks.stand import CannotMeasure, seconds_used
 from install.steps import Step, Steps
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE, eventually
 
-OTHERS = {"summary", "headlines"}
-
 
 def test_each_part_is_shown_once() -> None:
-    shown = [name for page in docs.PAGES for name in docs.blocks(page) if name not in OTHERS]
-    assert sorted(shown) == sorted([*PARTS, HOUR])
+    shown = [name for page in docs.PAGES for name in docs.blocks(page.read_text())]
+    assert sorted(shown) == sorted([*PARTS, HOUR, *docs.OVERVIEWS])
 
 
 def test_what_is_missed_stands_first_and_the_readme_shows_headlines() -> None:
-    assert docs.blocks(PROJECT / "docs/performance.md")[0] == "summary"
-    assert docs.blocks(PROJECT / "README.md") == ["headlines"]
+    assert docs.blocks((PROJECT / "docs/performance.md").read_text())[0] == "summary"
+    assert docs.blocks((PROJECT / "README.md").read_text()) == ["headlines"]
+
+
+def test_a_process_that_ends_while_it_is_counted_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its parent has its seconds by then."""
+    children = psutil.Process.children
+
+    def ended(process: psutil.Process, recursive: bool = False) -> list[psutil.Process]:
+        found = children(process, recursive)
+        child.kill()
+        child.wait()
+        return found
+
+    with subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({PATIENCE})"]) as child:
+        monkeypatch.setattr(psutil.Process, "children", ended)
+        assert seconds_used(psutil.Process()) > 0
+    assert child.returncode < 0
 
 
 def looks(*sizes: float) -> list[dict[str, float]]:
