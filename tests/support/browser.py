@@ -35,6 +35,15 @@ OVERHANG = """
     return pixels;
 """
 TEXTS = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)"
+# Notes all that the elements show, in each frame, as long as it goes on.
+WATCH_TEXTS = """
+    const texts = window.shown = new Set(), selector = arguments[0];
+    const look = () => {
+        for (const element of document.querySelectorAll(selector)) texts.add(element.innerText);
+        requestAnimationFrame(look);
+    };
+    look();
+"""
 # Notes where each button is within the document, in each frame, as long as it goes on.
 WATCH_BUTTONS = """
     const places = window.places = {};
@@ -131,6 +140,16 @@ class Browser:
             )
         except AssertionError as error:
             raise AssertionError(f"{text!r} is not in {self.texts(selector)}") from error
+
+    def watch_texts(self, selector: str) -> None:
+        """Begin to note what the elements that the selector finds show."""
+        self.script(WATCH_TEXTS, selector)
+
+    def has_shown(self, text: str) -> None:
+        """Wait until one of them has shown the text since then, however briefly."""
+        self.eventually(
+            lambda: any(text in each for each in self.script("return [...window.shown]")), text
+        )
 
     def texts(self, selector: str) -> list[str]:
         """What the elements that the selector finds show."""

@@ -22,7 +22,7 @@ from watch.facts import (
     Server,
 )
 
-MOMENT = datetime(2026, 11, 22, 14, 3, 22, tzinfo=UTC)
+MOMENT = datetime(2025, 11, 22, 14, 3, 22, tzinfo=UTC)
 TOTAL = Decimal("6344236.123")
 AWAY = Server(False, "connection refused")
 

@@ -65,10 +65,11 @@ def test_a_redis_that_was_stopped_by_a_button_is_seen_to_come_back(
     """By keyboard, as well."""
     chromium.open(url)
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
+    chromium.watch_texts("#verdict")
     while chromium.tab().name != "break-stop-redis":
         pass
     chromium.press(Keys.ENTER)
-    chromium.shows("Being broken: Redis is stopped, and restarted", "#verdict")
+    chromium.has_shown("Being broken: Redis is stopped, and restarted")
     chromium.shows("Redis serves again", "#feed li")
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
     chromium.shows("Redis up", "#servers")
@@ -97,9 +98,10 @@ def test_a_consumer_that_is_frozen_is_seen_to_fall_behind_and_to_catch_up(
 ) -> None:
     chromium.open(url)
     chromium.shows("All is well", "#verdict")
+    chromium.watch_texts("#verdict h1.noted, #counted .noted .lag.noted")
     press(chromium, "freeze")
-    chromium.shows("Being broken: a consumer is frozen", "#verdict h1.noted")
-    chromium.shows(" behind, ", "#counted .noted .lag.noted")
+    chromium.has_shown("Being broken: a consumer is frozen")
+    chromium.has_shown(" behind, ")
     chromium.shows("All is well", "#verdict h1.good")
     chromium.eventually(lambda: len(chromium.texts("#counted .lag.good")) == 2, "all keep up")
 
