@@ -18,6 +18,8 @@ from rocket_rides.log import START, Entry, Log, as_numbers
 from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
 REST = 2  # times what a round took, for a reader that is behind
+LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
+SMALLEST_BATCH = 100  # entries, after which there is a rest: a full batch of one means nothing
 # Seconds that the streamer takes to commit what it has just sent: to look sooner would be in vain,
 # and would keep it waiting for a processor.
 COMMITTING = 0.0003
@@ -67,9 +69,10 @@ class Follower(ABC):
         redis.RedisError, Unavailable or Overtaken: then nothing was committed.
         """
         done = self._look(wait)
+        began = self._read_at
         if self.at.ride_id < self._last_sent and done in (Round(), Round(held=True)):
             done = self._look(0)  # what was sent by then is in the log now, or lost
-        self._took = time.monotonic() - self._read_at
+        self._took = time.monotonic() - began
         return done
 
     @property
@@ -79,7 +82,8 @@ class Follower(ABC):
         Whoever is behind rests for twice as long as it works, so that catching up does not slow
         down those who take rides.
         """
-        return self._took * REST if self.behind else 0
+        rests = self.behind and self._batch_size >= SMALLEST_BATCH
+        return min(REST * self._took, LONGEST_REST) if rests else 0
 
     @abstractmethod
     def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:

@@ -12,11 +12,6 @@ A crash leaves behind, by the step at which it comes:
   sends it again under its own term; nobody believes the first copy any more.
 * after the commit: nothing. The batch is in the log and no longer staged.
 
-The leader does not wait until a batch's commit is on disk. Whatever others commit after they have
-seen it is on disk only together with it, since WAL is written in order. So if Postgres crashes
-first, nobody has counted the batch, `last_sent` and the outbox are as they were before it, and the
-next leader sends it again.
-
 The leader lock is an advisory lock of the same connection that drains: losing the connection means
 losing the lock and the open transaction as well, so the worst that a stale leader can do is send a
 batch again. A leader that hangs is disconnected by the server after LEADER_TIMEOUT seconds, and the
@@ -45,8 +40,6 @@ from streamer.upkeep import Alarms, Upkeep
 logger = logging.getLogger("streamer")
 
 FULL_POLL = 0.2  # seconds between attempts to append to a full log
-# From here on, batches are only moved: see above. (A term is on disk before anything is sent.)
-COMMIT_LATER = {"synchronous_commit": "off"}
 # After a batch that was not full, the leader rests for as long as it took: meanwhile the readers,
 # which it has just woken, have the processors, and rides gather, so that there are fewer batches.
 LONGEST_REST = 0.005  # seconds
@@ -89,7 +82,6 @@ def lead(
     """Drain the outbox, batch after batch, and trim the log once a second."""
     checks.require_rising_sequence(connection)
     streamer = Streamer(connection, log, config.batch_size)
-    database.configure(connection, **COMMIT_LATER)
     progress.announce(f"leading; the log is complete up to ride {streamer.last_sent}")
     trimmer = Trimmer(connection, log, Caps(config.stream_max_length, config.stream_max_age))
     upkeep = Upkeep(connection, log, trimmer, alarms)

@@ -7,11 +7,10 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
 from rocket_rides.terms import StateLost
 
-# What sessions of this user begin with; the leader itself does not wait for its commits.
 DURABILITY = """
-    SELECT name, reset_val FROM pg_settings
-    WHERE (name = 'fsync' AND reset_val = 'off')
-       OR (name = 'synchronous_commit' AND reset_val IN ('off', 'local'))
+    SELECT name, setting FROM pg_settings
+    WHERE (name = 'fsync' AND setting = 'off')
+       OR (name = 'synchronous_commit' AND setting IN ('off', 'local'))
 """
 # The next number drawn must lie above `taken`.
 SEQUENCE = f"""

@@ -3,6 +3,7 @@
 Postgres deletes while Redis appends; it commits only once Redis has answered.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 
 import psycopg
@@ -54,6 +55,7 @@ class Streamer:
         # last_sent, where transactions that rolled back drew numbers.
         self._settled = 0
         self._drained = 0
+        self._redis_accepts = True
 
     def run_once(self, *, double_send: bool = False) -> int:
         """Send one batch of settled records and return how many they were.
@@ -84,7 +86,7 @@ class Streamer:
         reached(Step.BEFORE_SEND)
         if double_send:
             self._log.append(batch, self.last_sent, self.term)
-        with self._log.appending(batch, self.last_sent, self.term):
+        with self._sending(batch):
             reached(Step.AFTER_SEND)
             deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
             values = [sent[-1], deleted, self.last_sent, self.term.name]
@@ -93,4 +95,17 @@ class Streamer:
             raise Overtaken(
                 "another streamer, or somebody by hand, changed the outbox or streamer_state"
             )
+        self._redis_accepts = True
         reached(Step.BEFORE_COMMIT)
+
+    def _sending(self, batch: list[tuple[int, str]]) -> AbstractContextManager[None]:
+        """Send the batch, during a block.
+
+        Before it where the last one did not get through: Redis may be full, and Postgres would
+        delete in vain, again and again.
+        """
+        accepts, self._redis_accepts = self._redis_accepts, False
+        if accepts:
+            return self._log.appending(batch, self.last_sent, self.term)
+        self._log.append(batch, self.last_sent, self.term)
+        return nullcontext()

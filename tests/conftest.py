@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from embedded.servers import Postgres, Redis
     from tests.support.api import Api
     from tests.support.books import Books
+    from tests.support.clock import Clock
     from tests.support.receipts import Staff
     from tests.support.receiver import Receiver
     from tests.support.world import World
@@ -210,3 +211,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(outcomes, "FIRST_DELAY", 0.01)
     monkeypatch.setattr(attempts, "LEASE_MARGIN", 0.2 - USUALLY.timeout)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
+    """The clock of every reader in this process."""
+    from tests.support.clock import Clock
+
+    clock = Clock()
+    monkeypatch.setattr("consumers.follower.time", clock)
+    return clock

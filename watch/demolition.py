@@ -49,6 +49,7 @@ class Demolition:
         self._config, self._run, self._under_way = config, run, under_way
         self.ways = ways
         self._works = False  # one was begun here, and is not over
+        self._was_seen = False  # by a look, while it was under way
         self._later: list[tuple[float, Callable[[], None]]] = []  # calls, and since when they wait
 
     def watch(self, watcher: Watcher, breakage: Breakage) -> None:
@@ -63,7 +64,7 @@ class Demolition:
             return f"{_button(self.ways[self._breakage.way])} is still under way"
         if self._breakage.way:
             return ELSEWHERE
-        self._works = True
+        self._works, self._was_seen = True, False
         self._begun(name, self.ways[name].summary)
         self._watcher.say(f"{_button(self.ways[name])} was pressed", "fault")
         work = partial(self._work, name, asyncio.get_running_loop())
@@ -111,6 +112,7 @@ class Demolition:
         while self._later and self._later[0][0] < began:
             _, call = self._later.pop(0)
             call()
+        self._was_seen = True
         self._look_elsewhere()
 
     def _look_elsewhere(self) -> None:
@@ -131,6 +133,9 @@ class Demolition:
         self._breakage.meanwhile = known.meanwhile if known else name
 
     def _over(self) -> None:
+        if self._works and not self._was_seen:  # nobody would know what it was
+            self._once_seen(self._over)
+            return
         self._works, self._breakage.way = False, ""
 
 

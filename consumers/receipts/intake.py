@@ -22,8 +22,8 @@ from rocket_rides.waiting import delays
 
 LOOK_EVERY = 1.0  # seconds; at what the other members left behind
 HELD_POLL, HELD_POLL_LONGEST = 0.001, 0.5  # seconds; the streamer commits right after it has sent
-# Seconds, after a pause. By then the streamer has committed what it sent, so one look is enough;
-# and the totals, which somebody may wait for, have had the processors.
+# Seconds, after a pause of at least as long. By then the streamer has committed what it sent, so
+# one look is enough; and the totals, which somebody may wait for, have had the processors.
 GIVE_WAY = 0.005
 SHARE = 500  # entries or rides taken over at a time: there are other workers
 # How often in the time after which it has to have happened.
@@ -139,8 +139,9 @@ class Intake:
                 pause = min(pause, next(self._held_pauses))
             else:
                 self._held_pauses = delays(HELD_POLL, HELD_POLL_LONGEST)
+            began = time.monotonic()
             entries = self._held + self._group.read(room, pause if idle else 0)
-            if idle and entries and not self._held:
+            if entries and not self._held and time.monotonic() - began > GIVE_WAY:
                 time.sleep(GIVE_WAY)
         if entries:
             reached(Step.AFTER_READING)

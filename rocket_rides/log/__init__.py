@@ -7,7 +7,7 @@ and tells a reader whether the entry comes from its own database: see `rocket_ri
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, cast
 
@@ -150,8 +150,8 @@ class Log:
     def append(self, records: Iterable[tuple[int, str]], prev: int, term: Term) -> None:
         """Append (id, JSON) pairs in one atomic step, the first one chained to `prev`.
 
-        Raises LogFull when Redis is out of memory, LogExhausted when the stream has no id left;
-        then nothing was appended.
+        Raises LogFull when Redis is out of memory: then nothing was appended. Raises LogExhausted
+        when the stream has no id left: then some of the records may have been.
         """
         with self.appending(records, prev, term):
             pass
@@ -162,20 +162,28 @@ class Log:
     ) -> Iterator[None]:
         """Append as `append` does, while the block does something else.
 
-        Whatever happens in the block, its end waits for Redis' answer.
+        Whatever happens in the block, its end waits for Redis' answer. What the block raises goes
+        before what Redis says.
         """
         values: list[str | int | bytes] = [term.name, prev, packed(records)]
         words = ("EVALSHA", self._append.sha, 1, self.name, *values)
+
+        def answer() -> None:
+            try:
+                self._connection.read_response()
+            except redis.exceptions.NoScriptError:  # it was restarted: this loads the script
+                self._append(keys=[self.name], args=values)
+
         with appending_errors():
             self._connection.send_command(*words)  # type: ignore[no-untyped-call]
         try:
             yield
-        finally:
-            with appending_errors():
-                try:
-                    self._connection.read_response()
-                except redis.exceptions.NoScriptError:  # it was restarted: this loads the script
-                    self._append(keys=[self.name], args=values)
+        except BaseException:
+            with suppress(redis.RedisError):
+                answer()
+            raise
+        with appending_errors():
+            answer()
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""

@@ -62,6 +62,14 @@ def test_an_error_meanwhile_does_not_leave_the_answer_behind(world: World) -> No
     assert log.length() == 2
 
 
+def test_an_error_meanwhile_goes_before_redis_own(world: World) -> None:
+    log = world.log()
+    log.redis.set(log.name, "no stream")
+    with pytest.raises(Trouble), log.appending(RECORDS, 0, TERM):
+        raise Trouble
+    assert log.clock() > 0
+
+
 def test_a_refusal_is_raised_when_the_block_ends(world: World) -> None:
     log = world.log()
     log.redis.set(log.name, "no stream")

@@ -3,20 +3,21 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
 
+from consumers.follower import LONGEST_REST, SMALLEST_BATCH
 from consumers.round import Healed, Step
 from consumers.running import IDLE_ROUND
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Entry, Record
 from streamer.drain import Step as SendStep
+from tests.support.clock import Clock
 from tests.support.disasters import cut_newest, flush, restart_redis
-from tests.support.world import World, catch_up, drain, eventually, exact
+from tests.support.world import Consumer, World, catch_up, drain, eventually, exact
 
 pytestmark = pytest.mark.stream_servers
 
@@ -192,29 +193,35 @@ def test_a_log_that_lost_entries_heals(
     assert exact(world, world.consumer())
 
 
-def test_whoever_is_behind_rests_between_batches(world: World) -> None:
-    consumer = world.consumer(batch_size=2)
+@pytest.fixture
+def behind(world: World) -> Consumer:
+    """A consumer with more to read than a batch, of the smallest after which it rests."""
+    world.take(*range(1, SMALLEST_BATCH + 2))
+    drain(world.streamer())
+    return world.consumer(batch_size=SMALLEST_BATCH)
+
+
+@pytest.mark.parametrize(("took", "rest"), [(0.01, 0.02), (10, LONGEST_REST)])
+def test_whoever_is_behind_rests_between_batches_but_not_for_long(
+    behind: Consumer, clock: Clock, took: float, rest: float
+) -> None:
+    behind._bounds = clock.goes(took, behind._bounds)  # type: ignore[method-assign]
+    behind.run_once()
+    assert behind.pause == pytest.approx(rest)
+    catch_up(behind)
+    assert behind.pause == 0
+
+
+def test_nobody_rests_from_waiting(behind: Consumer, clock: Clock) -> None:
+    behind._log.read = clock.goes(100, behind._log.read)  # type: ignore[method-assign]
+    behind.run_once()
+    assert (behind.behind, behind.pause) == (True, 0)
+
+
+def test_nobody_rests_after_batches_of_a_few(world: World) -> None:
+    consumer = world.consumer(batch_size=1)
     world.take(1, 2, 3)
     drain(world.streamer())
-    consumer.run_once()
-    assert consumer.pause > 0
-    catch_up(consumer)
-    assert consumer.pause == 0
-
-
-def test_nobody_rests_from_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    consumer, now = world.consumer(batch_size=2), 0.0
-    world.take(1, 2, 3)
-    drain(world.streamer())
-    read = consumer._log.read
-
-    def read_after_a_long_wait(*arguments: Any) -> list[Entry]:
-        nonlocal now
-        now += 100
-        return read(*arguments)
-
-    consumer._log.read = read_after_a_long_wait  # type: ignore[method-assign,assignment]
-    monkeypatch.setattr("consumers.follower.time", SimpleNamespace(monotonic=lambda: now))
     consumer.run_once()
     assert (consumer.behind, consumer.pause) == (True, 0)
 

@@ -1,13 +1,9 @@
 """The streamer as a process: leading, standing by, stopping, and what a leader looks at."""
 
 import logging
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 
-import psycopg
 import pytest
 
 from streamer import checks
@@ -78,38 +74,6 @@ def test_sigterm_finishes_the_batch_in_hand(world: World) -> None:
     assert len(world.records()) == 2
 
 
-WRITING_TO_DISK = """
-    SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'background writer')
-"""
-
-
-def test_a_batch_whose_commit_is_not_on_disk_yet_is_sent_again_after_a_crash(
-    own_world: World,
-) -> None:
-    """Nobody had counted it: whoever does has it on disk together with their own commit."""
-    world = own_world
-    consumer = world.consumer()
-    streamer = world.service("streamer").says("leading")
-    world.take(1, 2)
-    eventually(lambda: world.staged() == 0)
-    assert catch_up(consumer).total == 3
-    for (pid,) in world.connection.execute(WRITING_TO_DISK).fetchall():
-        os.kill(pid, signal.SIGSTOP)
-    world.take(3, 4)
-    eventually(lambda: world.staged() == 0)
-    streamer.kill()
-    world.postgres.kill()
-    world.postgres.start()
-    assert world.staged() == 2
-    assert world.value("SELECT last_sent_id FROM streamer_state") == 2
-    assert world.standing() == (2, Decimal(3))
-
-    drain(world.streamer())
-    assert chained(world)
-    assert catch_up(world.consumer()) == world.truth
-    assert world.value("SELECT unbelieved_entries FROM checkpoints") == 2
-
-
 def test_sigterm_ends_a_streamer_with_status_zero(world: World) -> None:
     streamer = world.service("streamer").says("leading")
     world.take(1)
@@ -152,8 +116,8 @@ def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     assert checks.durability_warnings(world.connection, log) == []
     log.redis.config_set("appendfsync", "everysec")
     try:
-        with psycopg.connect(world.postgres_url, options="-c synchronous_commit=off") as unsafe:
-            warnings = checks.durability_warnings(unsafe, log)
+        unsafe = world.connect(synchronous_commit="off")
+        warnings = checks.durability_warnings(unsafe, log)
         world.service("streamer").says("Redis has appendfsync everysec")
     finally:
         log.redis.config_set("appendfsync", "always")

@@ -7,11 +7,13 @@ import pytest
 import redis
 from psycopg.abc import Params
 
+from consumers.follower import REST, SMALLEST_BATCH
 from consumers.rollup import marker
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import StateLost
+from tests.support.clock import Clock
 from tests.support.rollup import (
     complete_to,
     exact,
@@ -78,12 +80,13 @@ def test_rides_gather_for_a_while_before_their_minute_is_computed_again(world: W
     assert is_complete(world)
 
 
-def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World) -> None:
-    leading = lead(world, batch_size=2)
-    world.take(*range(1, 10))
+def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World, clock: Clock) -> None:
+    leading = lead(world, batch_size=SMALLEST_BATCH)
+    world.take(*range(1, 4 * SMALLEST_BATCH))
     drain(world.streamer())
+    leading.marker._bounds = clock.goes(0.01, leading.marker._bounds)  # type: ignore[method-assign]
     leading.run_once()
-    assert leading.pause == leading.marker.pause > 0
+    assert leading.pause == leading.marker.pause == pytest.approx(REST * clock.now)
 
 
 def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_are(

@@ -38,6 +38,34 @@ def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -
     assert at == world.truth
 
 
+def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
+    """To delete what Redis then refuses would be written, and taken back, at each attempt."""
+    world.connection.execute("CREATE SEQUENCE deletes")  # which no rollback takes back
+    world.connection.execute(
+        """
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM nextval('deletes');
+            RETURN NULL;
+        END $$
+        """
+    )
+    world.connection.execute(
+        "CREATE TRIGGER note BEFORE DELETE ON staged_log_records EXECUTE FUNCTION note()"
+    )
+    streamer, control = world.streamer(), world.log().redis
+    world.take(1, 2, 3)
+    control.config_set("maxmemory", 1)
+    try:
+        for _ in range(4):
+            with pytest.raises(LogFull):
+                streamer.run_once()
+    finally:
+        control.config_set("maxmemory", 0)
+    assert world.value("SELECT last_value FROM deletes") == 1
+    drain(streamer)
+    assert catch_up(world.consumer()).total == 6
+
+
 def test_a_streamer_survives_a_full_redis_by_itself(world: World) -> None:
     control = world.log().redis
     streamer = world.service("streamer").says("leading")
