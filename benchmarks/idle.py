@@ -1,4 +1,4 @@
-"""What an idle fleet costs in processor time and memory, including its servers. Linux only.
+"""What an idle fleet costs in processor time, including its servers. Linux only.
 
 The rollup and the receipts' workers are started and stopped again in each round, so that what they
 cost the servers and the streamer as well is seen: the difference from the same fleet without them.
@@ -16,21 +16,18 @@ from benchmarks.stand import Stand, seconds_used, wait_until
 
 ROUNDS = 3
 SECONDS = 10
-MEGABYTE = 1e6
 CPU_GOAL = Goal("value", "<=", 2)
 MORE_GOAL = Goal("value", "<=", 1)
-MEMORY_GOAL = Goal("value", "<=", 80)
 
 Processes = dict[str, psutil.Process]
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Processor time of process trees over some seconds; memory of each one's largest process."""
+    """Processor time of process trees over some seconds."""
     total = Figure("Idle fleet, all processes", "% of a core", goal=CPU_GOAL)
     without = Figure("Idle fleet without rollup and receipts", "% of a core")
     more = Figure("Idle rollup and receipts, all they cause", "% of a core", goal=MORE_GOAL)
     each: dict[str, Figure] = {}
-    memory: list[Figure] = []
     with receiver() as customer, fleet.totals(stand) as (_, services):
         roots = services | {
             "Postgres": psutil.Process(stand.postgres.pid),
@@ -41,12 +38,11 @@ def measure(stand: Stand) -> list[Figure]:
             with fleet.rollup(stand) as marker, fleet.workers(stand, customer) as members:
                 everything = {**roots, **marker, **members}
                 usage = _processor(everything)
-                memory = _memory(everything)
             for name, percent in usage.items():
                 each.setdefault(name, Figure(f"Idle {name}", "% of a core")).runs.append(percent)
             total.runs.append(sum(usage.values()))
             more.runs.append(total.runs[-1] - without.runs[-1])
-    return [total, without, more, *each.values(), *memory]
+    return [total, without, more, *each.values()]
 
 
 def _processor(roots: Processes) -> dict[str, float]:
@@ -59,26 +55,6 @@ def _processor(roots: Processes) -> dict[str, float]:
     return {
         name: 100 * (seconds_used(root) - before[name]) / passed for name, root in roots.items()
     }
-
-
-def _memory(roots: Processes) -> list[Figure]:
-    """For each process tree, the largest process: by PSS (its share of memory) and by RSS."""
-    figures = []
-    for name, root in roots.items():
-        usage = [process.memory_full_info() for process in _tree(root)]
-        pss = [info.pss / MEGABYTE for info in usage]
-        largest = (
-            f"Memory of {name}, largest of {len(usage)}" if len(usage) > 1 else f"Memory of {name}"
-        )
-        figures += [
-            Figure(f"{largest}, PSS", "MB", goal=MEMORY_GOAL, runs=[max(pss)]),
-            Figure(f"{largest}, RSS", "MB", runs=[max(info.rss / MEGABYTE for info in usage)]),
-        ]
-    return figures
-
-
-def _tree(root: psutil.Process) -> list[psutil.Process]:
-    return [root, *root.children(recursive=True)]
 
 
 def _is_quiet(roots: Iterable[psutil.Process]) -> bool:

@@ -8,7 +8,7 @@ from benchmarks import load, pgbench
 from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand, seconds_used
 
-ROUNDS = {1: 3, 8: 5, 32: 3}  # by the number of clients
+ROUNDS = {1: 3, 8: 4, 32: 2}  # by the number of clients
 SECONDS = 2
 UNIT = "requests/s"
 FOUR_GOAL = Goal("ratio", ">=", 0.5)
