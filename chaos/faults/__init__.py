@@ -1,6 +1,15 @@
 """The faults that the nemesis can inject, by name; one file per family."""
 
-from chaos.faults import network, processes, receivers, restores, servers, strangers, writers
+from chaos.faults import (
+    network,
+    processes,
+    receivers,
+    redis_failover,
+    restores,
+    servers,
+    strangers,
+    writers,
+)
 from chaos.faults.scene import Fault
 
 FAULTS: dict[str, Fault] = {
@@ -13,6 +22,7 @@ FAULTS: dict[str, Fault] = {
     "redis-cut": servers.cut_redis,
     "redis-flush": servers.flush_redis,
     "redis-full": servers.fill_redis,
+    "redis-failover": redis_failover.fail_over,
     "proxy-cut": network.cut,
     "proxy-deaf": network.lose_answers,
     "backend-kill": network.terminate_backends,
