@@ -18,6 +18,7 @@ from redis import Redis as Client
 import migrations
 from chaos.backup import Backup
 from chaos.kept_server import KeptServer
+from chaos.postgres_pair import PostgresPair
 from chaos.proxy import Proxy
 from chaos.receiver import Receiver
 from chaos.redis_pair import RedisPair, client
@@ -82,9 +83,7 @@ class Fleet:
     def __init__(self, stream_server: StreamServer = VALKEY, *, waits: bool = False) -> None:
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
-        self._postgres = Postgres(data=self.folder / "data", sockets=self.folder / "run")
-        self.postgres = KeptServer(self._postgres)
-        self.postgres_proxy = Proxy(self._postgres.socket)
+        self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
         self.receiver = Receiver()
         self.api_port = 0
@@ -93,7 +92,16 @@ class Fleet:
 
     @property
     def servers(self) -> Sequence[KeptServer[Postgres] | KeptServer[Redis]]:
-        return [self.postgres, *self.redises.servers]
+        return [*self.postgreses.servers, *self.redises.servers]
+
+    @property
+    def postgres(self) -> KeptServer[Postgres]:
+        """The primary."""
+        return self.postgreses.primary
+
+    @property
+    def postgres_proxy(self) -> Proxy:
+        return self.postgreses.proxy
 
     @property
     def redis(self) -> KeptServer[Redis]:
@@ -107,7 +115,7 @@ class Fleet:
     @property
     def postgres_url(self) -> str:
         """The database without the proxy: for onlookers and writers."""
-        return self._postgres.url
+        return self.postgres.server.url
 
     @property
     def redis_url(self) -> str:
@@ -115,15 +123,14 @@ class Fleet:
 
     def back_up(self) -> Backup:
         """A backup of the database as it is now. Raises ServerFailed."""
-        return Backup(self._postgres, str(next(self._backups)))
+        return Backup(self.postgres.server, str(next(self._backups)))
 
     def start(self) -> None:
         """Start everything, and return when the API is ready and all consumers are known."""
-        self.postgres.start()
+        self.postgreses.start()
         self.redises.start()
         self.postgres.wait_until_it_serves()
         migrations.upgrade(self.postgres_url)
-        self.postgres_proxy.start()
         self.receiver.start()
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.api_port = probe.getsockname()[1]
@@ -183,8 +190,7 @@ class Fleet:
         for service in self.services.values():
             service.kill()
         self.receiver.stop()
-        self.postgres_proxy.stop()
-        self.postgres.end()
+        self.postgreses.end()
         self.redises.end()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from chaos.faults import (
     network,
+    postgres_failover,
     processes,
     receivers,
     redis_failover,
@@ -18,6 +19,7 @@ FAULTS: dict[str, Fault] = {
     "freeze": processes.freeze,
     "postgres-crash": servers.crash_postgres,
     "postgres-restore": restores.restore,
+    "postgres-failover": postgres_failover.fail_over,
     "redis-crash": servers.crash_redis,
     "redis-cut": servers.cut_redis,
     "redis-flush": servers.flush_redis,

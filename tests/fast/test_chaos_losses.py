@@ -10,7 +10,7 @@ from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_anothe
 def test_what_a_restore_undoes_is_told_apart() -> None:
     evidence = sound()
     gone = evidence.asks[3]
-    assert undone(evidence) == ([gone], [gone])
+    assert undone(evidence, by_failover=False) == ([gone], [gone])
     keep_another(evidence, MEANWHILE - 1)  # an earlier one may have been in the backup
     assert "is lost" not in "\n".join(check(evidence))
     evidence.restores.clear()
@@ -26,7 +26,7 @@ def test_a_lost_ride_may_come_back_once() -> None:
     evidence.rollup = evidence.receipts = None
     final.consumers["c0"] = FinalStanding(4, ONE + TWO + GONE, unbelieved=3)
     assert check(evidence) == []
-    assert undone(evidence) == ([], [])
+    assert undone(evidence, by_failover=False) == ([], [])
     gone.answers.pop()
     assert check(evidence) == []
-    assert undone(evidence) == ([], [gone])
+    assert undone(evidence, by_failover=False) == ([], [gone])
