@@ -87,9 +87,11 @@ class RedisPair:
                     replica.client_kill_filter(_type="normal", skipme=True)  # its former clients
                     return False
                 written = primary.info("replication")["master_repl_offset"]
-                said = replica.info("replication")
+                said = replica.info()
                 if said["master_link_status"] != "up" or said["slave_repl_offset"] < written:
                     return False
+                if said["aof_rewrite_in_progress"] or said["aof_rewrite_scheduled"]:
+                    return False  # what it was sent is not on its disk yet
                 return not any(replica.xrange(stream, id_, id_) for id_ in without)
         except redis.RedisError:
             return False
@@ -102,10 +104,10 @@ class RedisPair:
             return [id_ for id_, _ in primary.xrange(stream, after)]
 
     def end(self) -> None:
+        for server in (self.replica, self.primary):  # which would wait for it
+            server.end()
         for proxy in (self.proxy, self.link):
             proxy.stop()
-        for server in self.servers:
-            server.end()
 
 
 def client(server: KeptServer[Redis]) -> redis.Redis:

@@ -48,9 +48,8 @@ def fail_over(scene: Scene, dice: random.Random) -> str:
     finally:
         pair.detach()
         scene.restoring.release()
-    return (
-        f"postgres ({'' if synchronous else 'a'}synchronous, {'rewound' if rewind else 'copied'})"
-    )
+    way = "synchronous" if synchronous else "asynchronous"
+    return f"postgres ({way}, {'rewound' if rewind else 'copied anew'})"
 
 
 def _attach(pair: PostgresPair) -> None:

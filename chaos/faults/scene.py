@@ -26,9 +26,8 @@ class Scene:
     foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
     backup: Backup | None = None  # the newest
-    restoring: threading.Lock = field(
-        default_factory=threading.Lock
-    )  # held during one, or a fail-over
+    # Held while Postgres is restored, or fails over.
+    restoring: threading.Lock = field(default_factory=threading.Lock)
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""
