@@ -32,7 +32,7 @@ AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
-LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full", "redis-failover"}
+LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full", "redis-failover", "redis-split"}
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.

@@ -6,6 +6,8 @@ Asynchronous: the newest commits are lost, like those that a restore undoes.
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 
@@ -15,20 +17,22 @@ from chaos.restore import Restore
 from embedded.failures import ServerFailed
 
 
-def fail_over(scene: Scene, dice: random.Random) -> str:
-    """A base backup becomes a standby; the link to it fails, then the primary; it is promoted.
+def synchronous(scene: Scene, dice: random.Random) -> str:
+    """While the link to the standby is down, nothing is answered; then the primary crashes."""
+    return _fail_over(scene, dice, waits=True)
 
-    While the link is down, an asynchronous primary answers commits that will be lost, and a
-    synchronous one answers none.
-    """
-    synchronous, rewind = dice.random() < 0.5, dice.random() < 0.5
+
+def asynchronous(scene: Scene, dice: random.Random) -> str:
+    """While the link to the standby is down, commits are answered that will be lost."""
+    return _fail_over(scene, dice, waits=False)
+
+
+def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
+    """A new standby, some rides, a link that fails, a crash, a promotion, and the way back."""
+    rewind = dice.random() < 0.5
     rides_for, behind_for, down_for = (dice.uniform(0, seconds) for seconds in (2, 1, 1))
-    pair = scene.fleet.postgreses
-    if not scene.restoring.acquire(blocking=False):
-        raise Moot
-    try:
-        _attach(pair)
-        if synchronous:
+    with _standby(scene) as pair:
+        if waits:
             pair.wait_for_standby()
         scene.wait(rides_for)
         began = time.monotonic()
@@ -36,20 +40,30 @@ def fail_over(scene: Scene, dice: random.Random) -> str:
         pair.cut_off()
         scene.wait(behind_for)
 
-        def meanwhile() -> None:
-            if not synchronous:
+        def promote() -> None:
+            if not waits:
                 scene.restores.append(Restore(began, time.monotonic(), by_failover=True))
             pair.promote()
             scene.wait(down_for)
             pair.bring_back(rewind=rewind)
 
-        pair.primary.crash(0, meanwhile)
+        pair.primary.crash(0, promote)
         pair.catch_up()
+    return f"postgres (then {'rewound' if rewind else 'copied anew'})"
+
+
+@contextmanager
+def _standby(scene: Scene) -> Iterator[PostgresPair]:
+    """A standby, which is there for as long as no restore and no other fail-over may be."""
+    pair = scene.fleet.postgreses
+    if not scene.restoring.acquire(blocking=False):
+        raise Moot
+    try:
+        _attach(pair)
+        yield pair
     finally:
         pair.detach()
         scene.restoring.release()
-    way = "synchronous" if synchronous else "asynchronous"
-    return f"postgres ({way}, {'rewound' if rewind else 'copied anew'})"
 
 
 def _attach(pair: PostgresPair) -> None:

@@ -4,7 +4,8 @@ With `WAIT` the streamer has committed none of those, so nothing that counts is 
 """
 
 import random
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import redis
 
@@ -15,46 +16,63 @@ from chaos.redis_pair import RedisPair
 
 
 def fail_over(scene: Scene, dice: random.Random) -> str:
-    """The link to the replica fails, then the primary does, and the replica is promoted.
+    """The primary crashes, or no client reaches it any more, and the replica is promoted."""
+    crashes, seconds = dice.random() < 0.5, dice.uniform(0, 2)
 
-    The primary crashes, or clients are kept from it, or some stay with it for a while: a zombie.
-    Then it follows the new primary, and throws away what that one does not have.
+    def promote(pair: RedisPair) -> None:
+        if crashes:
+            pair.primary.crash(seconds, pair.promote)
+        else:
+            pair.fence()
+            pair.promote()
+            scene.wait(seconds)
+
+    lost = _promote_one_behind(scene, dice, promote)
+    return f"redis ({lost} entries behind, {'crashed' if crashes else 'fenced'})"
+
+
+def split(scene: Scene, dice: random.Random) -> str:
+    """As above, but for a while clients stay with the old primary, and it takes what they write."""
+    seconds = dice.uniform(0, 2)
+
+    def promote(pair: RedisPair) -> None:
+        pair.promote()
+        scene.wait(seconds)
+        pair.proxy.cut_all()
+
+    lost = _promote_one_behind(scene, dice, promote)
+    return f"redis ({lost} entries behind at first)"
+
+
+def _promote_one_behind(
+    scene: Scene, dice: random.Random, promote: Callable[[RedisPair], None]
+) -> int:
+    """Cut the replica off for a while, and promote it; returns how many entries it lacked.
+
+    The old primary then follows the new one, and throws away what that one does not have.
     """
-    behind_for, seconds = dice.uniform(0.2, 1.5), dice.uniform(0, 2)
-    way, pair = dice.choice((_crash, _part, _leave_a_zombie)), scene.fleet.redises
-    if scene.fleet.waits and way is _leave_a_zombie:
-        way = _part  # whoever reads from a zombie sees less than there is
-    if not pair.failing_over.acquire(blocking=False):
-        raise Moot
-    try:
+    behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
+    with _failing_over(pair):
         with one_behind(scene, dice):
             pair.cut_off()
             scene.wait(behind_for)
             lost = _missing(pair)
-            way(scene, pair, seconds)
+            promote(pair)
         pair.join(lost, STREAM)
+    return len(lost)
+
+
+@contextmanager
+def _failing_over(pair: RedisPair) -> Iterator[None]:
+    if not pair.failing_over.acquire(blocking=False):
+        raise Moot
+    try:
+        yield
     finally:
         pair.failing_over.release()
-    return f"redis ({len(lost)} entries behind, {way.__name__.strip('_').replace('_', ' ')})"
 
 
 def _missing(pair: RedisPair) -> list[bytes]:
     with suppress(redis.RedisError):  # another fault has crashed it
         return pair.missing(STREAM)
     return []
-
-
-def _crash(_scene: Scene, pair: RedisPair, seconds: float) -> None:
-    pair.primary.crash(seconds, pair.promote)
-
-
-def _part(scene: Scene, pair: RedisPair, seconds: float) -> None:
-    pair.fence()
-    pair.promote()
-    scene.wait(seconds)
-
-
-def _leave_a_zombie(scene: Scene, pair: RedisPair, seconds: float) -> None:
-    pair.promote()
-    scene.wait(seconds)
-    pair.proxy.cut_all()
