@@ -191,6 +191,7 @@ class Play:
             self.errors,
             CONSUMERS,
             restores=self.scene.restores,
+            in_vain=self.scene.in_vain,
             foreign=self.scene.foreign,
             blamed=[line for service in services for line in logs.blamed(service)],
             read_again=bool(LOSE_ENTRIES & set(self.options.kinds)),

@@ -99,6 +99,20 @@ def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(
 
 
 @pytest.mark.stream_servers
+def test_a_primary_that_must_have_a_replica_refuses_to_append_without_one(
+    world: World, redises: RedisPair
+) -> None:
+    with redis.Redis.from_url(redises.primary.server.url) as primary:
+        primary.config_set("min-replicas-to-write", 1)
+    redises.cut_off()
+    world.take(1)
+    with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
+        drain(streamer(world, redises, replicas=0))
+    assert world.staged() == 1
+    assert redises.missing(world.stream) == []
+
+
+@pytest.mark.stream_servers
 def test_an_old_primary_that_comes_back_throws_its_own_entries_away(
     world: World, redises: RedisPair
 ) -> None:
