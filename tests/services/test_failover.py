@@ -21,7 +21,7 @@ from streamer.drain import Streamer
 from streamer.upkeep import Alarms
 from tests.support.api import Api
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
-from tests.support.world import Consumer, World, drain, eventually
+from tests.support.world import Consumer, World, drain, eventually, take
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
@@ -143,19 +143,20 @@ def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(
     assert world.value("SELECT count(*) FROM terms") == 0
 
 
-@pytest.mark.parametrize("synchronous", [True, False], ids=["synchronous", "asynchronous"])
+@pytest.mark.parametrize("commit", ["on", "remote_apply", "remote_write", "local", "off"])
 def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
-    postgreses: PostgresPair, redis: Redis, tmp_path: Path, synchronous: bool
+    postgreses: PostgresPair, redis: Redis, tmp_path: Path, commit: str
 ) -> None:
+    """It is cut off where `synchronous_commit` does not wait for it."""
+    synchronous = commit not in ("local", "off")
     with world_on_pair(postgreses, redis, tmp_path) as world:
-        if synchronous:
-            postgreses.wait_for_standby()
+        postgreses.wait_for_standby()
         kept = world.take(1, 2)
         postgreses.catch_up()
         if not synchronous:
             postgreses.cut_off()
-        answered = kept + world.take(3)
-        drain(world.streamer())
+        answered = kept + take(world.connect(synchronous_commit=commit), 3)
+        drain(Streamer(world.connect(synchronous_commit=commit), world.log()))
         postgreses.primary.crash(0, postgreses.promote)
         rides = [ride for (ride,) in world.connection.execute("SELECT id FROM rides ORDER BY id")]
         assert rides == (answered if synchronous else kept)
