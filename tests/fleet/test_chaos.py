@@ -21,7 +21,7 @@ REDIS = ("--stream-server", "redis")
 SHORT_RUNS = [
     ["--seed", "7", "--seconds", "20"],
     [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
-    ["--seed", "7", "--seconds", "12", "--faults", "redis-failover,postgres-async-failover"],
+    ["--seed", "7", "--seconds", "6", "--faults", "redis-failover,postgres-async-failover"],
 ]
 LIMIT = 240  # seconds; only a hanging run takes so long
 
