@@ -9,6 +9,7 @@ from chaos.faults import (
     restores,
     servers,
     strangers,
+    weather,
     writers,
 )
 from chaos.faults.scene import Fault
@@ -29,6 +30,8 @@ FAULTS: dict[str, Fault] = {
     "redis-split": redis_failover.split,
     "proxy-cut": network.cut,
     "proxy-deaf": network.lose_answers,
+    "proxy-slow": weather.slow_down,
+    "proxy-one-way": weather.hold_up,
     "backend-kill": network.terminate_backends,
     "client-kill": network.kill_clients,
     "slow-writer": writers.hold,
