@@ -11,10 +11,12 @@ import redis
 
 from embedded.failures import ServerFailed
 from embedded.lifecycle import Server
-from rocket_rides.errors import in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 
 POLL = 0.02
 PATIENCE = 180.0  # seconds; a start alone may take 120
+
+FAILURES = (ServerFailed, Unavailable, OSError, psycopg.Error, redis.RedisError)
 
 S = TypeVar("S", bound=Server)
 
@@ -55,7 +57,7 @@ class KeptServer(threading.Thread, Generic[S]):
             try:
                 self.server.kill()
                 crash.meanwhile()
-            except (ServerFailed, OSError, psycopg.Error, redis.RedisError) as reason:
+            except FAILURES as reason:
                 self.failures.append(in_one_line(reason))
             self._ending.wait(crash.down_for)
             self._start()

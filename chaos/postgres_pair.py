@@ -37,7 +37,7 @@ PROMOTE = "SELECT pg_promote()"
 
 
 class PostgresPair:
-    """The primary runs in `folder`; where a method says nothing, it raises psycopg.Error."""
+    """Two servers in `folder`. Methods raise TimeoutError where they say nothing else."""
 
     def __init__(self, folder: Path) -> None:
         self.primary, self.standby = (
@@ -83,7 +83,10 @@ class PostgresPair:
         self.link.cut_all()
 
     def promote(self) -> None:
-        """The standby becomes the primary, which is down, and its clients are led there."""
+        """The standby becomes the primary, instead of one that is down; clients are led there.
+
+        Raises psycopg.Error or Unavailable.
+        """
         with closing(connect(self.standby)) as standby:
             standby.execute(PROMOTE)
         self.primary, self.standby = self.standby, self.primary
@@ -94,6 +97,7 @@ class PostgresPair:
         """Make the former primary, which is down, ready to start as a standby.
 
         By pg_rewind, or by a new base backup, and by that also when another fault comes between.
+        Raises ServerFailed.
         """
         deadline = time.monotonic() + PATIENCE
         while True:

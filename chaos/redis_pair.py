@@ -24,7 +24,7 @@ POLL = 0.05
 
 
 class RedisPair:
-    """Two servers in `folder`; methods raise redis.RedisError unless they say otherwise."""
+    """Two servers in `folder`. Methods raise redis.RedisError where they say nothing else."""
 
     def __init__(self, folder: Path, kind: StreamServer) -> None:
         self.primary, self.replica = (
@@ -70,7 +70,8 @@ class RedisPair:
     def join(self, without: Collection[bytes] = (), stream: str = "") -> None:
         """Have the other server follow the primary, and wait until it has all that the primary has.
 
-        It throws away its own entries `without` which the primary is. Raises TimeoutError.
+        Then it must be rid of its own entries: those in `stream` that the primary is `without`.
+        Raises TimeoutError.
         """
         deadline = time.monotonic() + PATIENCE
         while not self._follows(without, stream):
