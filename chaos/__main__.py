@@ -21,6 +21,7 @@ import sys
 
 from tqdm import tqdm
 
+from chaos.disks import may_mount
 from chaos.faults import FAULTS
 from chaos.fleet import Fleet
 from chaos.play import Options, Play
@@ -40,7 +41,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    fleet = Fleet(STREAM_SERVERS[options.stream_server], waits=options.waits)
+    fleet = Fleet(
+        STREAM_SERVERS[options.stream_server],
+        waits=options.waits,
+        disks="disk-full" in options.kinds and may_mount(),
+        clocks="clock-jump" in options.kinds,
+    )
     keep = True
     try:
         fleet.start()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.backup import Backup
+from chaos.clocks import Jump
 from chaos.fleet import Fleet
 from chaos.journal import Journal
 from chaos.restore import Restore
@@ -26,6 +27,7 @@ class Scene:
     foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
     in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
+    jumps: list[Jump] = field(default_factory=list)  # of the clock of Postgres
     backup: Backup | None = None  # the newest
     # Held while Postgres is restored, or fails over.
     restoring: threading.Lock = field(default_factory=threading.Lock)

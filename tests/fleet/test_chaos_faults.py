@@ -1,9 +1,12 @@
-"""What chaos does to a server's files."""
+"""What chaos does to a server's files, and what its onlooker makes of them."""
+
+from typing import Any
 
 import pytest
 
 from chaos.faults.servers import cut_newest
-from tests.support.world import World, drain
+from chaos.observer import LogReader
+from tests.support.world import World, drain, eventually
 
 
 @pytest.mark.stream_servers
@@ -14,3 +17,24 @@ def test_the_newest_entries_are_cut_off_the_file_and_no_others(world: World) -> 
     cut_newest(world.redis.append_only_file, 10)
     world.redis.start()
     assert [record.id for record in world.records()] == [*range(1, 91)]
+
+
+def test_the_onlooker_reads_a_log_that_begins_again_with_lower_ids(world: World) -> None:
+    """As after a FLUSHALL while the clock is right again; and it tells of each entry once."""
+    world.take(1, 2)
+    drain(world.streamer())
+    onlooker = LogReader(lambda: world.redis.url, world.stream)
+    onlooker.start()
+    eventually(lambda: len(onlooker.told) == 2, "the first entries")
+    log = world.log().redis
+    entries: Any = log.xrange(world.stream)
+    (_, first), (_, second) = entries
+    log.delete(world.stream)
+    log.xadd(world.stream, second, id="1-1")
+    eventually(lambda: len(onlooker.told) == 3, "the entry with the lower id")
+    log.delete(world.stream)
+    log.xadd(world.stream, second, id="1-1")
+    log.xadd(world.stream, first, id="1-2")
+    eventually(lambda: len(onlooker.told) == 4, "the entry after one that was told")
+    onlooker.end()
+    assert [told.record.id for told in onlooker.told] == [1, 2, 2, 1]

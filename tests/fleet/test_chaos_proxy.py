@@ -1,15 +1,15 @@
 """The network that chaos breaks."""
 
 import random
+import socket
 import time
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
-import redis
 
-from chaos.proxy import Proxy
+from chaos.proxy import HOST, Proxy
 from chaos.weather import Way
 from rocket_rides.settings import EMBEDDED_PORT
 from tests.support.world import World, eventually
@@ -69,11 +69,12 @@ def test_an_answer_comes_when_the_way_back_is_free(world: World) -> None:
 def test_nothing_overtakes_anything_on_a_slow_network(world: World) -> None:
     with Started(Proxy(world.redis.socket)) as proxy:
         proxy.slow_down(0.003, random.Random(0))
-        connection = redis.Connection(port=proxy.port)
-        for number in range(200):
-            connection.send_command("ECHO", number)
-        assert [int(connection.read_response()) for _ in range(200)] == [*range(200)]
-        connection.disconnect()
+        with socket.create_connection((HOST, proxy.port)) as connection:
+            for number in range(200):
+                connection.sendall(b"ECHO %d\r\n" % number)
+            with connection.makefile() as answers:
+                lines = [next(answers) for _ in range(2 * 200)]  # each after its length
+        assert [int(line) for line in lines[1::2]] == [*range(200)]
 
 
 def test_a_slow_network_takes_its_time_both_ways(world: World) -> None:
