@@ -178,9 +178,11 @@ class Fleet:
                 raise TimeoutError(f"the fleet was not ready within {READY_LIMIT:.0f} s")
             time.sleep(0.05)
 
-    def _add(self, name: str, *command: str) -> None:
+    @property
+    def environment(self) -> dict[str, str]:
+        """The settings of every process of the fleet."""
         port = self.postgres_proxy.port
-        environment = SETTINGS | {
+        return SETTINGS | {
             "API_PORT": str(self.api_port),
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",
@@ -189,6 +191,9 @@ class Fleet:
             "RECEIPT_SECRET": self.receiver.secret,
             "LOG_REPLICAS": str(int(self.waits)),
         }
+
+    def _add(self, name: str, *command: str) -> None:
+        environment = self.environment
         if clock := self._new_clock(name):
             self._clocks[name] = clock
             environment |= clock.environment

@@ -3,6 +3,7 @@
 from chaos.faults import (
     clocks,
     network,
+    night,
     postgres_failover,
     processes,
     receivers,
@@ -43,4 +44,5 @@ FAULTS: dict[str, Fault] = {
     "lost-writer": writers.roll_back,
     "stranger": strangers.write,
     "receiver-fails": receivers.fail,
+    "nightly": night.run,
 }

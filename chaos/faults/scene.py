@@ -32,6 +32,8 @@ class Scene:
     # Held while Postgres is restored, or fails over.
     restoring: threading.Lock = field(default_factory=threading.Lock)
 
+    night: threading.Lock = field(default_factory=threading.Lock)  # held while the job runs
+
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""
         self.over.wait(seconds)
