@@ -6,6 +6,7 @@ import pytest
 
 from chaos.faults.servers import cut_newest
 from chaos.observer import LogReader
+from rocket_rides.log import Log
 from tests.support.world import World, drain, eventually
 
 
@@ -26,15 +27,21 @@ def test_the_onlooker_reads_a_log_that_begins_again_with_lower_ids(world: World)
     onlooker = LogReader(lambda: world.redis.url, world.stream)
     onlooker.start()
     eventually(lambda: len(onlooker.told) == 2, "the first entries")
-    log = world.log().redis
-    entries: Any = log.xrange(world.stream)
-    (_, first), (_, second) = entries
-    log.delete(world.stream)
-    log.xadd(world.stream, second, id="1-1")
+    log = world.log()
+    first, second = (
+        dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
+        for entry in log.range("-", "+", 2)
+    )
+    log.start_anew()
+    append(log, second, "1-1")
     eventually(lambda: len(onlooker.told) == 3, "the entry with the lower id")
-    log.delete(world.stream)
-    log.xadd(world.stream, second, id="1-1")
-    log.xadd(world.stream, first, id="1-2")
+    log.start_anew()
+    append(log, second, "1-1")
+    append(log, first, "1-2")
     eventually(lambda: len(onlooker.told) == 4, "the entry after one that was told")
     onlooker.end()
     assert [told.record.id for told in onlooker.told] == [1, 2, 2, 1]
+
+
+def append(log: Log, fields: dict[Any, Any], redis_id: str) -> None:
+    log.redis.xadd(log.name, fields, id=redis_id)
