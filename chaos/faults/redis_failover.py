@@ -32,15 +32,13 @@ def fail_over(scene: Scene, dice: random.Random) -> str:
 
 
 def split(scene: Scene, dice: random.Random) -> str:
-    """As above, but for a while clients stay with the old primary, and it takes what they write.
-
-    It ends as Sentinel ends it: the old primary is told to follow, and drops its clients.
-    """
+    """As above, but for a while clients stay with the old primary, and it takes what they write."""
     seconds = dice.uniform(0, 2)
 
     def promote(pair: RedisPair) -> None:
         pair.promote()
         scene.wait(seconds)
+        pair.proxy.cut_all()
 
     lost = _promote_one_behind(scene, dice, promote)
     return f"redis ({lost} entries behind at first)"
