@@ -21,7 +21,7 @@ import sys
 
 from tqdm import tqdm
 
-from chaos.disks import may_mount
+from chaos.disks import enter_own_namespace
 from chaos.faults import FAULTS
 from chaos.fleet import Fleet
 from chaos.play import Options, Play
@@ -44,7 +44,7 @@ def main() -> int:
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.waits,
-        disks="disk-full" in options.kinds and may_mount(),
+        disks="disk-full" in options.kinds and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
     )
     keep = True

@@ -14,10 +14,8 @@ CLONE_NEWNS = 0x00020000  # a mount namespace of one's own, by unshare(2)
 SIZE = 8 * 2**30  # bytes; only what is stored takes memory
 
 
-def may_mount() -> bool:
-    """Move this process, with all that it will start, to a mount namespace of its own; False where
-    that can't be done. To be called before there is a second thread.
-    """
+def enter_own_namespace() -> bool:
+    """Whether this thread, with all that it starts from now on, can mount what nobody else sees."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return False
     if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:

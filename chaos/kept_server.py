@@ -38,7 +38,7 @@ class KeptServer(threading.Thread, Generic[S_co]):
         super().__init__(name=server.name, daemon=True)
         self.server = server
         self.failures: list[str] = []  # what went wrong, apart from the crashes on purpose
-        self.may_end = threading.Event()  # while set, it may end by itself, and not start
+        self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
         self._crashes: queue.SimpleQueue[_Crash] = queue.SimpleQueue()

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from chaos.clocks import Clock, library
-from chaos.disks import Disk, may_mount
+from chaos.disks import Disk, enter_own_namespace
 from chaos.faults.shortages import NEXT_SEGMENT
 from chaos.hosts import Host, PostgresHost, RedisHost
 from chaos.kept_server import KeptServer
@@ -60,7 +60,7 @@ def in_a_mount_namespace(test: Callable[[], None]) -> None:
     """Run it in a thread that sees its own mounts: whatever it leaves behind ends with it."""
 
     def run() -> None:
-        if not may_mount():
+        if not enter_own_namespace():
             pytest.skip("this container may not mount anything")
         test()
 
