@@ -33,6 +33,8 @@ class Scene:
     restoring: threading.Lock = field(default_factory=threading.Lock)
 
     night: threading.Lock = field(default_factory=threading.Lock)  # held while the job runs
+    # Held while Redis has no memory for long.
+    starving: threading.Lock = field(default_factory=threading.Lock)
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""

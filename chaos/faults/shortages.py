@@ -33,13 +33,24 @@ def fill_memory(scene: Scene, dice: random.Random) -> str:
             limit = 1 if drastic else int(client.info("memory")["used_memory"])
     except redis.RedisError:
         raise Moot from None
-    for _ in range(int(seconds / AGAIN)):
+    if not scene.starving.acquire(blocking=False):
+        raise Moot
+    try:
+        _keep_limited(scene, limit, seconds)
+    finally:
+        scene.starving.release()
+    return f"redis ({seconds:.0f} s, {'no memory at all' if drastic else 'what it used'})"
+
+
+def _keep_limited(scene: Scene, limit: int, seconds: float) -> None:
+    """The primary has no more memory than this, whoever is restarted or promoted meanwhile."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not scene.over.is_set():
         with suppress(redis.RedisError), scene.fleet.redis_client() as client:
             client.config_set("maxmemory", limit)
         scene.wait(AGAIN)
     for server in scene.fleet.redises.servers:
         lift_the_limit(server)
-    return f"redis ({seconds:.0f} s)"
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:
