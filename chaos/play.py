@@ -80,6 +80,7 @@ class Outcome:
     evidence: Evidence
     findings: list[str]
     faults: Counter[str]
+    nights: Counter[str]  # runs of the nightly job, by their end
     said: logs.Said
     recoveries: list[Recovery]
     seconds: float
@@ -218,6 +219,7 @@ class Play:
             evidence,
             checker.check(evidence),
             Counter(fault.kind for fault in self.nemesis.struck),
+            Counter(fault.hit for fault in self.nemesis.struck if fault.kind == "nightly"),
             logs.said(self.fleet.services[name].log for name in READERS),
             recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
             seconds,

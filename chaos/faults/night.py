@@ -16,7 +16,9 @@ from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 
 POLL = 0.1  # seconds
-AGREED, COULD_NOT_RUN = 0, 2  # the job's exit statuses that any fault may lead to
+# The exit statuses that any fault may lead to, and what they mean.
+ENDS = {0: "agreed", 2: "could not run"}
+KILLED = "was killed"
 
 
 def run(scene: Scene, dice: random.Random) -> str:
@@ -25,10 +27,9 @@ def run(scene: Scene, dice: random.Random) -> str:
     if not can_run() or not scene.night.acquire(blocking=False):
         raise Moot
     try:
-        status = _run(scene, kill_after)
+        return _run(scene, kill_after)
     finally:
         scene.night.release()
-    return f"the job (status {status})"
 
 
 def can_run() -> bool:
@@ -37,8 +38,8 @@ def can_run() -> bool:
     return java is not None and importlib.util.find_spec("pyspark") is not None
 
 
-def _run(scene: Scene, kill_after: float) -> int:
-    """Its exit status. What it says goes to a log of its own."""
+def _run(scene: Scene, kill_after: float) -> str:
+    """How it ended. What it says goes to a log of its own."""
     log = scene.fleet.folder / "night.log"
     began = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output:
@@ -59,7 +60,9 @@ def _run(scene: Scene, kill_after: float) -> int:
             with suppress(ProcessLookupError):
                 os.killpg(job.pid, signal.SIGKILL)  # with its Java
         time.sleep(POLL)
-    if job.returncode not in (AGREED, COULD_NOT_RUN) and not killed:
+    if killed:
+        return KILLED
+    if job.returncode not in ENDS:
         said = log.read_bytes()[began:].decode(errors="replace").strip()
         scene.journal.troubles.append(f"the nightly job ended with {job.returncode}: {said}")
-    return job.returncode
+    return ENDS.get(job.returncode, "failed")
