@@ -33,8 +33,9 @@ class Scene:
     restoring: threading.Lock = field(default_factory=threading.Lock)
 
     night: threading.Lock = field(default_factory=threading.Lock)  # held while the job runs
-    # Held while Redis has no memory for long.
+    # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
     starving: threading.Lock = field(default_factory=threading.Lock)
+    starved_until: float = float("-inf")
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""

@@ -16,6 +16,7 @@ from chaos.hosts import PostgresHost, RedisHost
 from chaos.kept_server import KeptServer
 from rocket_rides.errors import Unavailable
 
+PLENTY = 45.0  # seconds between two long shortages; while there is one, other faults meet little
 AGAIN = 0.5  # seconds; a Redis that was restarted knows of no limit
 CALM_DOWN = 1.0  # seconds until whoever failed on a full disk has ended
 SEGMENTS = 20  # of the WAL, more than Postgres keeps in reserve
@@ -27,17 +28,19 @@ def fill_memory(scene: Scene, dice: random.Random) -> str:
 
     Half of the time a lower one than it uses, else just what it uses: then trimming makes room.
     """
-    seconds, drastic = dice.uniform(15, 30), dice.random() < 0.5
+    seconds, drastic = dice.uniform(20, 30), dice.random() < 0.5
     try:
         with scene.fleet.redis_client() as client:
             limit = 1 if drastic else int(client.info("memory")["used_memory"])
     except redis.RedisError:
         raise Moot from None
-    if not scene.starving.acquire(blocking=False):
+    too_soon = time.monotonic() < scene.starved_until + PLENTY
+    if too_soon or not scene.starving.acquire(blocking=False):
         raise Moot
     try:
         _keep_limited(scene, limit, seconds)
     finally:
+        scene.starved_until = time.monotonic()
         scene.starving.release()
     return f"redis ({seconds:.0f} s, {'no memory at all' if drastic else 'what it used'})"
 
