@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
 import psycopg
@@ -19,6 +19,7 @@ from rocket_rides.errors import Unavailable
 PLENTY = 45.0  # seconds between two long shortages; while there is one, other faults meet little
 AGAIN = 0.5  # seconds; a Redis that was restarted knows of no limit
 CALM_DOWN = 1.0  # seconds until whoever failed on a full disk has ended
+TURN = 10.0  # seconds to wait for a restore or a fail-over to end
 SEGMENTS = 20  # of the WAL, more than Postgres keeps in reserve
 NEXT_SEGMENT = "SELECT pg_logical_emit_message(false, 'full', ''), pg_switch_wal()"
 
@@ -64,10 +65,10 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
     name, seconds = dice.choice(("postgres", "redis")), dice.uniform(1, 6)
     fleet, wal = scene.fleet, dice.random() < 0.5
     if name == "redis":
-        with _filled(fleet.redis, fleet.redises.failing_over) as disk:
+        with _filled(lambda: fleet.redis, fleet.redises.failing_over) as disk:
             scene.wait(seconds)
             return f"redis (at {disk.used() // 2**20} MB)"
-    with _filled(fleet.postgres, scene.restoring) as disk:
+    with _filled(lambda: fleet.postgres, scene.restoring) as disk:
         if wal:
             _need_wal(scene)
         scene.wait(seconds)
@@ -76,12 +77,14 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
 
 @contextmanager
 def _filled(
-    kept: KeptServer[PostgresHost] | KeptServer[RedisHost], guard: threading.Lock
+    primary: Callable[[], KeptServer[PostgresHost] | KeptServer[RedisHost]], guard: threading.Lock
 ) -> Iterator[Disk]:
     """The `guard` keeps other faults from copying the server's data meanwhile."""
-    disk = kept.server.disk
-    if disk is None or not guard.acquire(blocking=False):
+    if primary().server.disk is None or not guard.acquire(timeout=TURN):
         raise Moot
+    kept = primary()
+    disk = kept.server.disk
+    assert disk is not None  # noqa: S101 (all servers have one, or none)
     try:
         kept.may_end.set()
         disk.fill()
