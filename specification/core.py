@@ -34,6 +34,7 @@ from specification.states import (
     Writer,
     between,
     end,
+    given,
     is_true,
     named,
     require,
@@ -111,7 +112,7 @@ INVARIANTS: Invariants = {
 }
 
 
-class Bounds(Value):
+class Bounds(Value, frozen=True):
     """How often each may happen, and how many records or entries make a full batch."""
 
     writers: int
@@ -149,8 +150,8 @@ class Core:
     def takes(self, s: State, writer: int) -> State:
         """writer {writer} commits its ride and the staged record"""
         mine = named(s.writers, writer)
-        require(mine.ride is not None)
-        rides, staged = (tuple(sorted((*has, mine.ride))) for has in (s.db.rides, s.db.staged))
+        new = given(mine.ride)
+        rides, staged = (tuple(sorted((*has, new))) for has in (s.db.rides, s.db.staged))
         db = replace(s.db, rides=rides, staged=staged)
         return replace(s, db=db, writers=swap(s.writers, mine))
 
@@ -245,8 +246,7 @@ class Core:
 
     def counts(self, s: State, consumer: int) -> State:
         """consumer {consumer} counts what it has read, heals, and commits its checkpoint"""
-        reading, total = s.readings[consumer], s.db.totals[consumer]
-        require(reading is not None)
+        reading, total = given(s.readings[consumer]), s.db.totals[consumer]
         if not reading.entries and end(s.log) < total.redis_id:
             counted = replace(total, redis_id=0)
         else:
@@ -305,11 +305,10 @@ class Core:
 
     def fails_over(self, s: State) -> State:
         """Postgres fails over with loss; streamers of the lost past have their batches still"""
-        require(s.backup is not None)
         sending = (leader for leader in s.leaders if leader.batch and not leader.sent)
         leaders = tuple(replace(leader, cut_off=True) for leader in sending)
         return State(
-            s.backup, None, (), s.log, s.appended, leaders, s.readings,
+            given(s.backup), None, (), s.log, s.appended, leaders, s.readings,
             s.begun, s.leads, s.losses, s.failovers + 1,
         )  # fmt: skip
 
@@ -350,7 +349,6 @@ class Core:
                     yield from self.readings(s, consumer)
 
     def of_leader(self, s: State, mine: Leader) -> Iterator[Step]:
-        listed = mine.waits is not None
         if mine.sent and not self.may_move(s, mine):
             yield self.is_overtaken, (mine.name,)
         elif mine.sent:
@@ -359,11 +357,10 @@ class Core:
             yield self.appends, (mine.name,)
         elif self.settled(s, mine):
             yield self.selects, (mine.name, self.bounds.batch)
+        elif self.broken == "writers-first" and mine.waits is None:
+            yield self.lists_the_writers, (mine.name,)
         elif not mine.position and s.db.drawn > mine.settled:
-            if self.broken == "writers-first" and not listed:
-                yield self.lists_the_writers, (mine.name,)
-            else:
-                yield self.reads_the_sequence, (mine.name, s.db.drawn)
+            yield self.reads_the_sequence, (mine.name, s.db.drawn)
         elif mine.position and not (mine.waits and {*mine.waits} <= {w.name for w in s.writers}):
             yield self.lists_the_writers, (mine.name,)
 

@@ -73,7 +73,8 @@ def never_at_rest(system: System, states: Any) -> Any:
     """A state from which the most urgent steps don't lead to a complete end; None if all do."""
     good: set[Any] = set()
     for state in states:
-        path, now = [], state
+        path: list[Any] = []
+        now = state
         while now not in good and len(path) < MOST_STEPS:
             path.append(now)
             step, values = next(system.progress(now), (None, ()))
@@ -104,4 +105,4 @@ def story_of(system: System, parents: dict[Any, Any], state: Any) -> list[str]:
 
 def sentence(step: Any, values: tuple[Any, ...]) -> str:
     names = list(inspect.signature(step).parameters)[1:]
-    return inspect.getdoc(step).format(**dict(zip(names, values, strict=True)))
+    return str(step.__doc__).format(**dict(zip(names, values, strict=True)))

@@ -9,21 +9,21 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from specification.states import Invariants, Step, Value, require
+from specification.states import Invariants, Step, Value, given, require
 
 T = TypeVar("T")
 Hand = tuple[tuple[int, int, bool], ...]  # ride, entry (0: swept), whether it was delivered
 Entries = tuple[tuple[int, int], ...]  # redis_id, ride
 
 
-class Sweep(Value):
+class Sweep(Value, frozen=True):
     """What the sweep has seen: first how far all was read, then what is pending."""
 
     upto: int
     pending: frozenset[int] | None = None
 
 
-class State(Value):
+class State(Value, frozen=True):
     sent: int = 0
     outcomes: frozenset[int] = frozenset()
     complete_to: int = 0
@@ -106,17 +106,17 @@ class Group:
 
     def sweep_looks_at_pending(self, s: State, worker: int) -> State:
         """worker {worker} sweeps: reads what is pending"""
-        mine = s.sweeps[worker]
-        require(mine and mine.pending is None)
+        mine = given(s.sweeps[worker])
+        require(mine.pending is None)
         pending = frozenset(ride for _, ride, _ in s.pending)
-        return self.with_sweep(s, worker, mine and replace(mine, pending=pending))
+        return self.with_sweep(s, worker, replace(mine, pending=pending))
 
     def sweep_takes_up(self, s: State, worker: int) -> State:
         """worker {worker} sweeps: takes up rides without an outcome, and moves complete_to"""
-        mine = s.sweeps[worker]
-        assert mine is not None and mine.pending is not None
+        mine = given(s.sweeps[worker])
+        seen = given(mine.pending)
         lacking = [r for r in range(s.complete_to + 1, mine.upto + 1) if r not in s.outcomes]
-        held = {ride for ride, _, _ in s.hands[worker]} | mine.pending
+        held = {ride for ride, _, _ in s.hands[worker]} | seen
         lost = tuple((ride, 0, False) for ride in lacking if ride not in held)
         complete_to = max(s.complete_to, min([mine.upto, *(ride - 1 for ride in lacking[:1])]))
         swept = self.with_hand(s, worker, s.hands[worker] + lost)
@@ -154,9 +154,11 @@ class Group:
                 yield self.saves if delivered else self.delivers, (worker, ride)
         held = {at for hand in s.hands for _, at, _ in hand}
         for at, ride, who in s.pending:
-            if at not in held and (who != worker or (at, ride) not in s.log):
+            if at in held:
+                continue
+            if (at, ride) not in s.log or (who != worker and ride <= s.sent):
                 yield self.claims, (worker, at)
-            elif at not in held and ride <= s.sent:
+            elif ride <= s.sent:
                 yield self.takes_up, (worker, at)
         if any(at > s.last_delivered for at, _ in s.log):
             yield self.reads, (worker,)

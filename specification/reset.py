@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from specification.states import Invariants, Step, Value, require
 
 
-class State(Value):
+class State(Value, frozen=True):
     sent: int = 0
     at: int = 0  # the checkpoint
     total: int = 0

@@ -13,13 +13,13 @@ from specification.states import Invariants, Step, Value, named, require, swap
 Marks = tuple[tuple[int, int], ...]  # minute, lowest ride
 
 
-class Ick(Value):
+class Ick(Value, frozen=True):
     name: int  # the generation
     produced: Marks = ()
     reserved: Marks = ()
 
 
-class Lead(Value):
+class Lead(Value, frozen=True):
     """A leader's session: what it knows and has in hand."""
 
     name: int
@@ -30,7 +30,7 @@ class Lead(Value):
     lowest: int | None = None  # as the Ick said, after `at` was reached
 
 
-class Rows(Value):
+class Rows(Value, frozen=True):
     """In Postgres."""
 
     sent: int = 0
@@ -39,7 +39,7 @@ class Rows(Value):
     rows: tuple[int, ...] = (0, 0)
 
 
-class State(Value):
+class State(Value, frozen=True):
     db: Rows = Rows()
     backup: Rows | None = None
     leads: tuple[Lead, ...] = ()
@@ -130,7 +130,7 @@ class Rollup:
         """leader {generation} says that the minutes are complete up to there"""
         mine = named(s.leads, generation)
         require(mine.lowest and s.db.generation == generation)
-        upto = max(s.db.complete_to, mine.lowest - 1)
+        upto = max(s.db.complete_to, (mine.lowest or 0) - 1)
         leads = swap(s.leads, mine, replace(mine, lowest=None))
         return replace(s, db=replace(s.db, complete_to=upto), leads=leads)
 
@@ -180,9 +180,10 @@ class Rollup:
         elif mine.computed:
             yield self.commits, (mine.name,)
         elif mine.reserved or mine.lowest or mine.marked:
-            write = (mine.reserved and self.computes) or (mine.lowest and self.completes)
-            ours = s.db.generation == mine.name
-            yield (write or self.moves) if ours else self.ends, (mine.name,)
+            write = (
+                self.computes if mine.reserved else self.completes if mine.lowest else self.moves
+            )
+            yield write if s.db.generation == mine.name else self.ends, (mine.name,)
         elif dirty:
             yield self.reserves, (mine.name,)
         elif mine.at > s.db.complete_to:

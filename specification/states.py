@@ -17,17 +17,17 @@ class Value(msgspec.Struct, frozen=True, gc=False, order=True):
     """Immutable, hashable, and ordered field by field."""
 
 
-class Ride(Value):
+class Ride(Value, frozen=True):
     id: int
     distance: int
 
 
-class Writer(Value):
+class Writer(Value, frozen=True):
     name: int
     ride: Ride | None = None
 
 
-class Leader(Value):
+class Leader(Value, frozen=True):
     """A streamer's session. It knows no more than this until its next step."""
 
     name: int  # its term
@@ -40,14 +40,14 @@ class Leader(Value):
     cut_off: bool = False  # from the database: it lives in a past that was lost
 
 
-class Entry(Value):
+class Entry(Value, frozen=True):
     redis_id: int
     ride: Ride
     prev: int
     term: int
 
 
-class Total(Value):
+class Total(Value, frozen=True):
     """A consumer's checkpoint and state."""
 
     redis_id: int = 0
@@ -55,14 +55,14 @@ class Total(Value):
     distance: int = 0
 
 
-class Reading(Value):
+class Reading(Value, frozen=True):
     """What a consumer has read; `known`: what was sent before, if it read to the log's end."""
 
     entries: tuple[Entry, ...]
     known: int
 
 
-class Database(Value):
+class Database(Value, frozen=True):
     drawn: int = 0
     rides: tuple[Ride, ...] = ()
     staged: tuple[Ride, ...] = ()
@@ -71,7 +71,7 @@ class Database(Value):
     totals: tuple[Total, ...] = ()
 
 
-class State(Value):
+class State(Value, frozen=True):
     db: Database
     backup: Database | None = None
     writers: tuple[Writer, ...] = ()
@@ -91,6 +91,7 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
+V = TypeVar("V")
 
 
 def named(items: Iterable[T], name: int) -> T:
@@ -109,6 +110,13 @@ def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
 def require(allowed: object) -> None:
     if not allowed:
         raise Refused
+
+
+def given(thing: V | None) -> V:
+    """What this step needs, and what is there."""
+    if thing is None:
+        raise Refused
+    return thing
 
 
 def between(rides: Iterable[Ride], after: int, upto: int) -> int:

@@ -1,0 +1,95 @@
+"""`python -m specification`: explores the protocol, and says what it has found.
+
+`--small` takes seconds; `--sabotage NAME` breaks one step of the protocol on purpose, and tells the
+shortest story of what comes of it. Exits with 1 where anything is wrong, so also then.
+"""
+
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Callable
+
+from specification.core import Bounds, Core
+from specification.explorer import Result, System, explore
+from specification.group import Group
+from specification.reset import Reset
+from specification.rollup import Rollup
+
+FULL: dict[str, Callable[[], System]] = {
+    "core": lambda: Core(Bounds(writers=3, leads=2, consumers=2)),
+    "core, more leads": lambda: Core(Bounds(writers=2, leads=3, consumers=1)),
+    "reset": lambda: Reset(rides=4, runs=3),
+    "rollup": lambda: Rollup(rides=3, generations=3),
+    "receipts": lambda: Group(rides=2, entries=3),
+}
+SMALL: dict[str, Callable[[], System]] = {
+    "core, a loss": lambda: Core(Bounds(writers=2, leads=2, consumers=1, failovers=0)),
+    "core, a fail-over": lambda: Core(Bounds(writers=1, leads=2, consumers=2, losses=0)),
+    "reset": lambda: Reset(rides=2, runs=2),
+    "rollup": lambda: Rollup(rides=1, generations=2),
+    "receipts": lambda: Group(rides=1, entries=2),
+}
+NO_LOSS = Bounds(writers=2, leads=2, consumers=1, losses=0, failovers=0)
+# Each with the number of the guarantee that it breaks.
+SABOTAGES: dict[str, tuple[str, Callable[[str], System]]] = {
+    "no-barrier": ("2", lambda name: Core(NO_LOSS, name)),
+    "writers-first": ("2", lambda name: Core(NO_LOSS, name)),
+    "delete-more": ("1", lambda name: Core(Bounds(2, 1, 1, 0, 0, batch=1), name)),
+    "no-compare-and-set": ("3", lambda name: Core(NO_LOSS, name)),
+    "checkpoint-alone": ("4", lambda name: Core(NO_LOSS, name)),
+    "past-last-sent": ("11", lambda name: Core(NO_LOSS, name)),
+    "no-terms": ("10", lambda name: Core(Bounds(2, 2, 1, losses=0), name)),
+    "older-generation": ("8", lambda name: Rollup(rides=1, generations=2, broken=name)),
+}
+
+
+def main() -> None:
+    """Explore, or tell what a sabotage does."""
+    arguments = parse()
+    if arguments.sabotage:
+        _, system = SABOTAGES[arguments.sabotage]
+        sys.exit(told(arguments.sabotage, system(arguments.sabotage)))
+    systems = SMALL if arguments.small else FULL
+    print(f"exploring {', '.join(systems)}", file=sys.stderr)
+    fork = multiprocessing.get_context("fork")
+    which = [(name, arguments.small) for name in systems]
+    with fork.Pool(2) as pool:
+        sys.exit(max(pool.imap_unordered(explored, which, chunksize=1)))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m specification", description=__doc__)
+    parser.add_argument("--small", action="store_true", help="seconds instead of minutes")
+    parser.add_argument("--sabotage", choices=SABOTAGES, help="break a step, and tell the story")
+    return parser.parse_args()
+
+
+def explored(which: tuple[str, bool]) -> int:
+    name, small = which
+    return told(name, (SMALL if small else FULL)[name]())
+
+
+def told(name: str, system: System) -> int:
+    """Explore and print; returns the exit status."""
+    result = explore(system)
+    print(report(name, system, result), flush=True)
+    return int(bool(result.broken))
+
+
+def report(name: str, system: System, result: Result) -> str:
+    measured = (
+        f"{name}: {result.states:,} states, {result.transitions.total():,} transitions,"
+        f" {result.depth} deep, {result.seconds:.1f} s"
+    )
+    if not result.broken:
+        return f"{measured}: every invariant holds, and all comes to rest complete"
+    steps = "\n".join(f"  {number}. {told}" for number, told in enumerate(result.story, 1))
+    broken = system.invariants.get(result.broken)
+    why = f"guarantee {result.broken}: {broken.__doc__}" if broken else "no complete end from here"
+    return (
+        f"{measured}; {len(result.story)} lines of story:\n{steps}\nThen it no longer holds, {why}"
+    )
+
+
+if __name__ == "__main__":
+    main()
