@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from specification.explorer import System
 from specification.states import (
     Database,
     Entry,
@@ -39,6 +40,7 @@ from specification.states import (
     named,
     require,
     swap,
+    with_,
 )
 
 
@@ -123,7 +125,7 @@ class Bounds(Value, frozen=True):
     batch: int = 2
 
 
-class Core:
+class Core(System):
     """The protocol within `bounds`; `broken` names the sabotage, if any."""
 
     def __init__(self, bounds: Bounds, broken: str = "") -> None:
@@ -251,7 +253,7 @@ class Core:
             counted = replace(total, redis_id=0)
         else:
             counted = self.digest(s.db, reading, total)
-        totals = (*s.db.totals[:consumer], counted, *s.db.totals[consumer + 1 :])
+        totals = with_(s.db.totals, consumer, counted)
         return self.with_reading(replace(s, db=replace(s.db, totals=totals)), consumer, None)
 
     def digest(self, db: Database, reading: Reading, total: Total) -> Total:
@@ -281,12 +283,11 @@ class Core:
         """consumer {consumer} commits its checkpoint, and crashes before its total is written"""
         after, was = self.counts(s, consumer), s.db.totals[consumer]
         half = replace(after.db.totals[consumer], distance=was.distance)
-        totals = (*s.db.totals[:consumer], half, *s.db.totals[consumer + 1 :])
+        totals = with_(s.db.totals, consumer, half)
         return replace(after, db=replace(s.db, totals=totals))
 
     def with_reading(self, s: State, consumer: int, reading: Reading | None) -> State:
-        readings = (*s.readings[:consumer], reading, *s.readings[consumer + 1 :])
-        return replace(s, readings=readings)
+        return replace(s, readings=with_(s.readings, consumer, reading))
 
     # Faults.
 

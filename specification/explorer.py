@@ -7,23 +7,37 @@ from every state, with nothing more going wrong, the system comes to rest and is
 import gc
 import inspect
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from specification.states import Invariants, Step
 
 MOST_STEPS = 1000  # to a rest
 
 
-class System(Protocol):
+class System(ABC):
+    """What can be explored. States are hashable; a step's docstring tells it in a story."""
+
     start: Any
     invariants: Invariants
 
-    def choices(self, s: Any) -> Iterator[Step]: ...
-    def progress(self, s: Any) -> Iterator[Step]: ...
-    def is_complete(self, s: Any) -> bool: ...
-    def canonical(self, s: Any) -> Any: ...
+    @abstractmethod
+    def choices(self, s: Any) -> Iterator[Step]:
+        """All steps within the bound."""
+
+    @abstractmethod
+    def progress(self, s: Any) -> Iterator[Step]:
+        """What goes on by itself, the most urgent first."""
+
+    @abstractmethod
+    def is_complete(self, s: Any) -> bool:
+        """Whether nothing is missing, where nothing goes on."""
+
+    def canonical(self, s: Any) -> Any:
+        """The one that stands for all states that differ only in who is who."""
+        return s
 
 
 class Result(NamedTuple):
@@ -37,7 +51,8 @@ class Result(NamedTuple):
     story: Sequence[str] = ()
 
 
-def explore(system: System) -> Result:
+def explore(system: System, tell: Callable[[int, int], None] | None = None) -> Result:
+    """Explore all of it; `tell` is called now and then with states and depth."""
     began, start = time.monotonic(), system.canonical(system.start)
     parents: dict[Any, Any] = {start: None}
     taken: Counter[str] = Counter()
@@ -62,6 +77,8 @@ def explore(system: System) -> Result:
                             if not holds(reached):
                                 return result(number, story_of(system, parents, reached))
             depth += 1
+            if tell:
+                tell(len(parents), depth)
         if stuck := never_at_rest(system, parents):
             return result("liveness", story_of(system, parents, stuck))
         return result()

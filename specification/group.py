@@ -5,13 +5,12 @@ once. A worker that crashes leaves its entries pending; the other one claims the
 """
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 from msgspec.structs import replace
 
-from specification.states import Invariants, Step, Value, given, require
+from specification.explorer import System
+from specification.states import Invariants, Step, Value, given, require, with_
 
-T = TypeVar("T")
 Hand = tuple[tuple[int, int, bool], ...]  # ride, entry (0: swept), whether it was delivered
 Entries = tuple[tuple[int, int], ...]  # redis_id, ride
 
@@ -37,7 +36,7 @@ class State(Value, frozen=True):
     losses: int = 0
 
 
-class Group:
+class Group(System):
     """Two workers, at most so many `rides` and `entries`, and one loss."""
 
     def __init__(self, rides: int, entries: int, broken: str = "") -> None:
@@ -95,8 +94,7 @@ class Group:
 
     def crashes(self, s: State, worker: int) -> State:
         """worker {worker} crashes"""
-        sweeps = tuple(None if w == worker else sweep for w, sweep in enumerate(s.sweeps))
-        return self.with_hand(replace(s, sweeps=sweeps), worker, ())
+        return self.with_hand(self.with_sweep(s, worker, None), worker, ())
 
     def sweep_looks_at_unread(self, s: State, worker: int) -> State:
         """worker {worker} sweeps: reads last_sent, then the first unread entry"""
@@ -180,9 +178,6 @@ class Group:
             if s.sweeps[worker] or not any(s.sweeps):
                 yield from self.of_sweep(s, worker)
 
-    def canonical(self, s: State) -> State:
-        return s
-
     def is_complete(self, s: State) -> bool:
         return s.complete_to == s.sent and not s.pending
 
@@ -191,10 +186,6 @@ class Group:
 
     def with_sweep(self, s: State, worker: int, sweep: Sweep | None) -> State:
         return replace(s, sweeps=with_(s.sweeps, worker, sweep))
-
-
-def with_(items: tuple[T, ...], at: int, new: T) -> tuple[T, ...]:
-    return (*items[:at], new, *items[at + 1 :])
 
 
 def outcomes_were_delivered(s: State) -> bool:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from specification.states import Invariants, Step, Value, require
+from specification.explorer import System
+from specification.states import Invariants, Step, Value, require, with_
 
 
 class State(Value, frozen=True):
@@ -24,7 +25,7 @@ class State(Value, frozen=True):
     applied: int = 0
 
 
-class Reset:
+class Reset(System):
     """One consumer, at most so many `rides` and `runs`, and one wrong total."""
 
     def __init__(self, rides: int, runs: int, broken: str = "") -> None:
@@ -105,19 +106,12 @@ class Reset:
         elif s.total != exact(s.at):
             yield self.freezes, ()
 
-    def canonical(self, s: State) -> State:
-        return s
-
     def is_complete(self, s: State) -> bool:
         return s.at == s.sent and s.total == exact(s.at)
 
 
 def exact(upto: int) -> int:
     return sum(4**ride for ride in range(1, upto + 1))
-
-
-def with_(known: tuple[int | None, ...], process: int, at: int | None) -> tuple[int | None, ...]:
-    return tuple(at if who == process else was for who, was in enumerate(known))
 
 
 def is_right_or_spoilt(s: State) -> bool:

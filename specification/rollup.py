@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from specification.explorer import System
 from specification.states import Invariants, Step, Value, named, require, swap
 
 Marks = tuple[tuple[int, int], ...]  # minute, lowest ride
@@ -49,7 +50,7 @@ class State(Value, frozen=True):
     failovers: int = 0
 
 
-class Rollup:
+class Rollup(System):
     """The rollup, with at most so many `rides` and `generations`."""
 
     def __init__(self, rides: int, generations: int, broken: str = "") -> None:
@@ -192,9 +193,6 @@ class Rollup:
             range(s.db.sent, mine.at, -1) if ick and mine == Lead(mine.name, mine.at) else ()
         ):
             yield self.marks, (mine.name, upto)
-
-    def canonical(self, s: State) -> State:
-        return s
 
     def is_complete(self, s: State) -> bool:
         return s.db.complete_to == s.db.sent

@@ -107,6 +107,10 @@ def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
     return (*items[:at], *new, *items[at + 1 :])
 
 
+def with_(items: tuple[V, ...], at: int, new: V) -> tuple[V, ...]:
+    return (*items[:at], new, *items[at + 1 :])
+
+
 def require(allowed: object) -> None:
     if not allowed:
         raise Refused
