@@ -1,16 +1,19 @@
 """Flask without what this API has no use for: sessions, virtual hosts, async views, streams.
 
-Each is left out where Flask provides for it, in a class or a method made to be replaced; the rest
-of Flask is untouched. What each saves is in docs/performance.md.
+Nor does it look for functions around a request where there are none. Each is left out where Flask
+provides for it, in a class or a method made to be replaced; the rest of Flask is untouched. What
+each saves is in docs/performance.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 from flask import Flask, Request, Response
 from flask.json.provider import JSONProvider
 from flask.sessions import NullSession, SessionInterface
+from flask.signals import appcontext_tearing_down, request_tearing_down
+from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
@@ -44,8 +47,14 @@ class ExactJson(JSONProvider):
         return msgspec.json.decode(s)
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
-        body = self._encoder.encode(self._prepare_response_obj(args, kwargs)) + b"\n"
-        return WholeResponse(body, content_type=JSON)
+        return self.answer(self._prepare_response_obj(args, kwargs))
+
+    def answer(
+        self, obj: Any, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """A response with `obj` as its body."""
+        body = self._encoder.encode(obj) + b"\n"
+        return WholeResponse(body, status, headers, content_type=JSON)
 
 
 class NoSessions(SessionInterface):
@@ -57,10 +66,21 @@ class NoSessions(SessionInterface):
         return self._none
 
 
-class LeanFlask(Flask):
-    """A Flask whose views are functions that answer JSON, at the same paths for every host."""
+class UnlimitedRequest(Request):
+    """A request that leaves it to the view how long its body may be."""
 
+    max_content_length = None  # Flask would look it up in its settings
+
+
+class LeanFlask(Flask):
+    """A Flask whose views are functions that answer JSON, at the same paths for every host.
+
+    Not for `after_this_request`, nor for a blueprint's own `after_request`.
+    """
+
+    request_class = UnlimitedRequest
     response_class = WholeResponse
+    json: ExactJson
     json_provider_class = ExactJson
     session_interface = NoSessions()
 
@@ -68,7 +88,35 @@ class LeanFlask(Flask):
         """Match by path and method alone: whatever host was asked for, it is this API."""
         if request is None:
             return None
-        return self.url_map.bind("", path_info=request.path, default_method=request.method)
+        return MapAdapter(self.url_map, "", "/", None, "http", request.path, request.method)
+
+    def preprocess_request(self) -> ResponseReturnValue | None:
+        """Call what is registered to be called before a view."""
+        if self.before_request_funcs or self.url_value_preprocessors:
+            return super().preprocess_request()
+        return None
+
+    def make_response(self, rv: Any) -> Response:
+        """Make it at once from an object, a status and headers, as a view returns them."""
+        if isinstance(rv, tuple) and len(rv) == 3 and isinstance(rv[0], dict):
+            return self.json.answer(*rv)
+        return super().make_response(rv)
+
+    def process_response(self, response: Response) -> Response:
+        """Call the application's functions of `after_request`."""
+        for function in reversed(self.after_request_funcs[None]):
+            response = function(response)
+        return response
+
+    def do_teardown_request(self, exc: BaseException | None = None) -> None:
+        """Call what is registered to be called after a request."""
+        if self.teardown_request_funcs or request_tearing_down.receivers:
+            super().do_teardown_request(exc)
+
+    def do_teardown_appcontext(self, exc: BaseException | None = None) -> None:
+        """The same for the context of the application."""
+        if self.teardown_appcontext_funcs or appcontext_tearing_down.receivers:
+            super().do_teardown_appcontext(exc)
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Any function as it is: none here is async."""

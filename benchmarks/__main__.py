@@ -66,7 +66,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     parts = {name: known[name] for name in arguments.names or PARTS}
     at_most = math.inf if arguments.names else AT_MOST
-    if failed := run(parts, into_docs=not arguments.print, at_most=at_most):
+    expected = {HOUR: 60 * arguments.minutes}
+    if failed := run(parts, into_docs=not arguments.print, at_most=at_most, expected=expected):
         sys.exit(f"failed: {', '.join(failed)}")
 
 

@@ -27,13 +27,20 @@ LONGEST = 200  # characters of a reason
 Measure = Callable[[Stand], Sequence[Figure | Table]]
 
 
-def run(parts: Mapping[str, Measure], *, into_docs: bool, at_most: float = math.inf) -> list[str]:
+def run(
+    parts: Mapping[str, Measure],
+    *,
+    into_docs: bool,
+    at_most: float = math.inf,
+    expected: Mapping[str, float] | None = None,
+) -> list[str]:
     """Measure all of them, and print their tables; returns the names of those that failed.
 
-    Says at the end how long it took, and whether that is more than `at_most` seconds.
+    A part is `expected` to take so many seconds, or as many as the last time. Says at the end how
+    long it took, and whether that is more than `at_most` seconds.
     """
     took = {name: entry.seconds for name, entry in record.load().items()}
-    progress = Progress([*parts], took)
+    progress = Progress([*parts], {**took, **(expected or {})})
     failed = []
     began = time.monotonic()
     try:

@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from consumers.checkpoint import Checkpoint, Position
+from consumers.committing import Committing
 from consumers.digest import Bounds, Digest, digest
 from consumers.round import Round
 from rocket_rides.database import LAST_DRAWN
@@ -20,9 +21,6 @@ from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
 SMALLEST_BATCH = 100  # entries, after which there is a rest: a full batch of one means nothing
-# Seconds that the streamer takes to commit what it has just sent: to look sooner would be in vain,
-# and would keep it waiting for a processor.
-COMMITTING = 0.0003
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
 BOUNDS = f"""
@@ -61,6 +59,8 @@ class Follower(ABC):
         self._read: tuple[list[Entry], Bounds] = [], Bounds(0, {})  # the batch under way
         self._read_at = 0.0  # seconds, of the monotonic clock
         self._took = 0.0  # seconds; the last round, without its wait
+        self.committing = Committing()
+        self._held = False  # whether the last look came too soon
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Take one batch from the log, or check an idle one, and return what was done.
@@ -102,8 +102,9 @@ class Follower(ABC):
         sent_before = self._last_sent
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        if wait and entries and not self.behind:
-            time.sleep(COMMITTING)
+        are_news = bool(wait and entries) and not (self.behind or self._held)
+        if are_news:
+            self.committing.wait()
         self._read_at = time.monotonic()
         bounds, repair_is_due = self._bounds()  # younger than the entries
         self._last_sent = bounds.last_sent
@@ -116,9 +117,13 @@ class Follower(ABC):
         batch = digest(entries, self.at.ride_id, self.at.redis_id, bounds)
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
-        if (batch.last_redis_id, batch.last_ride_id) == self.at:
+        stays = (batch.last_redis_id, batch.last_ride_id) == self.at
+        self._held = stays and bool(entries)
+        if are_news:
+            self.committing.learn(too_soon=self._held)
+        if stays:
             self.behind = False
-            return Round(held=bool(entries))
+            return Round(held=self._held)
         return self._commit(batch)
 
     def _cut(self, upto: int) -> Digest:

@@ -18,7 +18,7 @@ from rocket_rides.log import Log
 from rocket_rides.waiting import Complaint, Progress, delays
 
 IDLE_ROUND = 0.5  # seconds
-HELD_POLL = 0.001  # seconds; the streamer commits right after it has sent
+HELD_POLL = 0.0005  # seconds; the streamer commits right after it has sent
 TIMEOUT = "10s"
 
 

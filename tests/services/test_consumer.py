@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from consumers.committing import TOO_SOON
 from consumers.follower import LONGEST_REST, SMALLEST_BATCH
 from consumers.round import Healed, Step
 from consumers.running import IDLE_ROUND
@@ -120,6 +121,24 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     assert consumer.total == 3
     drain(world.streamer())
     assert exact(world, consumer)
+
+
+def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World) -> None:
+    consumer, streamer = world.consumer(), world.streamer()
+    world.take(1)
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        streamer.run_once()
+    before = consumer.committing.seconds
+    assert consumer.run_once(wait=1).held
+    assert consumer.run_once(wait=1).held  # no news, so nothing is learned
+    longer = consumer.committing.seconds
+    assert longer == before * TOO_SOON
+    drain(world.streamer())
+    assert consumer.run_once(wait=1).news
+    world.take(2)
+    drain(world.streamer())
+    assert consumer.run_once(wait=1).news
+    assert consumer.committing.seconds < longer
 
 
 def test_a_checkpoint_never_moves_without_its_total(world: World) -> None:
