@@ -22,13 +22,14 @@ TELL_EVERY = 10.0  # seconds
 FULL: dict[str, Callable[[], System]] = {
     "core": lambda: Core(Bounds(writers=3, leads=2, consumers=2)),
     "core, more leads": lambda: Core(Bounds(writers=2, leads=3, consumers=1)),
+    "core, sent twice": lambda: Core(Bounds(writers=2, leads=2, consumers=2, losses=0, resends=1)),
     "reset": lambda: Reset(rides=4, runs=3),
     "rollup": lambda: Rollup(rides=3, generations=3),
     "receipts": lambda: Group(rides=2, entries=3),
 }
 SMALL: dict[str, Callable[[], System]] = {
     "core, a loss": lambda: Core(Bounds(writers=2, leads=2, consumers=1, failovers=0)),
-    "core, a fail-over": lambda: Core(Bounds(writers=1, leads=2, consumers=2, losses=0)),
+    "core, a fail-over": lambda: Core(Bounds(writers=1, leads=2, consumers=2, losses=0, resends=1)),
     "reset": lambda: Reset(rides=2, runs=2),
     "rollup": lambda: Rollup(rides=1, generations=2),
     "receipts": lambda: Group(rides=1, entries=2),

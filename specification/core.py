@@ -51,10 +51,12 @@ def staged_until_sent(s: State) -> bool:
 
 
 def only_settled_is_sent(s: State) -> bool:
-    """No record is staged behind the log's back, and true entries only rise."""
-    ids = [entry.ride.id for entry in sent(s)]
+    """No record is staged behind the log's back; true entries rise, or were there before."""
+    rides = [entry.ride for entry in sent(s)]
     late = any(ride.id <= s.db.last_sent for ride in s.db.staged)
-    return not late and all(one < next_one for one, next_one in pairwise(ids))
+    return not late and all(
+        before < ride or ride in rides[:at] for at, (before, ride) in enumerate(pairwise(rides), 1)
+    )
 
 
 def is_a_chain(s: State) -> bool:
@@ -123,6 +125,7 @@ class Bounds(Value, frozen=True):
     losses: int = 1
     failovers: int = 1
     batch: int = 2
+    resends: int = 0
 
 
 class Core(System):
@@ -207,6 +210,10 @@ class Core(System):
         left = () if mine.cut_off else (replace(mine, sent=True),)
         leaders = swap(s.leaders, mine, *left)
         return replace(s, log=(*s.log, *entries), appended=ids[-1], leaders=leaders)
+
+    def sends_twice(self, s: State, term: int) -> State:
+        """leader {term} appends its batch to the log, and is going to append it again"""
+        return replace(self.appends(s, term), leaders=s.leaders, resends=s.resends + 1)
 
     def moves_last_sent(self, s: State, term: int, last_sent: int) -> State:
         """leader {term} deletes its batch, moves last_sent to {last_sent} and commits"""
@@ -308,10 +315,14 @@ class Core(System):
         """Postgres fails over with loss; streamers of the lost past have their batches still"""
         sending = (leader for leader in s.leaders if leader.batch and not leader.sent)
         leaders = tuple(replace(leader, cut_off=True) for leader in sending)
-        return State(
-            given(s.backup), None, (), s.log, s.appended, leaders, s.readings,
-            s.begun, s.leads, s.losses, s.failovers + 1,
-        )  # fmt: skip
+        return replace(
+            s,
+            db=given(s.backup),
+            backup=None,
+            writers=(),
+            leaders=leaders,
+            failovers=s.failovers + 1,
+        )
 
     # What may come next.
 
@@ -383,6 +394,8 @@ class Core(System):
             yield self.rolls_back, (writer.name,)
         for leader in s.leaders:
             yield self.crashes, (leader.name,)
+            if s.resends < self.bounds.resends and leader.batch and not leader.sent:
+                yield self.sends_twice, (leader.name,)
         for consumer, reading in enumerate(s.readings):
             if reading is not None:
                 yield self.forgets, (consumer,)

@@ -83,6 +83,7 @@ class State(Value, frozen=True):
     leads: int = 0
     losses: int = 0
     failovers: int = 0
+    resends: int = 0
 
 
 class Named(Protocol):
