@@ -219,7 +219,7 @@ class Play:
             evidence,
             checker.check(evidence),
             Counter(fault.kind for fault in self.nemesis.struck),
-            Counter(fault.hit for fault in self.nemesis.struck if fault.kind == "nightly"),
+            self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
             recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
             seconds,

@@ -18,7 +18,7 @@ from rocket_rides.settings import PROJECT
 POLL = 0.1  # seconds
 # The exit statuses that any fault may lead to, and what they mean.
 ENDS = {0: "agreed", 2: "could not run"}
-KILLED = "was killed"
+KILLED = "killed"
 
 
 def run(scene: Scene, dice: random.Random) -> str:
@@ -27,9 +27,11 @@ def run(scene: Scene, dice: random.Random) -> str:
     if not can_run() or not scene.night.acquire(blocking=False):
         raise Moot
     try:
-        return _run(scene, kill_after)
+        end = _run(scene, kill_after)
     finally:
         scene.night.release()
+    scene.nights[end] += 1
+    return f"the job ({end})"
 
 
 def can_run() -> bool:

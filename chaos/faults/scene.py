@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -33,6 +34,7 @@ class Scene:
     restoring: threading.Lock = field(default_factory=threading.Lock)
 
     night: threading.Lock = field(default_factory=threading.Lock)  # held while the job runs
+    nights: Counter[str] = field(default_factory=Counter)  # its runs, by their end
     # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
     starving: threading.Lock = field(default_factory=threading.Lock)
     starved_until: float = float("-inf")
