@@ -42,6 +42,7 @@ def table(outcome: Outcome) -> str:
         ),
         "receipts delivered": receipts(evidence),
         "minutes": minutes(evidence, said),
+        "nightly runs": ", ".join(f"{n:,} {end}" for end, n in sorted(outcome.nights.items())),
         "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
         "lost by restores": lost_of(*restored, "their backups"),
