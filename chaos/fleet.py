@@ -89,11 +89,10 @@ class Fleet:
         waits: bool = False,
         disks: bool = False,
         clocks: bool = False,
-        recorded: bool = False,
     ) -> None:
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
-        self.postgreses = PostgresPair(self.folder, recorded=recorded)
+        self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
         self._hosts: list[Host] = [
             kept.server for kept in (*self.postgreses.every, *self.redises.servers)
