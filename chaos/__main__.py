@@ -16,22 +16,34 @@ The seed decides which faults come, when, and on what. What state they meet depe
 """
 
 import argparse
+import gc
+import json
 import random
 import signal
 import sys
+from pathlib import Path
 
 from tqdm import tqdm
 
 from chaos.disks import enter_own_namespace
 from chaos.faults import FAULTS
-from chaos.fleet import Fleet
+from chaos.fleet import ORDINARY_RATE, Fleet
+from chaos.nemesis import EVERY
 from chaos.play import Options, Play
-from chaos.table import table
+from chaos.recovery import LONGEST
+from chaos.table import figures, table
 from embedded.failures import ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
-RATE = 60.0
+# A million rides under a thousand faults, in at most 45 minutes with its start and its end.
+MILLION = {
+    "seconds": 2400.0,
+    "rate": 700.0,
+    "every": 1.9,
+    "rides": 1_000_000,
+    "strikes": 1000,
+}
 
 
 def main() -> int:
@@ -42,11 +54,13 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    gc.disable()  # all is kept until the end, and to look through it would hold up the proxies
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.waits,
         disks="disk-full" in options.kinds and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
+        rate=options.rate,
     )
     keep = True
     try:
@@ -55,7 +69,7 @@ def main() -> int:
             total=options.seconds,
             unit="s",
             disable=None,  # only on a terminal
-            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {postfix}",
+            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {remaining} left, {postfix}",
         ) as bar:
             outcome = Play(fleet, options).run(bar)
         keep = bool(outcome.findings)
@@ -70,6 +84,8 @@ def main() -> int:
             signal.signal(number, signal.SIG_IGN)
         fleet.stop(keep=keep)
     print(table(outcome))
+    if options.json:
+        options.json.write_text(json.dumps(figures(outcome), indent=2) + "\n")
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
@@ -94,8 +110,34 @@ def arguments() -> Options:
         default=SECONDS,
         help="duration of the faults (default: %(default).0f)",
     )
-    add("--rate", type=positive, default=RATE, help="rides a second (default: %(default).0f)")
+    add(
+        "--rate",
+        type=positive,
+        default=ORDINARY_RATE,
+        help="rides a second (default: %(default).0f)",
+    )
+    add(
+        "--every",
+        type=positive,
+        default=EVERY,
+        metavar="SECONDS",
+        help="from one fault to the next, on average (default: %(default).1f)",
+    )
     add("--rides", type=whole, metavar="N", help="end after N rides, if that comes first")
+    add("--strikes", type=whole, metavar="N", help="the same after N faults; with both, after both")
+    add(
+        "--million",
+        action="store_true",
+        help="a million rides under a thousand faults, in at most 45 minutes",
+    )
+    add(
+        "--recovery",
+        type=positive,
+        default=LONGEST,
+        metavar="SECONDS",
+        help="that a recovery may take (default: %(default).0f)",
+    )
+    add("--json", type=Path, metavar="FILE", help="write the figures to it")
     add(
         "--faults",
         type=fault_kinds,
@@ -114,6 +156,8 @@ def arguments() -> Options:
         action="store_true",
         help="the streamer waits until the replica of Redis has each batch (LOG_REPLICAS=1)",
     )
+    if "--million" in sys.argv:
+        parser.set_defaults(**MILLION)
     given = parser.parse_args()
     return Options(
         random.randrange(2**32) if given.seed is None else given.seed,
@@ -123,6 +167,10 @@ def arguments() -> Options:
         given.rides,
         given.stream_server,
         given.wait,
+        given.every,
+        given.strikes,
+        given.recovery,
+        given.json,
     )
 
 
