@@ -68,7 +68,7 @@ def test_a_synchronous_fail_over_excuses_nothing() -> None:
 def test_what_may_be_undone_is_the_same_whether_looked_up_or_asked_of_each_restore() -> None:
     dice = random.Random(0)
     spans = [sorted(dice.choices(range(60), k=2)) for _ in range(2000)]
-    restores = [Restore(*span) for span in spans[:6]]
+    restores = [Restore(began, killed) for began, killed in spans[:6]]
     answers = [Answer(1, ONE, *span) for span in spans]
     undoing = Undoing(restores)
     found = [undoing.may_undo(answer) for answer in answers]
