@@ -83,14 +83,15 @@ def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(outcome))
+    print(table(rows := figures(outcome)))
     if options.json:
-        said = {"seed": options.seed, "findings": outcome.findings, "figures": figures(outcome)}
+        said = {"seed": options.seed, "findings": outcome.findings, "figures": rows}
         options.json.write_text(json.dumps(said, indent=2) + "\n")
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
         again = f"python -m chaos --seed {options.seed} --stream-server {options.stream_server}"
+        again += f" --seconds {options.seconds:g} --rate {options.rate:g} --every {options.every:g}"
         again += " --wait" if options.waits else ""
         print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)

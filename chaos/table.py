@@ -14,9 +14,8 @@ from chaos.receipts_checker import DEAD, DELIVERED, Deliveries
 from chaos.recovery import Recovery
 
 
-def table(outcome: Outcome) -> str:
-    """The figures of a run as a Markdown table, one per line."""
-    rows = figures(outcome)
+def table(rows: dict[str, str]) -> str:
+    """Figures as a Markdown table, one per line."""
     width = max(map(len, rows))
     lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
     return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])

@@ -49,8 +49,17 @@ def test_a_fleet_recovers_from_one_fault_after_another() -> None:
 
 def test_faults_that_overlap_by_a_chain_are_recovered_from_together() -> None:
     """The last to begin need not be the last to end."""
-    long, short = Struck(7, 28, "nightly", "the job"), Struck(9, 10, "kill", "api")
-    assert chains([FIRST, long, short], PROMPT) == [Recovery(3, "nightly of the job", 3, 23)]
+    long, short = Struck(7, 28, "redis-full-long", "redis"), Struck(9, 10, "kill", "api")
+    assert chains([FIRST, long, short], PROMPT) == [Recovery(3, "redis-full-long of redis", 3, 23)]
+
+
+def test_no_recovery_waits_for_the_end_of_what_keeps_no_ride_from_the_totals() -> None:
+    night = Struck(7, 28, "nightly", "the job")
+    assert chains([FIRST, night, SECOND], PROMPT) == [
+        Recovery(3, "kill of api", 1, 3),
+        Recovery(3, "freeze of api", 1, 3),
+        Recovery(3, "nightly of the job", 1, 0),
+    ]
 
 
 def test_a_fault_before_the_recovery_from_another_belongs_to_the_same_chain() -> None:
