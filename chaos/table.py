@@ -32,6 +32,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     nights = ", ".join(f"{n:,} {end}" for end, n in sorted(outcome.nights.items()))
+    others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
     totals = [standing.total for standing in evidence.final.consumers.values()]
     exact = totals.count(true_total(evidence))
@@ -46,7 +47,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
         "true log entries seen by the onlooker": f"{len(story.true):,}",
-        "untrue log entries": ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items())),
+        "untrue log entries": others or "none",
         "recoveries": chains(outcome.recoveries),
         "slowest recovery": slowest(outcome.recoveries),
         "receipts delivered": receipts(evidence),
