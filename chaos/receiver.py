@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from chaos.apart import Apart
@@ -108,7 +108,8 @@ class Receiver:
     def stop(self) -> None:
         """Stop listening, and cut all connections; what came is kept."""
         if self._apart:
-            self.deliveries  # noqa: B018 (it takes the last ones over)
+            with suppress(OSError, EOFError):  # somebody has ended its process, too
+                self.deliveries  # noqa: B018 (it takes the last ones over)
             self._apart.end()
             self._apart = None
 
