@@ -28,6 +28,7 @@ from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
 LOOK = 0.1  # seconds
+GLANCE = 0.5  # seconds between two looks at how far a run is
 AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 # Seconds until all is counted and rolled up, and until each ride has its receipt: one that has
 # failed for the fifth time waits for 81 s.
@@ -142,7 +143,7 @@ class Play:
             bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
             if self._is_enough(answered, struck):
                 break
-            time.sleep(LOOK)
+            time.sleep(GLANCE)
         bar.set_postfix_str("settling")
         played = self.settle() - started
         bar.set_postfix_str("checking")
