@@ -35,7 +35,8 @@ AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
 CATCH_UP = 50.0  # rides a second at the least; so both are longer where more is to be done
-COUNT_AGAIN = 2.0  # seconds
+COUNT_AGAIN = 1.0  # seconds
+MAKE_UP = 60.0  # seconds in which clients may make up for what the last restore has undone
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
 LOSE_ENTRIES = {
     "redis-cut",
@@ -134,18 +135,18 @@ class Play:
 
     def run(self, bar: Any) -> Outcome:
         """Play the run to its end; `bar` shows the seconds."""
-        started = time.monotonic()
+        started, was_enough = time.monotonic(), False
         for actor in (self.reader, self.watch, self.crowd, self.nemesis):
             actor.start()
         while (elapsed := time.monotonic() - started) < self.options.seconds:
             bar.update(round(elapsed - bar.n, 1))
             answered, struck = self.crowd.answered, len(self.nemesis.struck)
             bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
-            if self._is_enough(answered, struck):
+            if was_enough := self._is_enough(answered, struck):
                 break
             time.sleep(GLANCE)
         bar.set_postfix_str("settling")
-        played = self.settle() - started
+        played = self.settle(self.options.rides if was_enough else None) - started
         bar.set_postfix_str("checking")
         return self.judge(played, time.monotonic() - started)
 
@@ -159,13 +160,16 @@ class Play:
         self._count_at = time.monotonic() + COUNT_AGAIN
         return self._number(RIDES) >= (rides or 0)  # some were undone
 
-    def settle(self) -> float:
+    def settle(self, rides: int | None) -> float:
         """End faults and clients, and wait until the fleet has nothing left to do.
 
-        Returns when the clients had ended.
+        There are to be so many `rides` still, or again. Returns when the clients had ended.
         """
         self.nemesis.end()
         time.sleep(AFTERMATH)
+        deadline = time.monotonic() + MAKE_UP
+        while rides and self._number(RIDES) < rides and time.monotonic() < deadline:
+            time.sleep(COUNT_AGAIN)
         self.crowd.end()
         ended = time.monotonic()
         more = self._number(BEHIND) / CATCH_UP
