@@ -66,6 +66,12 @@ BEHIND = """
         (SELECT complete_to FROM receipts_state), (SELECT min(last_ride_id) FROM checkpoints)
     )
 """
+# Seconds until the last receipt that waits is tried again, by its worker's own schedule. A clock
+# that was ahead has made it wait longer, and at most for as long as a worker believes.
+WAITS = """
+    SELECT coalesce(ceil(extract(epoch FROM max(due_at) - now())), 0) FROM receipts
+    WHERE outcome IS NULL AND due_at BETWEEN now() AND now() + interval '600 s'
+"""
 RIDES = "SELECT count(*) FROM rides"
 DELIVERED = """
     SELECT complete_to = (SELECT coalesce(max(id), 0) FROM rides) FROM receipts_state
@@ -174,6 +180,7 @@ class Play:
         ended = time.monotonic()
         more = self._number(BEHIND) / CATCH_UP
         self._wait_until(is_counted, SETTLE_LIMIT + more, "the fleet had not settled")
+        more += self._number(WAITS)
         self._wait_until(is_delivered, RECEIPTS_LIMIT + more, "not every ride had its receipt")
         time.sleep(QUIET)
         self.errors += self.fleet.end()
