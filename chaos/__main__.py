@@ -40,7 +40,7 @@ SECONDS = 100.0  # about two minutes including start and end
 MILLION = {
     "seconds": 2340.0,
     "rate": 800.0,
-    "every": 1.8,
+    "every": 1.7,
     "rides": 1_000_000,
     "strikes": 1000,
 }
