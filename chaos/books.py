@@ -1,0 +1,148 @@
+"""What a recording has told so far: the database as the judge has it, and the log.
+
+Rides that were sent are settled: nothing below them is still to come. So they have running sums,
+and the distance between two of them takes one look each. Distances are millimetres.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from chaos.recording import Appended, Loss
+from chaos.specified import Bounds, Entry, Ride, Terms, Total
+
+AT_ONCE = 1000  # entries; the longest log that a run has
+UNREAD = 2.0  # seconds after a fault in which its effects may show
+
+
+def millimetres(metres: Decimal | str | None) -> int:
+    return int(Decimal(metres or 0).scaleb(3))
+
+
+def position(redis_id: str) -> int:
+    """A stream id as one number, which compares."""
+    milliseconds, _, sequence = redis_id.partition("-")
+    return (int(milliseconds) << 64) + int(sequence)
+
+
+def as_number(term: bytes) -> int:
+    """A term's name; whoever writes to the log may have chosen it."""
+    return int.from_bytes(term, "big")
+
+
+class LogBook:
+    """The log's entries as the onlooker saw them, and when some may have gone unseen."""
+
+    def __init__(self, entries: Iterable[Appended], losses: Iterable[Loss]) -> None:
+        self._losses = [*losses]
+        self._entries: list[Entry] = []
+        self._of_ride: dict[tuple[int, int], list[Entry]] = {}
+        for told in entries:
+            record = told.record
+            term = as_number(record.term)
+            ride = Ride(record.id, millimetres(record.distance))
+            entry = Entry(position(told.redis_id), ride, record.prev, term)
+            self._entries.append(entry)
+            self._of_ride.setdefault((term, record.id), []).append(entry)
+        self._entries.sort(key=lambda entry: entry.redis_id)
+        self._ids = [entry.redis_id for entry in self._entries]
+
+    def between(self, after: int, upto: int) -> list[Entry]:
+        """What lies behind one position, up to another; from the very start, the last AT_ONCE.
+
+        A reader takes no more at once; it starts over because those before are gone.
+        """
+        first, last = bisect_right(self._ids, after), bisect_right(self._ids, upto)
+        return self._entries[first if after else max(first, last - AT_ONCE) : last]
+
+    def about(self, term: int, ride: int) -> list[Entry]:
+        """What a term's leader has said of a ride."""
+        return self._of_ride.get((term, ride), [])
+
+    def has_lost(self, by: float) -> bool:
+        """Whether a fault may have taken entries by then."""
+        return any(loss.began <= by for loss in self._losses)
+
+    def hides(self, at: float) -> bool:
+        """Whether a fault may have kept entries of that moment from the onlooker."""
+        return any(loss.began <= at <= loss.ended + UNREAD for loss in self._losses)
+
+
+@dataclass
+class Books:
+    """One life of the database."""
+
+    last_sent: int = 0
+    first_sent: int = 0  # last_sent, as the life began
+    heights: set[int] = field(default_factory=set)  # each last_sent of this life
+    terms: Terms = ()
+    drawn: int = 0  # at least
+    rides: dict[int, int] = field(default_factory=dict)  # distances
+    minutes: dict[int, str] = field(default_factory=dict)  # of rides
+    staged: list[Ride] = field(default_factory=list)  # sorted
+    sent: list[int] = field(default_factory=list)  # rides, sorted
+    sums: list[int] = field(default_factory=lambda: [0])  # of the first n rides sent
+    names: dict[str, tuple[str, str]] = field(default_factory=dict)  # kind and name, by row
+    totals: dict[str, Total] = field(default_factory=dict)
+    healed: dict[str, int] = field(default_factory=dict)  # gaps, by total
+    rollup: int = 0  # how far the marker is
+    computed: dict[str, int] = field(default_factory=dict)  # minutes, and their labels
+    in_minute: dict[str, list[int]] = field(default_factory=dict)  # rides sent
+    aside: dict[str, int] = field(default_factory=dict)
+    complete_to: int = 0
+    generation: str = ""
+    outcomes: dict[int, str] = field(default_factory=dict)
+    receipts_complete_to: int = 0
+
+    def take(self, ride: int, distance: int, minute: str) -> None:
+        self.rides[ride] = distance
+        self.minutes[ride] = minute
+        self.drawn = max(self.drawn, ride)
+
+    def stage(self, ride: Ride) -> None:
+        insort(self.staged, ride)
+
+    def staged_upto(self, upto: int) -> list[Ride]:
+        return self.staged[: bisect_right(self.staged, upto, key=lambda ride: ride.id)]
+
+    def send(self, rides: Iterable[int], upto: int) -> None:
+        """These were sent, in their order, and last_sent is there."""
+        for ride in rides:
+            self.sent.append(ride)
+            self.sums.append(self.sums[-1] + self.rides[ride])
+            self.in_minute.setdefault(self.minutes[ride], []).append(ride)
+        self.last_sent = upto
+        self.heights.add(upto)
+
+    def unstage(self, rides: Iterable[int]) -> None:
+        gone = {*rides}
+        self.staged = [ride for ride in self.staged if ride.id not in gone]
+
+    def sent_between(self, after: int, upto: int) -> list[int]:
+        return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
+
+    def total_upto(self, ride: int) -> int:
+        return self.sums[bisect_right(self.sent, ride)]
+
+    def of_minute(self, minute: str, upto: int) -> list[int]:
+        """The rides that were sent and fall into a minute, up to one."""
+        rides = self.in_minute.get(minute, [])
+        return rides[: bisect_right(rides, upto)]
+
+    def terms_about(self, names: set[int]) -> Terms:
+        """These terms, and where they end: what decides whether their entries are true."""
+        kept = {at for at, (_, name) in enumerate(self.terms) if name in names}
+        return tuple(
+            self.terms[at] for at in sorted(kept | {at + 1 for at in kept}) if at < len(self.terms)
+        )
+
+    def bounds(self, terms: Terms) -> Bounds:
+        """How far entries of these terms can be believed."""
+        return Bounds(self.last_sent, self.drawn, terms)
+
+    def begin_term(self, after: int, name: int) -> Terms:
+        """The terms, were this one to begin."""
+        at = bisect_left(self.terms, after, key=lambda term: term[0])
+        others = (term for term in self.terms[at:] if term[0] != after)
+        return (*self.terms[:at], (after, name), *others)

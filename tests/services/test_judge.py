@@ -1,0 +1,224 @@
+"""The specification judges recordings: an honest one is allowed, and none that was tampered with.
+
+The recording is of a world with everything in it that the core has; each test changes one step of
+it, and the judge must refuse that step.
+"""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from chaos.judge import Verdict, judge, lines
+from chaos.pgoutput import Change, Row
+from chaos.recording import Appended, Commit, Life, Loss, Step
+from embedded.servers import Redis
+from rocket_rides.terms import Term
+from tests.support.recorded import recorded_world, recording
+from tests.support.world import World, catch_up, drain, take, transaction
+
+
+def stranger_writes(world: World) -> None:
+    world.log().append([(9, '{"id": 9, "distance": 777.000}')], 8, Term("0123456789abcdef", 8))
+
+
+def plus(much: str) -> Callable[[str], str]:
+    return lambda value: str(Decimal(value) + Decimal(much))
+
+
+def play(world: World) -> None:
+    """Leaders that take turns, a slow writer, a batch sent twice, strangers, and a trimmed log."""
+    consumer = world.consumer(batch_size=5)
+    streamer = world.streamer(batch_size=3)
+    with transaction(world) as slow:
+        take(slow, 1)
+        world.take(2, 3)
+        streamer.run_once()
+        slow.commit()
+    streamer.run_once(double_send=True)
+    catch_up(consumer)
+    stranger_writes(world)
+    world.take(4, 5, 6)
+    streamer = world.streamer(batch_size=3)
+    drain(streamer)
+    catch_up(consumer)
+    world.take(7, 8)
+    drain(streamer)
+    world.take(9)
+    drain(streamer)
+    catch_up(consumer)
+
+
+@pytest.fixture(scope="module")
+def honest(
+    redis_of_kind: Callable[[str], Redis], prepared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Step]]:
+    with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x")) as world:
+        with recording(world) as tape:
+            play(world)
+        yield tape.steps
+
+
+def judged(steps: list[Step]) -> Verdict:
+    return judge(lambda: iter(steps))
+
+
+def commits(steps: list[Step]) -> list[Life | Commit]:
+    return [step for step in steps if isinstance(step, Life | Commit)]
+
+
+def changed(
+    steps: list[Step], at: int, table: str, **columns: Callable[[str], str] | str
+) -> list[Step]:
+    """The steps, with one commit's change of a table made to say something else."""
+    step = commits(steps)[at]
+    assert isinstance(step, Commit)
+
+    def other(change: Change) -> Change:
+        if change.table != table:
+            return change
+        new = {
+            name: value if isinstance(value, str) else value(str(change.row[name]))
+            for name, value in columns.items()
+        }
+        return replace(change, row=change.row | new)
+
+    told = replace(step, did=replace(step.did, changes=[other(c) for c in step.did.changes]))
+    return [told if known is step else known for known in steps]
+
+
+def which(steps: list[Step], table: str, what: str = "U") -> list[int]:
+    """The commits that change a table, by their places."""
+    return [
+        at
+        for at, step in enumerate(commits(steps))
+        if isinstance(step, Commit)
+        and any(change.table == table and change.what == what for change in step.did.changes)
+    ]
+
+
+def refused_at(verdict: Verdict, at: int) -> bool:
+    return bool(verdict.refused) and verdict.steps == at + 1
+
+
+def test_an_honest_recording_is_allowed(honest: list[Step]) -> None:
+    verdict = judged(honest)
+    assert verdict.refused == "", verdict
+    assert verdict.is_whole
+    core = {"takes", "begins", "appends", "appends twice", "moves last_sent", "counts"}
+    assert core | {"skips what was sent again", "disbelieves"} <= {*+verdict.met}
+    assert "delivers" in verdict.missing
+    assert any(line.startswith("thin: never met: ") for line in lines(verdict))
+
+
+def test_a_checkpoint_moved_by_one_is_refused(honest: list[Step]) -> None:
+    for at in which(honest, "consumer_states"):
+        for by in ("-1", "1"):
+            tampered = changed(honest, at, "checkpoints", last_ride_id=plus(by))
+            assert refused_at(judged(tampered), at)
+
+
+def test_a_total_that_is_off_by_a_millimetre_is_refused(honest: list[Step]) -> None:
+    for at in which(honest, "consumer_states"):
+        tampered = changed(
+            honest,
+            at,
+            "consumer_states",
+            total_distance=plus("0.001"),
+        )
+        assert refused_at(judged(tampered), at)
+
+
+def test_two_commits_in_another_order_are_refused(honest: list[Step]) -> None:
+    """What is counted before it was sent; what is sent before it was taken."""
+    for table in ("consumer_states", "streamer_state"):
+        at = which(honest, table)[0]
+        told = commits(honest)
+        one, other = honest.index(told[at - 1]), honest.index(told[at])
+        swapped = [*honest]
+        swapped[one], swapped[other] = honest[other], honest[one]
+        assert refused_at(judged(swapped), at - 1)
+
+
+def test_an_entry_that_is_counted_before_its_commit_is_refused(honest: list[Step]) -> None:
+    """The last commit of the streamer is left out, but not what was counted after it."""
+    last, counted = which(honest, "streamer_state")[-1], which(honest, "consumer_states")[-1]
+    gone = commits(honest)[last]
+    assert refused_at(judged([step for step in honest if step is not gone]), counted - 1)
+
+
+def test_a_strangers_entry_that_counts_is_refused(honest: list[Step]) -> None:
+    at = which(honest, "consumer_states")[-1]
+    tampered = changed(honest, at, "consumer_states", total_distance=plus("777"))
+    assert refused_at(judged(tampered), at)
+
+
+def test_a_record_that_is_deleted_and_was_not_sent_is_refused(honest: list[Step]) -> None:
+    at = which(honest, "streamer_state")[-1]
+    step = commits(honest)[at]
+    assert isinstance(step, Commit)
+    ride = next(int(c.row["id"] or 0) for c in step.did.changes if c.what == "D")
+    unsent = [
+        known for known in honest if not (isinstance(known, Appended) and known.record.id == ride)
+    ]
+    assert refused_at(judged(unsent), at)
+    hidden = [*unsent, Loss("redis-cut", step.at - 1, step.at)]
+    assert judged(hidden).refused == ""
+
+
+def test_what_a_stale_leader_commits_is_refused(honest: list[Step]) -> None:
+    """The batch was appended under the term before."""
+    at = which(honest, "streamer_state")[-1]
+    terms = [
+        change.row["term"]
+        for step in commits(honest)
+        if isinstance(step, Commit)
+        for change in step.did.changes
+        if change.table == "terms"
+    ]
+    old, new = (str(term).encode() for term in terms)
+    stale = [
+        replace(known, record=replace(known.record, term=old))
+        if isinstance(known, Appended) and known.record.term == new and known.record.id > 8
+        else known
+        for known in honest
+    ]
+    verdict = judged(stale)
+    assert refused_at(verdict, at)
+    assert "newest term" in verdict.refused
+
+
+def test_a_late_ride_is_refused(honest: list[Step]) -> None:
+    """One that is taken below what was sent."""
+    at = which(honest, "rides", "I")[-1]
+    tampered = changed(honest, at, "rides", id="3")
+    tampered = changed(
+        tampered, at, "staged_log_records", id="3", data='{"id": 3, "distance": 9.000}'
+    )
+    assert refused_at(judged(tampered), at)
+
+
+def test_a_minute_is_right_or_refused(honest: list[Step]) -> None:
+    last = commits(honest)[-1]
+    assert isinstance(last, Commit)
+    row: Row = {"minute": "2000-01-01 00:00:00+00", "rides": "1", "distance": "1.000", "upto": "9"}
+    extra = replace(last, did=replace(last.did, changes=[Change("I", "ride_minutes", row)]))
+    at = len(commits(honest))
+    assert refused_at(judged([*honest[:-1], extra, honest[-1]]), at)
+
+
+def test_an_outcome_of_a_ride_that_there_is_not_is_refused(honest: list[Step]) -> None:
+    last = commits(honest)[-1]
+    assert isinstance(last, Commit)
+    row: Row = {"ride_id": "10", "outcome": "delivered"}
+    extra = replace(last, did=replace(last.did, changes=[Change("I", "receipts", row)]))
+    at = len(commits(honest))
+    assert refused_at(judged([*honest[:-1], extra, honest[-1]]), at)
+
+
+def test_the_refused_step_is_shown_with_what_is_around_it(honest: list[Step]) -> None:
+    at = which(honest, "consumer_states")[1]
+    verdict = judged(changed(honest, at, "consumer_states", total_distance="0.001"))
+    assert [line.startswith("> ") for line in verdict.around].index(True) == min(at, 10)
