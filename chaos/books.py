@@ -12,7 +12,7 @@ from decimal import Decimal
 from chaos.recording import Appended, Loss
 from chaos.specified import Bounds, Entry, Ride, Terms, Total
 
-AT_ONCE = 1000  # entries; the longest log that a run has
+LONGEST = 1000  # entries; the longest log that a run has
 UNREAD = 2.0  # seconds after a fault in which its effects may show
 
 
@@ -38,6 +38,8 @@ class LogBook:
         self._losses = [*losses]
         self._entries: list[Entry] = []
         self._of_ride: dict[tuple[int, int], list[Entry]] = {}
+        self._seen: list[float] = []  # when each entry was, in that order
+        self._ends = [0]  # of the log, with the first n entries seen
         for told in entries:
             record = told.record
             term = as_number(record.term)
@@ -45,20 +47,36 @@ class LogBook:
             entry = Entry(position(told.redis_id), ride, record.prev, term)
             self._entries.append(entry)
             self._of_ride.setdefault((term, record.id), []).append(entry)
+            self._seen.append(told.at)
+            self._ends.append(max(self._ends[-1], entry.redis_id))
         self._entries.sort(key=lambda entry: entry.redis_id)
         self._ids = [entry.redis_id for entry in self._entries]
 
     def between(self, after: int, upto: int) -> list[Entry]:
-        """What lies behind one position, up to another; from the very start, the last AT_ONCE.
+        """What lies behind one position, up to another; from the very start, the last LONGEST.
 
         A reader takes no more at once; it starts over because those before are gone.
         """
         first, last = bisect_right(self._ids, after), bisect_right(self._ids, upto)
-        return self._entries[first if after else max(first, last - AT_ONCE) : last]
+        return self._entries[first if after else max(first, last - LONGEST) : last]
 
-    def about(self, term: int, ride: int) -> list[Entry]:
-        """What a term's leader has said of a ride."""
-        return self._of_ride.get((term, ride), [])
+    def trimmed(self, began: float, by: float) -> int:
+        """Up to which position the log may have been trimmed for a reader of a life.
+
+        The readers of the life before may have had all that was there as this one `began`, and the
+        log keeps no more than LONGEST entries.
+        """
+        read = bisect_right(self._seen, began)
+        surplus = bisect_right(self._seen, by + UNREAD) - LONGEST
+        return self._ends[max(read, surplus)]
+
+    def about(self, term: int, ride: Ride, prev: int) -> list[Entry]:
+        """What a term's leader has said of a ride: that it follows `prev`, if it ever said so.
+
+        Others may have written under the same term once a restore has taken it back.
+        """
+        told = self._of_ride.get((term, ride.id), [])
+        return [entry for entry in told if (entry.ride, entry.prev) == (ride, prev)] or told
 
     def has_lost(self, by: float) -> bool:
         """Whether a fault may have taken entries by then."""

@@ -17,8 +17,9 @@ class CoreJudge:
 
     at = 0.0  # the time of the commit, in seconds
 
-    def __init__(self, books: Books, log: LogBook, met: Counter[str]) -> None:
+    def __init__(self, books: Books, log: LogBook, met: Counter[str], began: float) -> None:
         self._books = books
+        self._began = began  # the life
         self._log = log
         self.met = met
 
@@ -73,14 +74,15 @@ class CoreJudge:
     def _sent(self, gone: list[Ride]) -> Batch:
         """What the log has of a batch: under the newest term, or else under any."""
         books = self._books
+        prevs = [books.last_sent, *ids_of(gone)]
         for _, term in reversed(books.terms):
-            found = [self._log.about(term, ride.id) for ride in gone]
+            links = zip(gone, prevs, strict=False)
+            found = [self._log.about(term, ride, prev) for ride, prev in links]
             if all(found):
                 self.met["appends twice"] += any(len(entries) > 1 for entries in found)
                 return Batch(term, books.last_sent, [entries[-1] for entries in found])
             if self._log.hides(self.at):
                 self.met["appends, unseen"] += 1
-                prevs = [books.last_sent, *ids_of(gone)]
                 entries = [Entry(0, *told, term) for told in zip(gone, prevs, strict=False)]
                 return Batch(term, books.last_sent, entries)
         raise NotAllowed("nobody has sent this batch")
@@ -123,8 +125,7 @@ class CoreJudge:
         entries = self._read(was, then)
         terms = books.terms_about({entry.term for entry in entries})
         true = specified.believed(books.drawn, terms, entries)
-        if self._log.has_lost(self.at):  # the consumer may have come too late for these
-            missed = {entry for entry in true if entry.ride.id > then.ride_id}
+        if missed := self._missed(true, then):
             entries = [entry for entry in entries if entry not in missed]
             true = [entry for entry in true if entry not in missed]
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
@@ -138,6 +139,16 @@ class CoreJudge:
             is_wiped=then.redis_id == 0 and self._log.has_lost(self.at),
         )
         self._meets(was, then, entries, true)
+
+    def _missed(self, true: list[Entry], then: Total) -> set[Entry]:
+        """What it would have counted; it may have come too late for it."""
+        has_lost = self._log.has_lost(self.at)
+        trimmed = self._log.trimmed(self._began, self.at)
+        return {
+            entry
+            for entry in true
+            if entry.ride.id > then.ride_id and (has_lost or entry.redis_id <= trimmed)
+        }
 
     def _read(self, was: Total, then: Total) -> list[Entry]:
         entries = self._log.between(was.redis_id, then.redis_id)

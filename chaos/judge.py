@@ -54,19 +54,19 @@ class Judge:
     def __init__(self, log: LogBook) -> None:
         self.met: Counter[str] = Counter()
         self._log = log
-        self._begin(Books())
+        self._begin(Books(), 0)
 
     def replay(self, step: Life | Commit) -> None:
         """Raises NotAllowed."""
         if isinstance(step, Life):
-            self._begin(opened(step))
+            self._begin(opened(step), step.at)
             self.met["begins a life"] += 1
         else:
             self._core.at = step.at
             self._commit(step.did.changes)
 
-    def _begin(self, books: Books) -> None:
-        self._core = CoreJudge(books, self._log, self.met)
+    def _begin(self, books: Books, at: float) -> None:
+        self._core = CoreJudge(books, self._log, self.met, at)
         self._derived = DerivedJudge(books, self.met)
 
     def _commit(self, changes: list[Change]) -> None:
