@@ -11,7 +11,11 @@ import pytest
 from chaos.judge import Verdict, judge
 from chaos.recording import Loss
 from embedded.servers import Postgres, Redis
-from tests.fleet.test_chaos_sabotage import (
+from tests.support.clusters import fresh_world
+from tests.support.recorded import recorded_postgres, recording
+from tests.support.sabotage import (
+    Patch,
+    Scenario,
     a_batch_sent_again,
     a_lost_log,
     another_fleet,
@@ -25,12 +29,7 @@ from tests.fleet.test_chaos_sabotage import (
     skip_the_barrier,
     two_batches,
 )
-from tests.support.clusters import fresh_world
-from tests.support.recorded import recorded_postgres, recording
 from tests.support.world import World
-
-Patch = pytest.MonkeyPatch
-Scenario = Callable[[World], list[str]]
 
 SABOTAGE: list[tuple[Scenario, Callable[[Patch], None], str]] = [
     (out_of_order, skip_the_barrier, "No record is staged behind the log's back"),

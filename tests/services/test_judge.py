@@ -11,13 +11,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from chaos.backup import Backup
 from chaos.judge import Verdict, judge, lines
 from chaos.pgoutput import Change, Row
 from chaos.recording import Appended, Commit, Life, Loss, Step
 from embedded.servers import Redis
 from rocket_rides.terms import Term
-from tests.support.recorded import recorded_world, recording
-from tests.support.world import World, catch_up, drain, take, transaction
+from tests.support.clusters import restore
+from tests.support.recorded import Tape, recorded_world, recording
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
+
+REACHED = "SELECT pg_current_wal_insert_lsn()::text"
+IS_TAKEN = "SELECT count(*) FROM pg_replication_slots WHERE confirmed_flush_lsn >= %s::pg_lsn"
 
 
 def stranger_writes(world: World) -> None:
@@ -58,6 +63,42 @@ def honest(
     with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x")) as world:
         with recording(world) as tape:
             play(world)
+        yield tape.steps
+
+
+def play_with_a_restore(world: World, tape: Tape) -> None:
+    """What one of its readers is set back to was trimmed, and what was undone is said again."""
+    streamer, consumer = world.streamer(), world.consumer(batch_size=2)
+    world.take(1, 2)
+    drain(streamer)
+    catch_up(consumer)
+    world.take(3, 4)
+    drain(streamer)
+    backup = Backup(world.postgres, "first")
+    world.take(5)
+    drain(streamer)
+    catch_up(consumer)
+    [(reached,)] = world.connection.execute(REACHED)
+    world.take(6)
+    eventually(lambda: world.value(IS_TAKEN, reached), "the recorder")
+    eventually(lambda: len(tape.reader.told) == 5, "the onlooker")
+    world.log().trim_before(consumer.at.redis_id, exactly=True)
+    restore(world, backup, recovery_signal=False)
+    eventually(lambda: tape.recorder.life == 2, "another life")
+    term = Term(tape.reader.told[-1].record.term.decode(), 0)
+    world.log().append([(n, f'{{"id": {n}, "distance": 777.000}}') for n in (5, 6)], 4, term)
+    world.take(50, 60)
+    drain(world.streamer())
+    catch_up(world.consumer(batch_size=2))
+
+
+@pytest.fixture(scope="module")
+def restored(
+    redis_of_kind: Callable[[str], Redis], prepared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Step]]:
+    with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("y")) as world:
+        with recording(world) as tape:
+            play_with_a_restore(world, tape)
         yield tape.steps
 
 
@@ -111,6 +152,32 @@ def test_an_honest_recording_is_allowed(honest: list[Step]) -> None:
     assert core | {"skips what was sent again", "disbelieves"} <= {*+verdict.met}
     assert "delivers" in verdict.missing
     assert any(line.startswith("thin: never met: ") for line in lines(verdict))
+
+
+def test_what_a_restore_leaves_in_the_log_is_allowed(restored: list[Step]) -> None:
+    """A zombie's entries beside the batch that it repeats, and a reader that is set back."""
+    verdict = judged(restored)
+    assert verdict.refused == "", verdict
+    assert verdict.met["begins a life"] == 2
+    assert verdict.met["moves last_sent"] == 4
+    assert verdict.met["disbelieves"]
+    assert verdict.met["heals"]
+
+
+def test_a_zombies_distance_is_refused(restored: list[Step]) -> None:
+    """As that of the batch beside which it stands."""
+    true, false = (
+        next(s for s in restored if isinstance(s, Appended) and is_of(s, ride, distance))
+        for ride, distance in ((5, 5), (5, 777))
+    )
+    gone = [step for step in restored if step is not true]
+    at = which(restored, "streamer_state")[2]
+    assert is_of(false, 5, 777)
+    assert refused_at(judged(gone), at)
+
+
+def is_of(told: Appended, ride: int, distance: int) -> bool:
+    return (told.record.id, told.record.distance) == (ride, distance)
 
 
 def test_a_checkpoint_moved_by_one_is_refused(honest: list[Step]) -> None:
