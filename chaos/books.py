@@ -110,7 +110,9 @@ class Books:
     aside: dict[str, int] = field(default_factory=dict)
     complete_to: int = 0
     generation: str = ""
+    resets: dict[int, str] = field(default_factory=dict)  # what became of each
     outcomes: dict[int, str] = field(default_factory=dict)
+    reopened: set[int] = field(default_factory=set)  # rides with an outcome that may be replaced
     receipts_complete_to: int = 0
 
     def take(self, ride: int, distance: int, minute: str) -> None:

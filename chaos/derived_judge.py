@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from chaos.books import Books, millimetres
 from chaos.pgoutput import Change, Row
-from chaos.rows import minute, number, text
+from chaos.rows import is_reopened, minute, number, text
 from chaos.specified import require
 
 Did = Mapping[str, list[Change]]  # what a commit did, by table
@@ -72,16 +72,7 @@ class DerivedJudge:
     def settles_receipts(self, did: Did) -> None:
         books = self._books
         for change in did["receipts"]:
-            ride, outcome = number(change.row, "ride_id"), change.row.get("outcome") or ""
-            require(change.what != "D", "nobody deletes an outcome")
-            require(
-                ride in books.rides and ride <= books.last_sent, "a receipt of what was not sent"
-            )
-            was = books.outcomes.get(ride, "")
-            require(was != "delivered" or outcome == was, "what was delivered stays so")
-            books.outcomes[ride] = outcome
-            if outcome != was:
-                self.met["delivers" if outcome == "delivered" else "gives up"] += 1
+            self._decides(change)
         for change in did["receipts_state"]:
             upto = number(change.row, "complete_to")
             for ride in books.sent_between(books.receipts_complete_to, upto):
@@ -89,3 +80,20 @@ class DerivedJudge:
             require(books.receipts_complete_to <= upto <= books.last_sent, "complete_to is wrong")
             self.met["completes receipts"] += upto > books.receipts_complete_to
             books.receipts_complete_to = upto
+
+    def _decides(self, change: Change) -> None:
+        books, row = self._books, change.row
+        ride = number(row, "ride_id")
+        require(change.what != "D", "nobody deletes an outcome")
+        require(ride in books.rides and ride <= books.last_sent, "a receipt of what was not sent")
+        was, outcome = books.outcomes.get(ride), row["outcome"] or ""
+        require((change.what == "I") == (was is None), "a ride has one receipt")
+        require(was != "delivered", "what was delivered stays so")
+        if was == "dead" == outcome:
+            require(ride in books.reopened or is_reopened(row), "a ride has one outcome")
+        elif outcome:
+            self.met["delivers" if outcome == "delivered" else "gives up"] += 1
+        else:
+            require(not was, "an outcome stays")
+        books.outcomes[ride] = outcome
+        (books.reopened.add if is_reopened(row) else books.reopened.discard)(ride)

@@ -20,12 +20,13 @@ from pathlib import Path
 import msgspec
 
 from chaos.books import Books, LogBook
-from chaos.core_judge import CoreJudge
 from chaos.derived_judge import DerivedJudge
 from chaos.opening import opened
 from chaos.pgoutput import Change
 from chaos.recording import Appended, Commit, End, Life, Loss, Step, read
+from chaos.sending_judge import SendingJudge
 from chaos.specified import NotAllowed, require
+from chaos.totals_judge import TotalsJudge
 
 AROUND = 10  # steps
 INTERESTING = (
@@ -62,11 +63,12 @@ class Judge:
             self._begin(opened(step), step.at)
             self.met["begins a life"] += 1
         else:
-            self._core.at = step.at
+            self._sending.at = self._totals.at = step.at
             self._commit(step.did.changes)
 
     def _begin(self, books: Books, at: float) -> None:
-        self._core = CoreJudge(books, self._log, self.met, at)
+        self._sending = SendingJudge(books, self._log, self.met)
+        self._totals = TotalsJudge(books, self._log, self.met, at)
         self._derived = DerivedJudge(books, self.met)
 
     def _commit(self, changes: list[Change]) -> None:
@@ -74,10 +76,10 @@ class Judge:
         for change in changes:
             require(change.what != "T", "no table is emptied")
             did[change.table].append(change)
-        self._core.takes(did)
-        self._core.begins(did)
-        self._core.moves(did)
-        self._core.moves_totals(did)
+        self._sending.takes(did)
+        self._sending.begins(did)
+        self._sending.moves(did)
+        self._totals.moves(did)
         self._derived.rolls_up(did)
         self._derived.settles_receipts(did)
 

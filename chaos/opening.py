@@ -2,7 +2,7 @@
 
 from chaos.books import Books
 from chaos.recording import Life
-from chaos.rows import minute, name_of, number, staged, taken, text, total_of
+from chaos.rows import is_reopened, minute, name_of, number, staged, taken, text, total_of
 from chaos.specified import require
 
 
@@ -39,7 +39,9 @@ def opened(life: Life) -> Books:
     for row in rows["rollup_state"]:
         books.complete_to = number(row, "complete_to")
         books.generation = text(row, "generation")
+    books.resets = {number(row, "id"): text(row, "status") for row in rows["resets"]}
     books.outcomes = {number(row, "ride_id"): row["outcome"] or "" for row in rows["receipts"]}
+    books.reopened = {number(row, "ride_id") for row in rows["receipts"] if is_reopened(row)}
     [state] = rows["receipts_state"]
     books.receipts_complete_to = number(state, "complete_to")
     return books

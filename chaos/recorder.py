@@ -47,7 +47,7 @@ TABLES = {
     "rollup_state": ("only_row", "complete_to", "generation"),
     "ride_minutes": ("minute", "rides", "distance", "upto"),
     "set_aside_minutes": ("minute", "lowest_ride_id"),
-    "receipts": ("ride_id", "outcome"),
+    "receipts": ("ride_id", "outcome", "replay_at", "dropped_at"),
     "receipts_state": ("only_row", "since", "complete_to"),
 }
 IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"

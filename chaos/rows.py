@@ -47,6 +47,11 @@ def name_of(row: Row) -> int:
     return as_number(text(row, "term").encode())
 
 
+def is_reopened(receipt: Row) -> bool:
+    """Whether somebody has asked for a replay of it, or has dropped it."""
+    return bool(receipt.get("replay_at") or receipt.get("dropped_at"))
+
+
 def ids_of(rides: Iterable[Ride]) -> list[int]:
     return [ride.id for ride in rides]
 
