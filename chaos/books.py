@@ -101,7 +101,8 @@ class Books:
     staged: list[Ride] = field(default_factory=list)  # sorted
     sent: list[int] = field(default_factory=list)  # rides, sorted
     sums: list[int] = field(default_factory=lambda: [0])  # of the first n rides sent
-    names: dict[str, tuple[str, str]] = field(default_factory=dict)  # kind and name, by row
+    # Their rows, by kind and name.
+    checkpoints: dict[tuple[str, str], str] = field(default_factory=dict)
     totals: dict[str, Total] = field(default_factory=dict)
     healed: dict[str, int] = field(default_factory=dict)  # gaps, by total
     rollup: int = 0  # how far the marker is

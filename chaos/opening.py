@@ -24,6 +24,7 @@ def opened(life: Life) -> Books:
     books.terms = tuple(sorted((number(row, "after"), name_of(row)) for row in rows["terms"]))
     totals = {row["name"]: row["total_distance"] for row in rows["consumer_states"]}
     for row in rows["checkpoints"]:
+        books.checkpoints[text(row, "kind"), text(row, "name")] = text(row, "id")
         if row["kind"] == "total":
             total = total_of(row, totals[row["name"]])
             books.totals[text(row, "name")] = total

@@ -29,8 +29,10 @@ class TotalsJudge:
         resets = self._applied(did["resets"])
         for change in did["checkpoints"]:
             require(change.what != "D", "nobody deletes a checkpoint")
-            if change.row["kind"] == "total":
-                name = text(change.row, "name")
+            kind, name = text(change.row, "kind"), text(change.row, "name")
+            known = self._books.checkpoints.setdefault((kind, name), text(change.row, "id"))
+            require(known == change.row["id"], "a checkpoint stays whose it is")
+            if kind == "total":
                 self._moves(name, change.row, totals.pop(name, {}), resets.pop(name, {}))
         require(not totals, "a total moves with its checkpoint")
         require(not resets, "a reset moves a checkpoint")

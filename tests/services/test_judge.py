@@ -5,20 +5,20 @@ it, and the judge must refuse that step.
 """
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from chaos.backup import Backup
-from chaos.judge import Verdict, judge, lines
+from chaos.judge import lines
 from chaos.pgoutput import Change, Row
-from chaos.recording import Appended, Commit, Life, Loss, Step
+from chaos.recording import Appended, Commit, Loss, Step
 from embedded.servers import Redis
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
 from tests.support.recorded import Tape, recorded_world, recording
+from tests.support.tampering import changed, commits, judged, plus, refused_at, which
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
 
 REACHED = "SELECT pg_current_wal_insert_lsn()::text"
@@ -27,10 +27,6 @@ IS_TAKEN = "SELECT count(*) FROM pg_replication_slots WHERE confirmed_flush_lsn 
 
 def stranger_writes(world: World) -> None:
     world.log().append([(9, '{"id": 9, "distance": 777.000}')], 8, Term("0123456789abcdef", 8))
-
-
-def plus(much: str) -> Callable[[str], str]:
-    return lambda value: str(Decimal(value) + Decimal(much))
 
 
 def play(world: World) -> None:
@@ -102,48 +98,6 @@ def restored(
         yield tape.steps
 
 
-def judged(steps: list[Step]) -> Verdict:
-    return judge(lambda: iter(steps))
-
-
-def commits(steps: list[Step]) -> list[Life | Commit]:
-    return [step for step in steps if isinstance(step, Life | Commit)]
-
-
-def changed(
-    steps: list[Step], at: int, table: str, **columns: Callable[[str], str] | str
-) -> list[Step]:
-    """The steps, with one commit's change of a table made to say something else."""
-    step = commits(steps)[at]
-    assert isinstance(step, Commit)
-
-    def other(change: Change) -> Change:
-        if change.table != table:
-            return change
-        new = {
-            name: value if isinstance(value, str) else value(str(change.row[name]))
-            for name, value in columns.items()
-        }
-        return replace(change, row=change.row | new)
-
-    told = replace(step, did=replace(step.did, changes=[other(c) for c in step.did.changes]))
-    return [told if known is step else known for known in steps]
-
-
-def which(steps: list[Step], table: str, what: str = "U") -> list[int]:
-    """The commits that change a table, by their places."""
-    return [
-        at
-        for at, step in enumerate(commits(steps))
-        if isinstance(step, Commit)
-        and any(change.table == table and change.what == what for change in step.did.changes)
-    ]
-
-
-def refused_at(verdict: Verdict, at: int) -> bool:
-    return bool(verdict.refused) and verdict.steps == at + 1
-
-
 def test_an_honest_recording_is_allowed(honest: list[Step]) -> None:
     verdict = judged(honest)
     assert verdict.refused == "", verdict
@@ -177,7 +131,7 @@ def test_a_zombies_distance_is_refused(restored: list[Step]) -> None:
 
 
 def is_of(told: Appended, ride: int, distance: int) -> bool:
-    return (told.record.id, told.record.distance) == (ride, distance)
+    return told.record.id == ride and told.record.distance == distance
 
 
 def test_a_checkpoint_moved_by_one_is_refused(honest: list[Step]) -> None:
