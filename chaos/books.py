@@ -31,25 +31,30 @@ def as_number(term: bytes) -> int:
     return int.from_bytes(term, "big")
 
 
+def as_entry(told: Appended) -> Entry:
+    record = told.record
+    ride = Ride(record.id, millimetres(record.distance))
+    return Entry(position(told.redis_id), ride, record.prev, as_number(record.term))
+
+
 class LogBook:
     """The log's entries as the onlooker saw them, and when some may have gone unseen."""
 
     def __init__(self, entries: Iterable[Appended], losses: Iterable[Loss]) -> None:
         self._losses = [*losses]
-        self._entries: list[Entry] = []
         self._of_ride: dict[tuple[int, int], list[Entry]] = {}
         self._seen: list[float] = []  # when each entry was, in that order
         self._ends = [0]  # of the log, with the first n entries seen
-        for told in entries:
-            record = told.record
-            term = as_number(record.term)
-            ride = Ride(record.id, millimetres(record.distance))
-            entry = Entry(position(told.redis_id), ride, record.prev, term)
-            self._entries.append(entry)
-            self._of_ride.setdefault((term, record.id), []).append(entry)
-            self._seen.append(told.at)
+        told: list[tuple[Entry, float]] = []
+        for each in entries:
+            entry = as_entry(each)
+            told.append((entry, each.at))
+            self._of_ride.setdefault((entry.term, entry.ride.id), []).append(entry)
+            self._seen.append(each.at)
             self._ends.append(max(self._ends[-1], entry.redis_id))
-        self._entries.sort(key=lambda entry: entry.redis_id)
+        told.sort(key=lambda pair: pair[0].redis_id)
+        self._entries = [entry for entry, _ in told]
+        self._at = [at for _, at in told]
         self._ids = [entry.redis_id for entry in self._entries]
 
     def between(self, after: int, upto: int) -> list[Entry]:
@@ -60,8 +65,15 @@ class LogBook:
         first, last = bisect_right(self._ids, after), bisect_right(self._ids, upto)
         return self._entries[first if after else max(first, last - LONGEST) : last]
 
-    def trimmed(self, began: float, by: float) -> int:
-        """Up to which position the log may have been trimmed for a reader of a life.
+    def was_gone(self, entry: Entry, began: float, by: float) -> bool:
+        """Whether the log may have let go of an entry before a reader of a life came to it."""
+        seen = self._at[bisect_left(self._ids, entry.redis_id)]
+        return entry.redis_id <= self._trimmed(began, by) or any(
+            loss.began <= by and seen <= loss.ended + UNREAD for loss in self._losses
+        )
+
+    def _trimmed(self, began: float, by: float) -> int:
+        """Up to which position the log may have been trimmed.
 
         The readers of the life before may have had all that was there as this one `began`, and the
         log keeps no more than LONGEST entries.

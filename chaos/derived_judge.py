@@ -34,9 +34,10 @@ class DerivedJudge:
     def rolls_up(self, did: Did) -> None:
         books = self._books
         begins = any(c.row["generation"] != books.generation for c in did["rollup_state"])
-        for change in did["checkpoints"]:
-            if change.row["kind"] == "rollup":
-                self.marks(change.row, begins=begins)
+        marked = [change.row for change in did["checkpoints"] if change.row["kind"] == "rollup"]
+        require(marked or not begins, "a generation begins at its checkpoint")
+        for row in marked:
+            self.marks(row, begins=begins)
         for change in did["ride_minutes"]:
             self._computes(change)
         for change in did["set_aside_minutes"]:

@@ -59,12 +59,15 @@ class Judge:
 
     def replay(self, step: Life | Commit) -> None:
         """Raises NotAllowed."""
-        if isinstance(step, Life):
-            self._begin(opened(step), step.at)
-            self.met["begins a life"] += 1
-        else:
-            self._sending.at = self._totals.at = step.at
-            self._commit(step.did.changes)
+        try:
+            if isinstance(step, Life):
+                self._begin(opened(step), step.at)
+                self.met["begins a life"] += 1
+            else:
+                self._sending.at = self._totals.at = step.at
+                self._commit(step.did.changes)
+        except (LookupError, ValueError, ArithmeticError, msgspec.MsgspecError) as error:
+            raise NotAllowed(f"no commit says so: {error!r}") from error
 
     def _begin(self, books: Books, at: float) -> None:
         self._sending = SendingJudge(books, self._log, self.met)

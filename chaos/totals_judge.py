@@ -29,13 +29,20 @@ class TotalsJudge:
         resets = self._applied(did["resets"])
         for change in did["checkpoints"]:
             require(change.what != "D", "nobody deletes a checkpoint")
-            kind, name = text(change.row, "kind"), text(change.row, "name")
-            known = self._books.checkpoints.setdefault((kind, name), text(change.row, "id"))
-            require(known == change.row["id"], "a checkpoint stays whose it is")
-            if kind == "total":
+            name = self._owner(change)
+            if change.row["kind"] == "total":
                 self._moves(name, change.row, totals.pop(name, {}), resets.pop(name, {}))
         require(not totals, "a total moves with its checkpoint")
         require(not resets, "a reset moves a checkpoint")
+
+    def _owner(self, checkpoint: Change) -> str:
+        """Its name; a checkpoint stays whose it is."""
+        kind, name, row = (text(checkpoint.row, column) for column in ("kind", "name", "id"))
+        if checkpoint.what == "I":
+            self._books.checkpoints[kind, name] = row
+        known = self._books.checkpoints.get((kind, name))
+        require(known == row, "a checkpoint stays whose it is")
+        return name
 
     def _moves(self, name: str, row: Row, counted: Row, reset: Row) -> None:
         books = self._books
@@ -50,8 +57,9 @@ class TotalsJudge:
         else:
             require(not counted, "nothing counts twice")
         books.totals[name] = then
-        gaps = number(row, "gaps_healed")
-        self.met["heals"] += gaps > books.healed.get(name, 0)
+        gaps, before = number(row, "gaps_healed"), books.healed.get(name, 0)
+        require(gaps >= before, "what was healed stays so")
+        self.met["heals"] += gaps > before
         books.healed[name] = gaps
 
     def _applied(self, resets: list[Change]) -> dict[str, Row]:
@@ -104,13 +112,8 @@ class TotalsJudge:
 
     def _missed(self, true: list[Entry], then: Total) -> set[Entry]:
         """What it would have counted; it may have come too late for it."""
-        has_lost = self._log.has_lost(self.at)
-        trimmed = self._log.trimmed(self._began, self.at)
-        return {
-            entry
-            for entry in true
-            if entry.ride.id > then.ride_id and (has_lost or entry.redis_id <= trimmed)
-        }
+        more = [entry for entry in true if entry.ride.id > then.ride_id]
+        return {entry for entry in more if self._log.was_gone(entry, self._began, self.at)}
 
     def _read(self, was: Total, then: Total) -> list[Entry]:
         entries = self._log.between(was.redis_id, then.redis_id)
