@@ -4,8 +4,9 @@ Each commit must be a transition that the specification allows where it came, an
 it led to (`chaos.specified`); or else be one of a projection, which is checked against the rides
 themselves: a minute against its label, an outcome, and how far each of them says it is complete.
 What no transition explains is refused as well. The first step that is refused is shown, with ten
-before it and ten after it, and the status is 1. A recording that never met an interesting
-transition is thin, which is said, with how often each was met.
+before it and ten after it, and the status is 1. A recording that never met an INTERESTING
+transition is thin: that is said, with how often each was met, and the status is 2; so it is if the
+recording is cut short.
 
 An entry that the onlooker did not see is allowed where a fault may have hidden it, and only there.
 A consumer may have missed entries that the onlooker saw only once a fault may have taken some. Each
@@ -102,6 +103,13 @@ class Verdict(msgspec.Struct):
         return [why] if self.refused else []
 
     @property
+    def status(self) -> int:
+        """The exit status."""
+        if self.refused:
+            return 1
+        return 2 if self.missing or not self.is_whole else 0
+
+    @property
     def missing(self) -> list[str]:
         return [name for name in INTERESTING if not self.met[name]]
 
@@ -117,16 +125,16 @@ def judge(steps: Callable[[], Iterator[Step]]) -> Verdict:
         elif isinstance(step, End):
             is_whole = not step.cut_short
     judging = Judge(LogBook(entries, losses))
-    before: deque[str] = deque(maxlen=AROUND)
+    before: deque[Step] = deque(maxlen=AROUND)
     commits = (step for step in steps() if isinstance(step, Life | Commit))
     for count, step in enumerate(commits, 1):
         try:
             judging.replay(step)
         except NotAllowed as reason:
             after = [shown(next_) for next_, _ in zip(commits, range(AROUND), strict=False)]
-            around = [*before, f"> {shown(step)}", *after]
+            around = [*map(shown, before), f"> {shown(step)}", *after]
             return Verdict(judging.met, count, str(reason), around, is_whole)
-        before.append(shown(step))
+        before.append(step)
     return Verdict(judging.met, count, is_whole=is_whole)
 
 
@@ -144,7 +152,7 @@ def shown(step: Step) -> str:
 
 
 def main() -> int:
-    """Judge FILE; returns 1 when a step is refused."""
+    """Judge FILE; returns 1 when a step is refused, and 2 when not all was met, or told."""
     parser = argparse.ArgumentParser(
         prog="python -m chaos.judge",
         description=__doc__,
@@ -155,7 +163,7 @@ def main() -> int:
     verdict = judge(lambda: read(file))
     for line in lines(verdict):
         print(line)
-    return int(bool(verdict.refused))
+    return verdict.status
 
 
 def lines(verdict: Verdict) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.backup import Backup
-from chaos.judge import lines
+from chaos.judge import INTERESTING, lines
 from chaos.pgoutput import Change, Row
 from chaos.recording import Appended, Commit, Loss, Step
 from embedded.servers import Redis
@@ -106,6 +106,19 @@ def test_an_honest_recording_is_allowed(honest: list[Step]) -> None:
     assert core | {"skips what was sent again", "disbelieves"} <= {*+verdict.met}
     assert "delivers" in verdict.missing
     assert any(line.startswith("thin: never met: ") for line in lines(verdict))
+    assert verdict.status == 2
+    for name in INTERESTING:
+        verdict.met[name] += 1
+    assert verdict.status == 0
+    assert not any(line.startswith("thin") for line in lines(verdict))
+
+
+def test_a_recording_that_is_cut_short_is_not_called_right(honest: list[Step]) -> None:
+    verdict = judged(honest[:-1])
+    assert verdict.refused == ""
+    assert "the recording is cut short" in lines(verdict)
+    verdict.met.update(INTERESTING)
+    assert verdict.status == 2
 
 
 def test_what_a_restore_leaves_in_the_log_is_allowed(restored: list[Step]) -> None:
@@ -211,6 +224,13 @@ def test_what_a_stale_leader_commits_is_refused(honest: list[Step]) -> None:
     assert "newest term" in verdict.refused
 
 
+def test_what_makes_no_sense_is_refused(honest: list[Step]) -> None:
+    at = which(honest, "rides", "I")[-1]
+    for data in ("{", '{"id": 9}'):
+        assert refused_at(judged(changed(honest, at, "staged_log_records", data=data)), at)
+    assert refused_at(judged(changed(honest, at, "rides", distance="much")), at)
+
+
 def test_a_late_ride_is_refused(honest: list[Step]) -> None:
     """One that is taken below what was sent."""
     at = which(honest, "rides", "I")[-1]
@@ -242,4 +262,5 @@ def test_an_outcome_of_a_ride_that_there_is_not_is_refused(honest: list[Step]) -
 def test_the_refused_step_is_shown_with_what_is_around_it(honest: list[Step]) -> None:
     at = which(honest, "consumer_states")[1]
     verdict = judged(changed(honest, at, "consumer_states", total_distance="0.001"))
+    assert verdict.status == 1
     assert [line.startswith("> ") for line in verdict.around].index(True) == min(at, 10)
