@@ -65,6 +65,9 @@ PEEK = """
     )
 """
 TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
+# Every look decodes again from such a mark on; Postgres itself leaves one in 15 s.
+MARK = "SELECT pg_log_standby_snapshot()"
+MARK_EVERY = 1.0  # seconds
 # Times are text in UTC, whoever reads them.
 SESSION = {"timezone": "UTC", "datestyle": "ISO, MDY"}
 
@@ -83,6 +86,7 @@ class Recorder(threading.Thread):
         self._slot = ""
         self._slots = 0  # ever asked for
         self._taken = 0  # the position behind the last commit that was written
+        self._marked = 0.0
         self._records = threading.Event()
         self._ending = threading.Event()
 
@@ -139,7 +143,13 @@ class Recorder(threading.Thread):
                 self._taken = did.end
         if messages:
             connection.execute(TAKE, [self._slot, f"{self._taken >> 32:X}/{self._taken:X}"])
+            self._mark(connection)
         return bool(messages)
+
+    def _mark(self, connection: psycopg.Connection) -> None:
+        if time.monotonic() - self._marked > MARK_EVERY:
+            connection.execute(MARK)
+            self._marked = time.monotonic()
 
     def end(self) -> None:
         self._ending.set()
