@@ -28,6 +28,7 @@ from tqdm import tqdm
 from chaos.disks import enter_own_namespace
 from chaos.faults import FAULTS
 from chaos.fleet import ORDINARY_RATE, Fleet
+from chaos.judge import lines
 from chaos.nemesis import EVERY
 from chaos.play import Options, Play
 from chaos.recovery import LONGEST
@@ -61,6 +62,7 @@ def main() -> int:
         disks="disk-full" in options.kinds and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
         rate=options.rate,
+        recorded=bool(options.record),
     )
     keep = True
     try:
@@ -84,6 +86,8 @@ def main() -> int:
             signal.signal(number, signal.SIG_IGN)
         fleet.stop(keep=keep)
     print(table(rows := figures(outcome)))
+    for line in lines(outcome.verdict) if outcome.verdict else ():
+        print(line)
     if options.json:
         said = {"seed": options.seed, "findings": outcome.findings, "figures": rows}
         options.json.write_text(json.dumps(said, indent=2) + "\n")
@@ -158,6 +162,12 @@ def arguments() -> Options:
         action="store_true",
         help="the streamer waits until the replica of Redis has each batch (LOG_REPLICAS=1)",
     )
+    add(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="also record what the processes commit, and replay it through the specification",
+    )
     if parser.parse_args().million:
         parser.set_defaults(**MILLION)
     given = parser.parse_args()
@@ -169,6 +179,7 @@ def arguments() -> Options:
         given.rides,
         given.stream_server,
         given.wait,
+        given.record,
         given.every,
         given.strikes,
         given.recovery,

@@ -21,8 +21,11 @@ from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, READERS, ROLLUPS, STREAM, Fleet
 from chaos.journal import Journal
+from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
 from chaos.observer import LogReader, Watch
+from chaos.recorder import Recorder
+from chaos.recording import Loss, Recording, read
 from chaos.recovery import LONGEST, Recovery, recoveries, too_slow
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
@@ -46,6 +49,8 @@ LOSE_ENTRIES = {
     "redis-failover",
     "redis-split",
 }
+# After these the onlooker may not see entries that were there.
+HIDE_ENTRIES = LOSE_ENTRIES | {"redis-crash", "client-kill", "clock-jump", "disk-full"}
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
@@ -89,6 +94,7 @@ class Options:
     rides: int | None = None
     stream_server: str = "valkey"
     waits: bool = False
+    record: Path | None = None
     every: float = EVERY  # seconds from one fault to the next, on average
     strikes: int | None = None
     recovery: float = LONGEST  # seconds
@@ -109,6 +115,7 @@ class Outcome:
     seconds: float  # until everything had settled
     checked: float  # seconds that the check took
     memory: int  # bytes that chaos itself had at most
+    verdict: Verdict | None = None  # of the specification, where the run was recorded
 
 
 def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
@@ -131,7 +138,12 @@ class Play:
         self.options = options
         self.journal = Journal()
         self.scene = Scene(fleet, self.journal)
+        self.recorder: Recorder | None = None
         self.reader = LogReader(lambda: fleet.redis_url, STREAM)
+        if options.record:
+            self.recording = Recording(options.record)
+            self.recorder = Recorder(lambda: fleet.postgres_url, self.recording)
+            self.reader = LogReader(lambda: fleet.redis_url, STREAM, self.recording.append)
         self.watch = Watch(lambda: fleet.postgres_url, len(CONSUMERS))
         faults = plan(options.seed, options.seconds, options.kinds, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
@@ -141,6 +153,9 @@ class Play:
 
     def run(self, bar: Any) -> Outcome:
         """Play the run to its end; `bar` shows the seconds."""
+        if self.recorder:
+            self.recorder.start()
+            self.recorder.wait_until_it_records()
         started, was_enough = time.monotonic(), False
         for actor in (self.reader, self.watch, self.crowd, self.nemesis):
             actor.start()
@@ -186,6 +201,8 @@ class Play:
         self.errors += self.fleet.end()
         for onlooker in (self.watch, self.reader):
             onlooker.end()
+        if self.recorder:
+            self._end_recording(self.recorder)
         return ended
 
     def _number(self, query: str) -> int:
@@ -195,6 +212,13 @@ class Play:
                 return int(one_row(connection.execute(query))[0])
         except (psycopg.Error, Unavailable):
             return 0
+
+    def _end_recording(self, recorder: Recorder) -> None:
+        recorder.end()
+        for fault in self.nemesis.struck:
+            if fault.kind in HIDE_ENTRIES:
+                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
+        self.recording.close()
 
     def _wait_until(self, done: Condition, limit: float, otherwise: str) -> None:
         deadline = time.monotonic() + limit
@@ -269,15 +293,24 @@ class Play:
         )
         struck, restores = self.nemesis.struck, self.scene.restores
         recovered = recoveries(struck, evidence.asks, self.watch, restores)
+        found = [*checker.check(evidence), *too_slow(recovered, self.options.recovery)]
+        checked = time.monotonic() - began
+        verdict = self._replay()
         return Outcome(
             evidence,
-            [*checker.check(evidence), *too_slow(recovered, self.options.recovery)],
+            found + (verdict.findings if verdict else []),
             Counter(fault.kind for fault in self.nemesis.struck),
             self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
             recovered,
             played,
             seconds,
-            time.monotonic() - began,
+            checked,
             resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            verdict,
         )
+
+    def _replay(self) -> Verdict | None:
+        """What the specification says of the recording."""
+        file = self.options.record
+        return judge(lambda: read(file)) if file else None
