@@ -1,0 +1,92 @@
+"""A copy of the project in which one mutant at a time is tested: the original stays as it is."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.util import cache_from_source
+from pathlib import Path
+from signal import SIGINT
+from typing import NamedTuple
+
+from tests.mutants.mutant import Mutant
+
+# Without the environment, the demo's data, and what is compiled from the original.
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rfE")
+LONGEST = 180.0  # seconds; each selection of tests takes a fraction of that
+LONGEST_END = 60.0  # seconds, to end the tests' servers
+HUNG = "nobody: the tests hang, and are ended"
+
+
+class NotTested(Exception):
+    """The tests could not be run; the message is what pytest said."""
+
+
+class Verdict(NamedTuple):
+    """Who noticed a mutant, or nobody; and in how many seconds."""
+
+    noticed_by: str
+    seconds: float
+
+
+class Tree:
+    """The project at `source`, copied to `folder`."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.folder = folder
+        shutil.copytree(source, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
+
+    def test(self, mutant: Mutant) -> Verdict:
+        """Run a mutant's tests on it until one fails. Raises NotTested and Stale."""
+        path = self.folder / mutant.file
+        original = path.read_text()
+        began = time.monotonic()
+        try:
+            self._write(path, mutant.told_in(original))
+            noticed_by = self.failure(["-x", *mutant.selection])
+        finally:
+            self._write(path, original)
+        return Verdict(noticed_by, time.monotonic() - began)
+
+    def failure(self, arguments: Sequence[str], longest: float | None = None) -> str:
+        """The first test that fails; empty when all pass. Raises NotTested."""
+        # Compiled modules are kept, which makes each run a second shorter.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        with subprocess.Popen(
+            [*PYTEST, *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as tests:
+            try:
+                told, _ = tests.communicate(timeout=longest or LONGEST)
+            except subprocess.TimeoutExpired:
+                _end(tests)
+                return HUNG
+        failed = [line for line in told.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        if tests.returncode == 1 and failed:
+            return failed[0].split(" ", 1)[1].partition(" - ")[0]
+        if tests.returncode == 0 and " passed" in told:
+            return ""
+        raise NotTested(told)
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        """Write a module so that no compiled one, of the same second and size, is taken for it."""
+        path.write_text(text)
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
+
+
+def _end(tests: "subprocess.Popen[str]") -> None:
+    """Interrupt them, so that they end their servers."""
+    tests.send_signal(SIGINT)
+    try:
+        tests.communicate(timeout=LONGEST_END)
+    except subprocess.TimeoutExpired:
+        tests.kill()
