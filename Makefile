@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast chaos \
+.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast chaos mutants \
 	reconcile lint format bench lock clean
 
 help:
@@ -23,6 +23,8 @@ help:
 	@echo "make test-fast   run only the tests that need no server: seconds"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\""
+	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
+	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make bench   measure everything in docs/performance.md, in twenty minutes; ARGS=post, a part"
@@ -74,6 +76,10 @@ test-fast:
 chaos:
 	@$(INSTALL) fleet
 	$(BIN)/python -m chaos $(ARGS)
+
+mutants:
+	@$(INSTALL) dev java
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 reconcile:
 	@$(INSTALL) fleet nightly java

@@ -150,7 +150,9 @@ def test_it_does_not_matter_where_a_batch_ends(data: st.DataObject) -> None:
 def test_each_ride_is_believed_under_one_term(history: History) -> None:
     """That of the leader that sent it; and under a void one none is."""
     for ride in range(1, history.last_drawn + 1):
-        believed = [term for term, rides in history.terms.items() if rides.after < ride <= rides.upto]
+        believed = [
+            term for term, rides in history.terms.items() if rides.after < ride <= rides.upto
+        ]
         assert believed == [history.term_of(ride)]
     assert not any(
         history.terms[name.encode()].after < history.terms[name.encode()].upto

@@ -12,8 +12,14 @@ from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
 from consumers.receipts.hand import Hand
 from consumers.receipts.outcomes import AWAY_DELAY, FACTOR, FIRST_DELAY, LONGEST_DELAY, Ended
 from consumers.receipts.receipt import Receipt, rfc3339
-from consumers.receipts.verdict import LONGEST_REASON, LONGEST_RETRY_AFTER, Answer, Kind, judge
-from consumers.receipts.verdict import Verdict
+from consumers.receipts.verdict import (
+    LONGEST_REASON,
+    LONGEST_RETRY_AFTER,
+    Answer,
+    Kind,
+    Verdict,
+    judge,
+)
 from rocket_rides.distance import MOST
 from rocket_rides.log import LARGEST_ID, moments
 from rocket_rides.settings import DEMO_SECRET
@@ -23,9 +29,8 @@ from tests.support.properties import always
 METRES = st.integers(1, int(MOST * 1000)).map(lambda mm: Decimal(mm).scaleb(-3))
 ZONES = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(timezone)
 TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
-RECEIPTS = st.builds(
-    Receipt, st.integers(1, LARGEST_ID), METRES, TIMES, st.from_regex(r"msg_[0-9a-f]{32}", fullmatch=True)
-)  # fmt: skip
+WEBHOOK_IDS = st.from_regex(r"msg_[0-9a-f]{32}", fullmatch=True)
+RECEIPTS = st.builds(Receipt, st.integers(1, LARGEST_ID), METRES, TIMES, WEBHOOK_IDS)
 KINDS = st.sampled_from([Kind.DELIVERED, Kind.REFUSED, Kind.RETRY, Kind.AWAY])
 
 
@@ -70,7 +75,9 @@ def test_a_moment_is_read_as_it_is_written(moment: datetime) -> None:
 def test_the_next_attempt_is_neither_too_soon_nor_ever_too_late(
     number: int, asked: float | None
 ) -> None:
-    ended = Ended(Receipt(1, Decimal(1), datetime.now(UTC), ""), Verdict(Kind.RETRY, "", asked), number)
+    ended = Ended(
+        Receipt(1, Decimal(1), datetime.now(UTC), ""), Verdict(Kind.RETRY, "", asked), number
+    )
     whole = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (number - 1))
     assert max(asked or 0, whole / 2) <= ended.delay <= max(asked or 0, whole) <= LONGEST_DELAY
     away = ended._replace(verdict=Verdict(Kind.AWAY, "", asked))

@@ -13,7 +13,9 @@ from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.tree import HUNG, NotTested, Tree, Verdict
 
 CODE = "def double(number: int) -> int:\n    return 2 * number\n"
-TEST = "from doubling import double\n\ndef test_one_is_doubled() -> None:\n    assert double(1) == 2\n"
+TEST = (
+    "from doubling import double\n\ndef test_one_is_doubled() -> None:\n    assert double(1) == 2\n"
+)
 NAME = "tests/test_doubling.py::test_one_is_doubled"
 
 

@@ -30,7 +30,9 @@ LONGEST_BASELINE = 1200.0  # seconds
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.mutants", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("words", nargs="*", metavar="WORD", help="in the file's name, or in the lie")
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help="in the file's name, or in the lie"
+    )
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
     return parser.parse_args(words)
@@ -61,9 +63,7 @@ def require_sound_tests(tree: Tree, mutants: Sequence[Mutant], jobs: int) -> Non
         raise NotTested(f"fails without any lie: {failure}")
 
 
-def tested(
-    trees: Sequence[Tree], mutants: Sequence[Mutant]
-) -> Iterator[tuple[Mutant, Verdict]]:
+def tested(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, Verdict]]:
     """Test them, as many at a time as there are trees; yields each one when it is done."""
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:

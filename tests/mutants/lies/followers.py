@@ -70,8 +70,13 @@ MUTANTS = [
     ),
     digest(
         "an entry that is not believed is read for ever",
-        "            result.last_redis_id = entry.redis_id\n            continue\n        if record.id >",
-        "            continue\n        if record.id >",
+        """\
+            result.unbelieved.add(record.term, record.term in bounds.terms)
+            result.last_redis_id = entry.redis_id
+""",
+        """\
+            result.unbelieved.add(record.term, record.term in bounds.terms)
+""",
     ),
     digest(
         "the rides that the log has lost at its end are not a gap",

@@ -18,7 +18,9 @@ groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_gro
 readers = partial(Mutant, file="rocket_rides/readers.py", tests="services/test_readers.py")
 
 MUTANTS = [
-    log("each record of a batch is chained to the one before the batch", "  prev = records[i]\n", ""),
+    log(
+        "each record of a batch is chained to the one before the batch", "  prev = records[i]\n", ""
+    ),
     log(
         "a full Redis is taken for one that has appended",
         'raise LogFull("Redis is out of memory and refuses to append") from None',
@@ -32,8 +34,14 @@ MUTANTS = [
     ),
     log(
         "an error meanwhile leaves Redis' answer to the next command",
-        "            with suppress(redis.RedisError):\n                answer()\n            raise\n",
-        "            raise\n",
+        """\
+            with suppress(redis.RedisError):
+                answer()
+            raise
+""",
+        """\
+            raise
+""",
     ),
     log("ids are numbers for Lua, which has 53 bits", "(str(id_), data)", "(id_, data)"),
     log(
@@ -128,8 +136,11 @@ MUTANTS = [
         'self.newest: str | None = ""',
         "self.newest: str | None = None",
     ),
-    distance("half a millimetre is rounded up", "metres.quantize(MILLIMETRE)  #",
-        'metres.quantize(MILLIMETRE, "ROUND_HALF_UP")  #'),  # fmt: skip
+    distance(
+        "half a millimetre is rounded up",
+        "metres.quantize(MILLIMETRE)  #",
+        'metres.quantize(MILLIMETRE, "ROUND_HALF_UP")  #',
+    ),
     distance("a ride of nothing is a ride", "if 0 < metres <= MOST:", "if 0 <= metres <= MOST:"),
     distance("the longest ride is refused", "if 0 < metres <= MOST:", "if 0 < metres < MOST:"),
     distance("a sum may round", "traps=[Inexact, InvalidOperation", "traps=[InvalidOperation"),

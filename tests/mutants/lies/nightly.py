@@ -126,7 +126,8 @@ MUTANTS = [
         "what Spark has read is believed uncounted",
         "if read != expected:",
         "if False:",
-        tests="analytics/test_warehouse.py::test_what_spark_has_read_is_counted_before_it_is_believed",
+        tests="analytics/test_warehouse.py::"
+        "test_what_spark_has_read_is_counted_before_it_is_believed",
     ),
     job(
         "who has lost the lock publishes",

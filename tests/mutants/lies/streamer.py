@@ -218,9 +218,8 @@ MUTANTS = [
     ),
     mend(
         "the log is still believed about mended rides",
-        "    terms.disown(connection, last_sent)  # first: a consumer that starts after this needs no"
-        " reset\n",
-        "",
+        "    terms.disown(connection, last_sent)  # first",
+        "    # first",
     ),
     mend(
         "the rollup goes back to the lowest mended ride, and not below it",
