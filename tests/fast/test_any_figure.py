@@ -13,7 +13,7 @@ MEASURED = st.floats(1e-6, 1e12)
 GOALS = st.builds(
     Goal, st.sampled_from(["value", "ratio"]), st.sampled_from(["<=", ">="]), MEASURED
 )
-NAMES = st.text("abc /|é", max_size=8)
+NAMES = st.text("abc /|é", min_size=1, max_size=8)
 
 
 @st.composite

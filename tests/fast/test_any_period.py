@@ -90,5 +90,5 @@ def test_any_text_is_a_moment_or_refused(text: str) -> None:
 @example(2**62 + 257)
 def test_a_marks_score_is_the_greatest_double_that_is_not_above_its_ride(ride: int) -> None:
     score = _score(ride)
-    assert int(score) <= ride < int(math.nextafter(score, math.inf))
+    assert score <= ride < math.nextafter(score, math.inf)
     assert ride >= 2**53 or int(score) == ride

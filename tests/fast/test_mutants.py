@@ -58,7 +58,7 @@ def test_each_lie_is_told_once_and_to_tests_that_are_there() -> None:
 def test_a_lie_that_fits_no_more_is_stale() -> None:
     for new, old, reason in (
         ("3", "4", "has 0 times"),
-        ("3", "number", "has 3 times"),
+        ("3", "number", "has 2 times"),
         ("2 * number", "2 * number", "nothing is changed"),
         ("2 *", "2 * number", "is no Python"),
     ):
@@ -80,14 +80,13 @@ def test_tests_that_never_end_have_noticed_it(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree, "LONGEST", 0.5)
-    endless = lie("double(number - 1) if number else iter(int, 1).__length_hint__()")
     endless = lie("[n for n in iter(int, 1)]")
     assert Tree(project, tmp_path / "copy").test(endless).noticed_by == HUNG
 
 
 def test_tests_that_can_not_be_run_are_no_verdict(project: Path, tmp_path: Path) -> None:
     copy = Tree(project, tmp_path / "copy")
-    with pytest.raises(NotTested, match="no tests ran"):
+    with pytest.raises(NotTested, match="1 deselected"):
         copy.failure(["tests", "-k", "nothing"])
     (copy.folder / "tests/test_doubling.py").write_text(
         "import pytest\n\n@pytest.mark.skip\ndef test_one() -> None: ...\n"

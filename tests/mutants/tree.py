@@ -5,13 +5,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import cache_from_source
 from pathlib import Path
 from signal import SIGINT
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.mutants.mutant import Mutant
+from tests.support.prepared import SHARED_IN
 
 # Without the environment, the demo's data, and what is compiled from the original.
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
@@ -33,10 +35,15 @@ class Verdict(NamedTuple):
 
 
 class Tree:
-    """The project at `source`, copied to `folder`."""
+    """The project at `source`, copied to `folder`.
 
-    def __init__(self, source: Path, folder: Path) -> None:
+    Its tests copy the migrated cluster that is kept in `shared`, if that is given: to make one
+    takes longer than most tests. Those of a mutant among the migrations make their own.
+    """
+
+    def __init__(self, source: Path, folder: Path, shared: Path | None = None) -> None:
         self.folder = folder
+        self._shared = {SHARED_IN: str(shared)} if shared else {}
         shutil.copytree(source, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
 
     def test(self, mutant: Mutant) -> Verdict:
@@ -46,15 +53,22 @@ class Tree:
         began = time.monotonic()
         try:
             self._write(path, mutant.told_in(original))
-            noticed_by = self.failure(["-x", *mutant.selection])
+            shared = {} if mutant.file.startswith("migrations/") else self._shared
+            noticed_by = self.failure(["-x", *mutant.selection], shared=shared)
         finally:
             self._write(path, original)
         return Verdict(noticed_by, time.monotonic() - began)
 
-    def failure(self, arguments: Sequence[str], longest: float | None = None) -> str:
+    def failure(
+        self,
+        arguments: Sequence[str],
+        longest: float | None = None,
+        shared: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         """The first test that fails; empty when all pass. Raises NotTested."""
         # Compiled modules are kept, which makes each run a second shorter.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment |= shared
         with subprocess.Popen(
             [*PYTEST, *arguments],
             cwd=self.folder,
