@@ -81,6 +81,14 @@ def test_trimming_follows_the_slowest_of_checkpoints_and_groups(world: World) ->
     assert slowest(world) == START
 
 
+def test_ids_are_compared_as_numbers(world: World) -> None:
+    """As text, 10-0 would come before 9-0, and 9-10 before 9-9."""
+    register = "INSERT INTO checkpoints (kind, name, last_redis_id) VALUES ('billing', %s, %s)"
+    for redis_id, lowest in (("10-0", "10-0"), ("9-10", "9-10"), ("9-9", "9-9")):
+        world.connection.execute(register, [redis_id, redis_id])
+        assert slowest(world) == lowest
+
+
 @both
 def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
     consumer = world.consumer()

@@ -58,9 +58,9 @@ MUTANTS = [
         "",
     ),
     drain(
-        "one more than what is settled is sent",
+        "what is not settled is sent behind what is",
         "id > %s AND id <= %s ORDER BY",
-        "id > %s AND id <= %s + 1 ORDER BY",
+        "id > %s AND id <= %s + 1000 ORDER BY",
         tests="services/test_barrier.py services/test_streamer.py",
     ),
     drain("a batch is in no order", "ORDER BY id LIMIT", "ORDER BY id DESC LIMIT"),
