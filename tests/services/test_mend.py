@@ -49,6 +49,14 @@ def test_a_sequence_as_the_migrations_made_it_is_right(world: World) -> None:
     checks.require_rising_sequence(world.connection)
 
 
+def test_a_sequence_that_was_set_back_by_one_is_not(world: World) -> None:
+    """It would draw the last number again."""
+    world.take(1, 2, 3)
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 3")
+    with pytest.raises(Unavailable, match="set back below ride 3"):
+        checks.require_rising_sequence(world.connection)
+
+
 def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
     """One consumer is past them, one has yet to begin, and one reads on meanwhile."""
     past = world.consumer("past")

@@ -139,6 +139,7 @@ def test_entries_that_are_too_old_go_whoever_has_not_read_them(world: World) -> 
     log = world.log().redis
     log.xadd(world.stream, {"n": 1}, id="1-0")
     log.xadd(world.stream, {"n": 2}, id=f"{world.log().clock() - 86_400_000 - 60_000}-0")
+    log.xadd(world.stream, {"n": 3}, id=f"{world.log().clock() - 3_600_000}-0")
     ids = send(world, 500)
     assert trim(world) == 2  # exactly those that are over a day old
     assert world.log().read(START, 1)[0].redis_id == ids[2]
