@@ -58,13 +58,16 @@ def test_a_key_whose_first_request_failed_can_be_used_again(api: Api, world: Wor
     assert world.truth[1] == 5
 
 
-def test_serialization_failures_are_tried_again(api: Api, world: World) -> None:
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+def test_serialization_failures_and_deadlocks_are_tried_again(
+    api: Api, world: World, state: str
+) -> None:
     """A trigger fails the first three transactions of each ride, as a conflict would."""
     world.connection.execute("CREATE SEQUENCE attempts")
     world.connection.execute(
-        """
+        f"""
         CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '40001'; END IF;
+            IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '{state}'; END IF;
             RETURN NEW;
         END $$
         """

@@ -372,6 +372,17 @@ def test_a_tail_of_one_ride_is_healed(world: World) -> None:
     assert consumer.standing == world.truth
 
 
+def test_a_gap_whose_rides_are_gone_is_healed(world: World) -> None:
+    """As of a consumer that begins where old rides were deleted."""
+    world.take(1, 2)
+    drain(world.streamer())
+    flush(world)
+    world.connection.execute("DELETE FROM rides")
+    world.take(4)
+    drain(world.streamer())
+    assert exact(world)
+
+
 def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: World) -> None:
     assert 0.1 <= IDLE_ROUND <= 0.9  # a missing tail is to be healed within about a second
     world.service("consumers", "idle").says("stands at")

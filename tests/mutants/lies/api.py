@@ -11,7 +11,9 @@ parameters = partial(
     Mutant, file="api/parameters.py", tests="services/test_api.py services/test_hostile.py"
 )
 pruning = partial(Mutant, file="api/pruning.py", tests="services/test_pruning.py")
-periods = partial(Mutant, file="api/periods.py", tests="services/test_hours.py")
+periods = partial(
+    Mutant, file="api/periods.py", tests="fast/test_any_period.py services/test_hours.py"
+)
 schema = partial(Mutant, tests="services/test_schema.py")
 
 MUTANTS = [
