@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast chaos mutants \
-	reconcile lint format bench lock clean
+.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast prove chaos \
+	mutants reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -21,6 +21,8 @@ help:
 	@echo "make dead-letters   receipts that can't be delivered: ARGS=list, ARGS=\"replay 521\", --help"
 	@echo "make test    set up, then run the test suite on private servers"
 	@echo "make test-fast   run only the tests that need no server: seconds"
+	@echo "make prove   visit every state of the protocol, up to a bound; ARGS=--small, in seconds;"
+	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\""
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
@@ -72,6 +74,10 @@ test:
 test-fast:
 	@$(INSTALL) fast
 	$(BIN)/python -m pytest tests/fast $(ARGS)
+
+prove:
+	@$(INSTALL) fast
+	$(BIN)/python -m specification $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet

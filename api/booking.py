@@ -37,7 +37,12 @@ TAKE_UNDER_KEY = f"""
     )
     SELECT id, distance FROM ride
 """  # noqa: S608 (no value is put in)
-FIND_KEY = "SELECT ride_id, distance FROM idempotency_keys WHERE key = $1"
+# It writes a message to the WAL, for nobody, so that its commit waits for a synchronous standby, as
+# the ride's did: a session that is ended while it waits leaves a ride that only this server has.
+FIND_KEY = """
+    SELECT ride_id, distance FROM idempotency_keys, pg_logical_emit_message(true, 'replay', '')
+    WHERE key = $1
+"""
 
 TAKE_RIDE = Prepared("take_ride", TAKE)
 TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY)

@@ -1,11 +1,11 @@
 """`python -m chaos`: a whole fleet, a nemesis that breaks it at random, and the proof.
 
-It starts its own fleet on private servers: Postgres, Redis, an API, two streamers, three totals,
-two rollups and two workers that deliver receipts, with 10 % double sends and consumer crashes
-throughout. Clients post rides and retry until they are answered; some stop half-way. Meanwhile a
-nemesis breaks processes, servers, connections, the log and the receiver of receipts, lets strangers
-write to the log, and restores Postgres from backups, all as the seed determines. Then every fault
-is undone, the fleet settles, and every ride is checked.
+It starts its own fleet on private servers: Postgres, Redis and its replica, an API, two streamers,
+three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
+crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
+Meanwhile a nemesis breaks processes, servers, connections, the log and the receiver of receipts,
+lets strangers write to the log, fails over, and restores Postgres from backups, all as the seed
+determines. Then every fault is undone, the fleet settles, and every ride is checked.
 
 Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
 to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
@@ -40,7 +40,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    fleet = Fleet(STREAM_SERVERS[options.stream_server])
+    fleet = Fleet(STREAM_SERVERS[options.stream_server], waits=options.waits)
     keep = True
     try:
         fleet.start()
@@ -67,6 +67,7 @@ def main() -> int:
         print(f"BROKEN: {finding}")
     if outcome.findings:
         again = f"python -m chaos --seed {options.seed} --stream-server {options.stream_server}"
+        again += " --wait" if options.waits else ""
         print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
 
@@ -101,9 +102,21 @@ def arguments() -> Options:
         default="valkey",
         help="what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)",
     )
+    add(
+        "--wait",
+        action="store_true",
+        help="the streamer waits until the replica of Redis has each batch (LOG_REPLICAS=1)",
+    )
     given = parser.parse_args()
-    seed = random.randrange(2**32) if given.seed is None else given.seed
-    return Options(seed, given.seconds, given.rate, given.faults, given.rides, given.stream_server)
+    return Options(
+        random.randrange(2**32) if given.seed is None else given.seed,
+        given.seconds,
+        given.rate,
+        given.faults,
+        given.rides,
+        given.stream_server,
+        given.wait,
+    )
 
 
 def positive(text: str) -> float:

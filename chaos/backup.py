@@ -26,16 +26,7 @@ class Backup:
         self.began = time.monotonic()
         self._postgres = postgres
         self._folder = postgres.home / f"backup-{name}"
-        postgres.account.make_private(self._folder)
-        self._run(
-            f"{postgres.programs}/pg_basebackup",
-            f"--pgdata={self._folder}",
-            f"--host={postgres.sockets}",
-            f"--port={EMBEDDED_PORT}",
-            "--username=postgres",
-            "--checkpoint=fast",
-            "--no-sync",
-        )
+        base_backup(postgres, self._folder, f"--host={postgres.sockets}", f"--port={EMBEDDED_PORT}")
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -45,20 +36,33 @@ class Backup:
 
         The server must not be running.
         """
-        folder = (into or self._postgres).folder
+        server = into or self._postgres
+        folder = server.folder
         shutil.rmtree(folder, ignore_errors=True)
-        self._postgres.account.make_private(folder)
-        self._run("cp", "-a", f"{self._folder}/.", str(folder))
+        server.account.make_private(folder)
+        _run(server, "cp", "-a", f"{self._folder}/.", str(folder))
         if recovery_signal:
             with (folder / "postgresql.auto.conf").open("a") as settings:
                 settings.write(NO_ARCHIVE)
-            self._run("touch", str(folder / "recovery.signal"))
+            _run(server, "touch", str(folder / "recovery.signal"))
 
-    def _run(self, *command: str) -> None:
-        """Run a program as the server's user. Raises ServerFailed."""
-        server = self._postgres
-        child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
-        if status := child.wait():
-            raise ServerFailed(
-                f"{Path(command[0]).name} ended with status {status}: see {server.log}"
-            )
+
+def base_backup(server: Postgres, folder: Path, *source: str) -> None:
+    """Copy the data folder of the server that is reached as `source` says. Raises ServerFailed.
+
+    The copy is made by a program of `server`, and belongs to its user.
+    """
+    server.account.make_private(folder)
+    options = ("--username=postgres", "--checkpoint=fast", "--no-sync")
+    run(server, "pg_basebackup", f"--pgdata={folder}", *source, *options)
+
+
+def run(server: Postgres, program: str, *options: str) -> None:
+    """Run one of Postgres' own programs as the server's user. Raises ServerFailed."""
+    _run(server, f"{server.programs}/{program}", *options)
+
+
+def _run(server: Postgres, *command: str) -> None:
+    child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
+    if status := child.wait():
+        raise ServerFailed(f"{Path(command[0]).name} ended with status {status}: see {server.log}")

@@ -78,6 +78,8 @@ class Evidence:
     errors: list[str] = field(default_factory=list)  # each a sentence
     names: tuple[str, ...] = ()  # of the consumers that must exist
     restores: list[Restore] = field(default_factory=list)
+    # Until a synchronous standby was promoted, the primary waited for it, and answered nothing.
+    in_vain: list[Restore] = field(default_factory=list)
     foreign: set[Record] = field(default_factory=set)  # what strangers wrote or tried to
     blamed: list[str] = field(default_factory=list)  # lines that suspect another database
     # Whether the run's faults can make consumers read entries again, or leave entries unread.

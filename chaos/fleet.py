@@ -8,17 +8,20 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
-import redis
+from redis import Redis as Client
 
 import migrations
 from chaos.backup import Backup
 from chaos.kept_server import KeptServer
+from chaos.postgres_pair import PostgresPair
 from chaos.proxy import Proxy
 from chaos.receiver import Receiver
+from chaos.redis_pair import RedisPair, client
 from chaos.service import Service
 from embedded.account import server_account
 from embedded.servers import Postgres, Redis
@@ -26,7 +29,7 @@ from embedded.stream_servers import VALKEY, StreamServer
 from embedded.welcome import answers
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
-from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
+from rocket_rides.settings import DATABASE_NAME
 
 CONSUMERS = ("consumer0", "consumer1", "consumer2")
 STREAMERS = ("streamer0", "streamer1")
@@ -77,50 +80,57 @@ def _new_folder(parent: str | None) -> Path:
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
-    def __init__(self, stream_server: StreamServer = VALKEY) -> None:
+    def __init__(self, stream_server: StreamServer = VALKEY, *, waits: bool = False) -> None:
         self.folder = folder_for_servers()
-        sockets = self.folder / "run"
-        self._postgres = Postgres(data=self.folder / "data", sockets=sockets)
-        self._redis = Redis(self.folder / "data", sockets, kind=stream_server)
-        self.postgres = KeptServer(self._postgres)
-        self.redis = KeptServer(self._redis)
-        self.postgres_proxy = Proxy(sockets / f".s.PGSQL.{EMBEDDED_PORT}")
-        self.redis_proxy = Proxy(sockets / "redis.sock")
+        self.waits = waits  # until the replica of Redis has a batch
+        self.postgreses = PostgresPair(self.folder)
+        self.redises = RedisPair(self.folder, stream_server)
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
         self._backups = itertools.count()
 
     @property
-    def servers(self) -> tuple[KeptServer, KeptServer]:
-        return self.postgres, self.redis
+    def servers(self) -> Sequence[KeptServer[Postgres] | KeptServer[Redis]]:
+        return [*self.postgreses.servers, *self.redises.servers]
+
+    @property
+    def postgres(self) -> KeptServer[Postgres]:
+        """The primary."""
+        return self.postgreses.primary
+
+    @property
+    def postgres_proxy(self) -> Proxy:
+        return self.postgreses.proxy
+
+    @property
+    def redis(self) -> KeptServer[Redis]:
+        """The primary."""
+        return self.redises.primary
+
+    @property
+    def redis_proxy(self) -> Proxy:
+        return self.redises.proxy
 
     @property
     def postgres_url(self) -> str:
         """The database without the proxy: for onlookers and writers."""
-        return self._postgres.url
+        return self.postgres.server.url
 
     @property
     def redis_url(self) -> str:
-        return self._redis.url
-
-    @property
-    def append_only_file(self) -> Path:
-        return self._redis.append_only_file
+        return self.redis.server.url
 
     def back_up(self) -> Backup:
         """A backup of the database as it is now. Raises ServerFailed."""
-        return Backup(self._postgres, str(next(self._backups)))
+        return Backup(self.postgres.server, str(next(self._backups)))
 
     def start(self) -> None:
         """Start everything, and return when the API is ready and all consumers are known."""
-        for server in self.servers:
-            server.start()
-        for server in self.servers:
-            server.wait_until_it_serves()
+        self.postgreses.start()
+        self.redises.start()
+        self.postgres.wait_until_it_serves()
         migrations.upgrade(self.postgres_url)
-        for proxy in (self.postgres_proxy, self.redis_proxy):
-            proxy.start()
         self.receiver.start()
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.api_port = probe.getsockname()[1]
@@ -148,6 +158,7 @@ class Fleet:
             "DATA_DIR": str(self.folder / "data"),
             "RECEIPT_URL": self.receiver.url,
             "RECEIPT_SECRET": self.receiver.secret,
+            "LOG_REPLICAS": str(int(self.waits)),
         }
         self.services[name] = Service(name, list(command), environment, self.folder)
         self.services[name].start()
@@ -165,9 +176,9 @@ class Fleet:
     def connect(self) -> psycopg.Connection:
         return database.connect(self.postgres_url, "chaos")
 
-    def redis_client(self) -> redis.Redis:
+    def redis_client(self) -> Client:
         """To Redis without the proxy, for onlookers and the nemesis."""
-        return redis.Redis.from_url(self.redis_url, retry=None, socket_timeout=5)
+        return client(self.redis)
 
     def end(self) -> list[str]:
         """SIGTERM the services; returns a sentence for each that did not end."""
@@ -178,10 +189,8 @@ class Fleet:
         """Leave no process behind, whatever state the fleet is in; `keep` the folder or not."""
         for service in self.services.values():
             service.kill()
-        for proxy in (self.postgres_proxy, self.redis_proxy):
-            proxy.stop()
         self.receiver.stop()
-        for server in self.servers:
-            server.end()
+        self.postgreses.end()
+        self.redises.end()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)

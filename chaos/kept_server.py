@@ -4,14 +4,21 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+import psycopg
+import redis
 
 from embedded.failures import ServerFailed
 from embedded.lifecycle import Server
-from rocket_rides.errors import in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 
 POLL = 0.02
 PATIENCE = 180.0  # seconds; a start alone may take 120
+
+FAILURES = (ServerFailed, Unavailable, OSError, psycopg.Error, redis.RedisError)
+
+S = TypeVar("S", bound=Server)
 
 
 class _Crash(NamedTuple):
@@ -20,14 +27,14 @@ class _Crash(NamedTuple):
     over: threading.Event
 
 
-class KeptServer(threading.Thread):
+class KeptServer(threading.Thread, Generic[S]):
     """Starts `server` and keeps it running.
 
     Everything happens in this one thread: on Linux the kernel ends a server when the thread that
     started it ends.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: S) -> None:
         super().__init__(name=server.name, daemon=True)
         self.server = server
         self.failures: list[str] = []  # what went wrong, apart from the crashes on purpose
@@ -50,7 +57,7 @@ class KeptServer(threading.Thread):
             try:
                 self.server.kill()
                 crash.meanwhile()
-            except (ServerFailed, OSError) as reason:
+            except FAILURES as reason:
                 self.failures.append(in_one_line(reason))
             self._ending.wait(crash.down_for)
             self._start()

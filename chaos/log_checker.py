@@ -3,6 +3,9 @@
 An entry is true if the final database says so: its term is one of the database's, and its id lies
 in that term's range. An untrue entry came from a stranger, or belongs to a past that a restore has
 undone, or was sent by one of our leaders that never committed it; then another sent the same.
+
+Or it was never answered: a session that is ended while it waits for a synchronous standby leaves a
+ride that only the primary has, until the standby is promoted.
 """
 
 from bisect import bisect_left
@@ -52,6 +55,8 @@ class Story:
         ask = self._asked.get(record.distance)
         if any(restore.may_explain(told.at, ask) for restore in self._evidence.restores):
             return "from lost pasts"
+        if any(wait.may_explain(told.at, ask) for wait in self._evidence.in_vain):
+            return "unanswered"
         return None
 
     def reasons(self) -> Counter[str]:

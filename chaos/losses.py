@@ -50,16 +50,16 @@ def lost(evidence: Evidence) -> list[Ask]:
     ]
 
 
-def undone(evidence: Evidence) -> tuple[list[Ask], list[Ask]]:
-    """The rides that restores undid for good, and all that they may have undone.
+def undone(evidence: Evidence, *, by_failover: bool) -> tuple[list[Ask], list[Ask]]:
+    """The rides that restores undid for good, or fail-overs, and all that they may have undone.
 
     A ride that was asked for again after the restore exists again.
     """
     there = set(evidence.final.rides.values())
+    restores = [each for each in evidence.restores if each.by_failover == by_failover]
     exposed = [
         ask
         for ask in evidence.asks
-        if ask.answers
-        and all(any(r.may_undo(answer) for r in evidence.restores) for answer in ask.answers)
+        if ask.answers and all(any(r.may_undo(answer) for r in restores) for answer in ask.answers)
     ]
     return [ask for ask in exposed if ask.distance not in there], exposed

@@ -2,12 +2,14 @@
 
 The first keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
 before it is trimmed. It misses what is lost before anyone could read it (cut from the end of the
-file, or flushed): it vouches for the order of what it saw, not for having seen everything.
+file, or flushed), and may miss what is written while there are two Redis that take entries: it
+vouches for the order of what it saw, not for having seen everything.
 """
 
 import threading
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 from contextlib import closing, suppress
 from itertools import islice
 from operator import attrgetter
@@ -31,7 +33,7 @@ SLOWEST = """
 class LogReader(threading.Thread):
     """Reads the entries of the log in the order in which they were appended."""
 
-    def __init__(self, url: str, stream: str) -> None:
+    def __init__(self, url: Callable[[], str], stream: str) -> None:
         super().__init__(name="log reader", daemon=True)
         self.told: list[Told] = []
         self.invalid: list[str] = []
@@ -45,12 +47,12 @@ class LogReader(threading.Thread):
         # position is enough for all of the log's lives.
         while not self._ending.is_set():
             try:
-                with Log(self._url, self._stream) as log:
+                with Log(self._url(), self._stream) as log:
                     while not self._ending.is_set():
                         self._read(log, wait=BLOCK)
             except redis.RedisError:
                 self._ending.wait(PAUSE)
-        with suppress(redis.RedisError), Log(self._url, self._stream) as log:
+        with suppress(redis.RedisError), Log(self._url(), self._stream) as log:
             self._read(log, wait=0)  # what came last
 
     def _read(self, log: Log, wait: float) -> None:
@@ -78,7 +80,7 @@ class Look(NamedTuple):
 class Watch(threading.Thread):
     """Notes when each ride had been counted by all of the `consumers`."""
 
-    def __init__(self, url: str, consumers: int) -> None:
+    def __init__(self, url: Callable[[], str], consumers: int) -> None:
         super().__init__(name="watch", daemon=True)
         self.looks: list[Look] = []  # only those that differ from the one before
         self._url = url
@@ -88,7 +90,7 @@ class Watch(threading.Thread):
     def run(self) -> None:
         while not self._ending.is_set():
             try:
-                with closing(database.connect(self._url, "chaos")) as connection:
+                with closing(database.connect(self._url(), "chaos")) as connection:
                     known = None  # a restore may have come in between
                     while not self._ending.wait(PAUSE):
                         known = self._look(connection, known)

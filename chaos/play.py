@@ -32,7 +32,7 @@ AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
-LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full"}
+LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full", "redis-failover", "redis-split"}
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
@@ -63,6 +63,7 @@ class Options:
     kinds: tuple[str, ...]
     rides: int | None = None
     stream_server: str = "valkey"
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ class Play:
         self.options = options
         self.journal = Journal(options.rides)
         self.scene = Scene(fleet, self.journal)
-        self.reader = LogReader(fleet.redis_url, STREAM)
-        self.watch = Watch(fleet.postgres_url, len(CONSUMERS))
+        self.reader = LogReader(lambda: fleet.redis_url, STREAM)
+        self.watch = Watch(lambda: fleet.postgres_url, len(CONSUMERS))
         faults = plan(options.seed, options.seconds, options.kinds)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
         self.clients = [
@@ -162,6 +163,11 @@ class Play:
         totals = {("total", name): of(name) for name in CONSUMERS}
         return {**totals, ("rollup", "rollup"): of(*ROLLUPS)}
 
+    def _keeps_log(self) -> bool:
+        """Whether every reader could read every entry, whatever failed."""
+        harmless = {"redis-failover"} if self.options.waits else set()
+        return not (LOSE_ENTRIES - harmless) & set(self.options.kinds)
+
     def judge(self, seconds: float) -> Outcome:
         """Collect the evidence and have it checked."""
         services = self.fleet.services.values()
@@ -185,11 +191,12 @@ class Play:
             self.errors,
             CONSUMERS,
             restores=self.scene.restores,
+            in_vain=self.scene.in_vain,
             foreign=self.scene.foreign,
             blamed=[line for service in services for line in logs.blamed(service)],
             read_again=bool(LOSE_ENTRIES & set(self.options.kinds)),
             left_unread=bool(set(self.options.kinds) - STOP_NO_READER),
-            keeps_log=not (LOSE_ENTRIES & set(self.options.kinds)),
+            keeps_log=self._keeps_log(),
             rollup=rollup,
             receipts=receipts,
             deliveries=self.fleet.receiver.deliveries,

@@ -1,5 +1,7 @@
 """A TCP proxy in front of a server's Unix socket, whose connections can be cut.
 
+It can be turned to another server, as a fail-over does.
+
 It listens on loopback. If the server does not accept, the connection is closed at once, as with a
 server that is down.
 """
@@ -9,6 +11,8 @@ import random
 import threading
 from pathlib import Path
 from typing import cast
+
+HOST = "127.0.0.1"
 
 
 class _End(asyncio.Protocol):
@@ -47,6 +51,8 @@ class _ClientEnd(_End):
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         try:
+            if self.proxy.server is None:
+                raise ConnectionRefusedError
             _, server = await loop.create_unix_connection(
                 lambda: _ServerEnd(self.proxy, self), str(self.proxy.server)
             )
@@ -77,9 +83,9 @@ class _ServerEnd(_End):
 
 
 class Proxy:
-    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`."""
+    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`, if any."""
 
-    def __init__(self, server: Path) -> None:
+    def __init__(self, server: Path | None) -> None:
         self.server = server
         self.deaf = False
         self.port = 0
@@ -89,9 +95,25 @@ class Proxy:
 
     def start(self) -> None:
         self._thread.start()
-        listening = self._loop.create_server(lambda: _ClientEnd(self), "127.0.0.1", 0)
+        listening = self._loop.create_server(lambda: _ClientEnd(self), HOST, 0)
         server = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
         self.port = server.sockets[0].getsockname()[1]
+
+    def turn(self, server: Path | None) -> None:
+        """Lead new connections to this server, or refuse them; those that there are stay."""
+        self.server = server
+
+    def cut_all(self) -> None:
+        """Cut every connection, and return when none can ask for anything any more."""
+
+        async def cut() -> None:
+            for client in list(self.clients):
+                self.clients.discard(client)
+                client.abort()
+                if client.other is not None:
+                    client.other.abort()
+
+        asyncio.run_coroutine_threadsafe(cut(), self._loop).result()
 
     def cut(self, share: float, dice: random.Random) -> None:
         """Cut a share of the connections, each in the middle of whatever it is doing."""

@@ -1,4 +1,7 @@
-"""A restore, as the checker sees it: what it may have undone, and what it left in the log."""
+"""A restore, as the checker sees it: what it may have undone, and what it left in the log.
+
+To promote a standby that is behind comes to the same.
+"""
 
 from typing import NamedTuple
 
@@ -11,11 +14,13 @@ LATE = 15.0  # seconds
 class Restore(NamedTuple):
     """Postgres was killed at `killed` and restored from a backup that began at `began`.
 
-    Both are monotonic. The backup has everything that was committed before it began.
+    Both are monotonic. The backup has everything that was committed before it began. So has the
+    standby that was promoted, `by_failover`, instead.
     """
 
     began: float
     killed: float
+    by_failover: bool = False
 
     def may_undo(self, answer: Answer) -> bool:
         """Whether the old server may have committed the answer's ride after the backup began.

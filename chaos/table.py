@@ -1,7 +1,7 @@
 """The table that shows a person how a run went."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from chaos.checker import double, true_total
 from chaos.evidence import Evidence
@@ -22,7 +22,7 @@ def table(outcome: Outcome) -> str:
     half = sum(1 for ask in asks if not ask.whole)
     story = Story(evidence)
     untrue = story.reasons()
-    gone, exposed = undone(evidence)
+    restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     rides = len(evidence.final.rides)
     totals = [standing.total for standing in evidence.final.consumers.values()]
@@ -44,12 +44,18 @@ def table(outcome: Outcome) -> str:
         "minutes": minutes(evidence, said),
         "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
-        "lost by restores": f"{len(gone):,} of {len(exposed):,} answered since their backups",
+        "lost by restores": lost_of(*restored, "their backups"),
+        "lost by asynchronous fail-overs": lost_of(*failed_over, "their standbys fell behind"),
         "double": f"{len(double(evidence))}",
     }
     width = max(map(len, rows))
     lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
     return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
+
+
+def lost_of(gone: Sized, exposed: Sized, since: str) -> str:
+    """What Postgres' past took along, in words."""
+    return f"{len(gone):,} of {len(exposed):,} answered since {since}"
 
 
 def minutes(evidence: Evidence, said: Said) -> str:

@@ -77,6 +77,10 @@ class Postgres(Server):
     def url(self) -> str:
         return embedded_postgres_url(self.sockets)
 
+    @property
+    def socket(self) -> Path:
+        return self.sockets / f".s.PGSQL.{EMBEDDED_PORT}"
+
     def _initialise(self) -> None:
         """Create the data folder under another name first, so that it is complete or absent."""
         if not self.folder.exists():
@@ -85,8 +89,8 @@ class Postgres(Server):
             unfinished.rename(self.folder)
         # No server runs in the folder. But if a process of the same user has been given the last
         # postmaster's id since, Postgres would mistake it for that postmaster.
-        lock = f".s.PGSQL.{EMBEDDED_PORT}.lock"
-        for stale in (self.folder / "postmaster.pid", self.sockets / lock):
+        lock = self.socket.with_name(f"{self.socket.name}.lock")
+        for stale in (self.folder / "postmaster.pid", lock):
             stale.unlink(missing_ok=True)
 
     def _command(self) -> list[str]:
@@ -154,6 +158,10 @@ class Redis(Server):
         return embedded_redis_url(self.sockets)
 
     @property
+    def socket(self) -> Path:
+        return self.sockets / "redis.sock"
+
+    @property
     def append_only_file(self) -> Path:
         return append_only_file(self.folder)
 
@@ -163,7 +171,7 @@ class Redis(Server):
     def _command(self) -> list[str]:
         settings = {
             **REDIS_SETTINGS,
-            "unixsocket": f"{self.sockets}/redis.sock",
+            "unixsocket": str(self.socket),
             "dir": str(self.folder),
             **self.settings,
         }

@@ -57,6 +57,7 @@ class Settings(BaseSettings):
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     stream_max_length: int = Field(default=1_000_000, ge=1000)
     stream_max_age: Duration = Field(default="7d", validate_default=True)
+    log_replicas: int = Field(default=0, ge=0, le=10)
     batch_size: int = Field(default=2000, ge=1, le=2000)
     leader_timeout: float = Field(default=10, ge=1, le=3600)
     double_send_rate: Rate = 0

@@ -62,7 +62,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
                 idle_session_timeout=timeout,
                 **database.INDEX_SCANS,
             ) as connection,
-            Log(config.log_url, config.stream_name) as log,
+            Log(config.log_url, config.stream_name, replicas=config.log_replicas) as log,
         ):
             database.require_current_schema(connection)
             if wait_for_the_lead(connection, Lock.LEADER, stop, progress, sessions.STREAMER):
@@ -81,6 +81,7 @@ def lead(
 ) -> None:
     """Drain the outbox, batch after batch, and trim the log once a second."""
     checks.require_rising_sequence(connection)
+    log.wait_for_replicas()  # else each attempt would leave a batch behind
     streamer = Streamer(connection, log, config.batch_size)
     progress.announce(f"leading; the log is complete up to ride {streamer.last_sent}")
     trimmer = Trimmer(connection, log, Caps(config.stream_max_length, config.stream_max_age))

@@ -49,11 +49,13 @@ def _back_up(scene: Scene) -> None:
 
 
 def _go_back(scene: Scene, backup: Backup, down_for: float, recovery_signal: bool) -> None:
+    postgres = scene.fleet.postgres
+
     def put_back() -> None:
         scene.restores.append(Restore(backup.began, time.monotonic()))
-        backup.restore(recovery_signal=recovery_signal)
+        backup.restore(recovery_signal=recovery_signal, into=postgres.server)
 
-    scene.fleet.postgres.crash(down_for, put_back)
+    postgres.crash(down_for, put_back)
     deadline = time.monotonic() + PROMOTION_LIMIT
     while not _is_promoted(scene):
         if time.monotonic() > deadline:

@@ -25,8 +25,10 @@ class Scene:
     over: threading.Event = field(default_factory=threading.Event)
     foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
+    in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
     backup: Backup | None = None  # the newest
-    restoring: threading.Lock = field(default_factory=threading.Lock)  # held during a restore
+    # Held while Postgres is restored, or fails over.
+    restoring: threading.Lock = field(default_factory=threading.Lock)
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""

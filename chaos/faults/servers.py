@@ -10,10 +10,13 @@ import redis
 
 from chaos.faults.scene import Moot, Scene
 from chaos.fleet import READERS
+from chaos.kept_server import KeptServer
+from chaos.redis_pair import client
+from embedded.servers import Redis
 
 
 @contextmanager
-def _one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
+def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
     """In most cases stop a reader first, so that it has not read what is then lost.
 
     They read within milliseconds, and losing what they have counted does not affect them.
@@ -47,8 +50,9 @@ def crash_redis(scene: Scene, dice: random.Random) -> str:
 def cut_redis(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, and a restart without the newest entries, which were in the log before."""
     down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
-    with _one_behind(scene, dice):
-        scene.fleet.redis.crash(down_for, lambda: cut_newest(scene.fleet.append_only_file, entries))
+    with one_behind(scene, dice):
+        kept = scene.fleet.redis
+        kept.crash(down_for, lambda: cut_newest(kept.server.append_only_file, entries))
     return f"redis ({entries} entries)"
 
 
@@ -67,8 +71,8 @@ def cut_newest(file: Path, entries: int) -> None:
 def flush_redis(scene: Scene, dice: random.Random) -> str:
     """FLUSHALL: the log is gone."""
     try:
-        with _one_behind(scene, dice), scene.fleet.redis_client() as client:
-            client.flushall()
+        with one_behind(scene, dice), scene.fleet.redis_client() as primary:
+            primary.flushall()
     except redis.RedisError:
         raise Moot from None
     return "redis"
@@ -76,24 +80,24 @@ def flush_redis(scene: Scene, dice: random.Random) -> str:
 
 def fill_redis(scene: Scene, dice: random.Random) -> str:
     """Redis is at its memory limit for some seconds and refuses to append."""
-    seconds = dice.uniform(0.5, 3)
+    seconds, server = dice.uniform(0.5, 3), scene.fleet.redis
     try:
-        with scene.fleet.redis_client() as client:
-            client.config_set("maxmemory", 1)
+        with client(server) as primary:
+            primary.config_set("maxmemory", 1)
     except redis.RedisError:
-        _lift_the_limit(scene)  # perhaps only the answer was lost
+        _lift_the_limit(server)  # perhaps only the answer was lost
         raise Moot from None
     scene.wait(seconds)
-    _lift_the_limit(scene)
+    _lift_the_limit(server)
     return "redis"
 
 
-def _lift_the_limit(scene: Scene) -> None:
+def _lift_the_limit(server: KeptServer[Redis]) -> None:
     while True:
         try:
-            with scene.fleet.redis_client() as client:
-                client.config_set("maxmemory", 0)
+            with client(server) as limited:
+                limited.config_set("maxmemory", 0)
             return
         except redis.RedisError:
             # If it is down, it restarts without a limit; if it is up, the next attempt lifts it.
-            scene.fleet.redis.wait_until_it_serves()
+            server.wait_until_it_serves()

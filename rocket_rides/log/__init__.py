@@ -33,6 +33,7 @@ START = "0-0"
 LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
 SOCKET_TIMEOUT = 5.0
+REPLICAS_TIMEOUT = 0.5  # seconds; a leader that waits holds a transaction open in Postgres
 
 # How a command is refused that a script sends: by 7 and newer, by 6.2, and where it was removed.
 SIGNS_OF_REFUSAL = (
@@ -122,10 +123,13 @@ def decode(fields: list[bytes]) -> Record:
 class Log:
     """The stream `name` on one Redis connection. Every method raises redis.RedisError.
 
-    No answer takes longer than `timeout` seconds, unless the URL says otherwise.
+    No answer takes longer than `timeout` seconds, unless the URL says otherwise. What is appended
+    counts as appended once so many `replicas` have it, too.
     """
 
-    def __init__(self, url: str, name: str, timeout: float = SOCKET_TIMEOUT) -> None:
+    def __init__(
+        self, url: str, name: str, timeout: float = SOCKET_TIMEOUT, replicas: int = 0
+    ) -> None:
         # The processes retry whole batches; a command retried underneath them might be carried
         # out twice. RESP2, so that entries arrive as flat lists.
         self.redis = redis.Redis.from_url(
@@ -139,6 +143,7 @@ class Log:
         self.redis.response_callbacks.clear()
         self._connection = cast(redis.Connection, self.redis.connection)
         self.name = name
+        self._replicas = replicas
         self._append = self.redis.register_script(APPEND)
 
     def __enter__(self) -> "Log":
@@ -151,7 +156,8 @@ class Log:
         """Append (id, JSON) pairs in one atomic step, the first one chained to `prev`.
 
         Raises LogFull when Redis is out of memory: then nothing was appended. Raises LogExhausted
-        when the stream has no id left: then some of the records may have been.
+        when the stream has no id left: then some of the records may have been. Raises
+        redis.ConnectionError when too few replicas have them: this server may have them all.
         """
         with self.appending(records, prev, term):
             pass
@@ -173,6 +179,7 @@ class Log:
                 self._connection.read_response()
             except redis.exceptions.NoScriptError:  # it was restarted: this loads the script
                 self._append(keys=[self.name], args=values)
+            self.wait_for_replicas()
 
         with appending_errors():
             self._connection.send_command(*words)  # type: ignore[no-untyped-call]
@@ -184,6 +191,17 @@ class Log:
             raise
         with appending_errors():
             answer()
+
+    def wait_for_replicas(self) -> None:
+        """Wait until the replicas have in memory what this connection has written, if anything.
+
+        Raises redis.ConnectionError when too few have it, or are there at all.
+        """
+        if self._replicas:
+            milliseconds = int(REPLICAS_TIMEOUT * 1000)
+            having = self.redis.execute_command("WAIT", self._replicas, milliseconds)  # type: ignore[no-untyped-call]
+            if having < self._replicas:
+                raise redis.ConnectionError(f"Redis: {having} of {self._replicas} replicas follow")
 
     def start_anew(self) -> None:
         """Delete the stream. Readers notice, and heal what they had not read."""

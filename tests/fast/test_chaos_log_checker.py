@@ -7,6 +7,7 @@ import pytest
 
 from chaos.checker import check
 from chaos.evidence import Evidence, FinalStanding, Told
+from chaos.log_checker import Story
 from rocket_rides.log import Record
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
 
@@ -84,6 +85,18 @@ def believe_one_more_not(evidence: Evidence) -> None:
 def believe_one_less_not(evidence: Evidence) -> None:
     evidence.final.consumers["c0"] = FinalStanding(3, ONE + TWO, unbelieved=2)
     evidence.read_again = True
+
+
+def test_a_ride_that_waited_for_the_standby_in_vain_may_be_in_the_log() -> None:
+    evidence = sound()
+    evidence.in_vain, evidence.restores = evidence.restores, []
+    evidence.blamed.clear()
+    told = [told for told in evidence.told if told.record.term == b"lost"]
+    assert [Story(evidence).why(each) for each in told] == ["unanswered"]
+    assert NOBODYS not in "\n".join(check(evidence))
+    assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))
+    evidence.in_vain.clear()
+    assert NOBODYS in "\n".join(check(evidence))
 
 
 @pytest.mark.parametrize(

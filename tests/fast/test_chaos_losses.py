@@ -1,4 +1,4 @@
-"""What a restore takes back is no loss, and is counted."""
+"""What a restore takes back, or the promotion of a standby that is behind, is counted apart."""
 
 from chaos.checker import check
 from chaos.evidence import FinalStanding
@@ -10,7 +10,7 @@ from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_anothe
 def test_what_a_restore_undoes_is_told_apart() -> None:
     evidence = sound()
     gone = evidence.asks[3]
-    assert undone(evidence) == ([gone], [gone])
+    assert undone(evidence, by_failover=False) == ([gone], [gone])
     keep_another(evidence, MEANWHILE - 1)  # an earlier one may have been in the backup
     assert "is lost" not in "\n".join(check(evidence))
     evidence.restores.clear()
@@ -26,7 +26,37 @@ def test_a_lost_ride_may_come_back_once() -> None:
     evidence.rollup = evidence.receipts = None
     final.consumers["c0"] = FinalStanding(4, ONE + TWO + GONE, unbelieved=3)
     assert check(evidence) == []
-    assert undone(evidence) == ([], [])
+    assert undone(evidence, by_failover=False) == ([], [])
     gone.answers.pop()
     assert check(evidence) == []
-    assert undone(evidence) == ([], [gone])
+    assert undone(evidence, by_failover=False) == ([], [gone])
+
+
+def test_what_an_asynchronous_fail_over_loses_is_told_apart_from_what_a_restore_undoes() -> None:
+    evidence = sound()
+    gone = evidence.asks[3]
+    evidence.restores = [each._replace(by_failover=True) for each in evidence.restores]
+    assert check(evidence) == []
+    assert undone(evidence, by_failover=True) == ([gone], [gone])
+    assert undone(evidence, by_failover=False) == ([], [])
+
+
+def test_a_fail_over_loses_nothing_of_before_the_standby_fell_behind() -> None:
+    evidence = sound()
+    [fail_over] = evidence.restores
+    evidence.restores = [fail_over._replace(began=MEANWHILE + 1, by_failover=True)]
+    assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))
+
+
+def test_a_fail_over_loses_the_newest_rides_and_no_others() -> None:
+    """A later ride, of the old primary, is there: so the standby had all that came before it."""
+    evidence = sound()
+    evidence.restores = [each._replace(by_failover=True) for each in evidence.restores]
+    keep_another(evidence, MEANWHILE + 1)
+    assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))
+
+
+def test_a_synchronous_fail_over_excuses_nothing() -> None:
+    evidence = sound()
+    evidence.restores.clear()
+    assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))

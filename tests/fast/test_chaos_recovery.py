@@ -9,7 +9,7 @@ from tests.support.evidence import GONE, ONE, TWO, answered
 
 
 def watch(*looks: tuple[float, int]) -> Watch:
-    found = Watch("", 1)
+    found = Watch(str, 1)
     found.looks = [Look(at, at, counted) for at, counted in looks]
     return found
 

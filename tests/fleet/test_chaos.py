@@ -21,6 +21,7 @@ REDIS = ("--stream-server", "redis")
 SHORT_RUNS = [
     ["--seed", "7", "--seconds", "20"],
     [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
+    ["--seed", "7", "--seconds", "6", "--faults", "redis-failover,postgres-async-failover"],
 ]
 LIMIT = 240  # seconds; only a hanging run takes so long
 
@@ -51,7 +52,7 @@ def test_the_servers_reach_their_folder_whatever_tmpdir_is(
     assert folder.is_relative_to(tmpdir) == (os.geteuid() != 0 and name == "private")
 
 
-@pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories"])
+@pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories", "fail-overs"])
 def test_a_short_run_loses_nothing(options: list[str]) -> None:
     run = start(*options)
     said, _ = run.communicate(timeout=LIMIT)

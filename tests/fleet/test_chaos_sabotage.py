@@ -163,7 +163,7 @@ def another_fleet(world: World) -> list[str]:
 def a_restored_database(world: World) -> list[str]:
     """Two rides are in the log, and in the database no more; three new ones come."""
     with world_of_its_own(world.redis, world.folder) as own:
-        reader = LogReader(own.redis.url, own.stream)
+        reader = LogReader(lambda: own.redis.url, own.stream)
         reader.start()
         asks = take_and_count(own, 1)
         backup = Backup(own.postgres, "first")

@@ -27,6 +27,8 @@ WRONG = [
     ("migrations.env", "api.pool"),
     ("breaking.ways", "simulator.client"),
     ("rocket_rides.log", "streamer.drain"),
+    ("specification.states", "rocket_rides.log"),
+    ("streamer.drain", "specification.core"),
     ("api.pool", "embedded.spawn"),
     ("embedded.spawn", "chaos.journal"),
     ("benchmarks.load", "chaos.journal"),

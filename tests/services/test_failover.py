@@ -1,0 +1,197 @@
+"""Redis and Postgres fail over: what was answered, or committed as sent, is kept or healed."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import redis
+
+from chaos.postgres_pair import PostgresPair, connect
+from chaos.redis_pair import RedisPair
+from consumers.round import Healed
+from consumers.totals.total import Total
+from embedded.servers import Redis
+from rocket_rides.log import Log
+from rocket_rides.process import Stop
+from rocket_rides.settings import load
+from rocket_rides.waiting import Progress
+from streamer.__main__ import lead
+from streamer.drain import Streamer
+from streamer.upkeep import Alarms
+from tests.support.api import Api
+from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
+from tests.support.world import Consumer, World, drain, eventually, take
+
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+@pytest.fixture
+def redises(stream_server: str) -> Iterator[RedisPair]:
+    with redis_pair(stream_server) as pair:
+        yield pair
+
+
+@pytest.fixture
+def postgreses(prepared: Path) -> Iterator[PostgresPair]:
+    with postgres_pair(prepared) as pair:
+        yield pair
+
+
+def streamer(world: World, pair: RedisPair, replicas: int) -> Streamer:
+    """On whichever server is the primary now."""
+    log = Log(pair.primary.server.url, world.stream, replicas=replicas)
+    world.logs.append(log)
+    return Streamer(world.connect(), log)
+
+
+def consumer(world: World, pair: RedisPair) -> Consumer:
+    log = Log(pair.primary.server.url, world.stream)
+    world.logs.append(log)
+    return Consumer(world.connect(), log, "consumer0", Total)
+
+
+def healed(consumer: Consumer) -> int:
+    """Read to the end; returns how many rides the log did not tell of."""
+    rides = 0
+    for _ in range(5):
+        rides += sum(new.rides for new in consumer.run_once().news if isinstance(new, Healed))
+    return rides
+
+
+@pytest.mark.stream_servers
+def test_without_wait_what_a_promoted_replica_lacks_is_healed(
+    world: World, redises: RedisPair
+) -> None:
+    world.take(1, 2)
+    drain(streamer(world, redises, replicas=0))
+    redises.join()
+    redises.cut_off()
+    world.take(3, 4)
+    drain(streamer(world, redises, replicas=0))
+    redises.promote()
+    world.take(5)
+    drain(streamer(world, redises, replicas=0))
+    reader = consumer(world, redises)
+    assert healed(reader) == 2
+    assert reader.standing == world.truth
+
+
+@pytest.mark.stream_servers
+def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(
+    world: World, redises: RedisPair
+) -> None:
+    world.take(1, 2)
+    drain(streamer(world, redises, replicas=1))
+    redises.cut_off()
+    leader = streamer(world, redises, replicas=1)
+    world.take(3, 4)
+    with pytest.raises(redis.ConnectionError, match="Redis: 0 of 1 replicas"):
+        drain(leader)
+    assert world.staged() == 2
+    assert redises.missing(world.stream)
+    redises.promote()
+    redises.join()
+    drain(streamer(world, redises, replicas=1))
+    reader = consumer(world, redises)
+    assert healed(reader) == 0
+    assert reader.standing == world.truth
+
+
+@pytest.mark.stream_servers
+def test_a_primary_that_must_have_a_replica_refuses_to_append_without_one(
+    world: World, redises: RedisPair
+) -> None:
+    with redis.Redis.from_url(redises.primary.server.url) as primary:
+        primary.config_set("min-replicas-to-write", 1)
+    redises.cut_off()
+    world.take(1)
+    with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
+        drain(streamer(world, redises, replicas=0))
+    assert world.staged() == 1
+    assert redises.missing(world.stream) == []
+
+
+@pytest.mark.stream_servers
+def test_an_old_primary_that_comes_back_throws_its_own_entries_away(
+    world: World, redises: RedisPair
+) -> None:
+    redises.cut_off()
+    world.take(1, 2)
+    drain(streamer(world, redises, replicas=0))
+    lost = redises.missing(world.stream)
+    redises.promote()
+    world.take(3)
+    drain(streamer(world, redises, replicas=0))
+    redises.join(lost, world.stream)
+    assert len(lost) == 2
+    assert redises.missing(world.stream) == []
+
+
+def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(
+    world: World, redises: RedisPair
+) -> None:
+    """Else each attempt, after each of its failures, would leave a batch in the log."""
+    redises.cut_off()
+    world.take(1)
+    with (
+        Log(redises.primary.server.url, world.stream, replicas=1) as log,
+        pytest.raises(redis.ConnectionError, match="0 of 1 replicas follow"),
+    ):
+        lead(world.connect(), log, load(), Stop(), Progress(), Alarms())
+    assert redises.missing(world.stream) == []
+    assert world.value("SELECT count(*) FROM terms") == 0
+
+
+@pytest.mark.parametrize("commit", ["on", "remote_apply", "remote_write", "local", "off"])
+def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
+    postgreses: PostgresPair, redis: Redis, tmp_path: Path, commit: str
+) -> None:
+    """It is cut off where `synchronous_commit` does not wait for it."""
+    synchronous = commit not in ("local", "off")
+    with world_on_pair(postgreses, redis, tmp_path) as world:
+        postgreses.wait_for_standby()
+        kept = world.take(1, 2)
+        postgreses.catch_up()
+        if not synchronous:
+            postgreses.cut_off()
+        answered = kept + take(world.connect(synchronous_commit=commit), 3)
+        drain(Streamer(world.connect(synchronous_commit=commit), world.log()))
+        postgreses.primary.crash(0, postgreses.promote)
+        rides = [ride for (ride,) in world.connection.execute("SELECT id FROM rides ORDER BY id")]
+        assert rides == (answered if synchronous else kept)
+        world.take(10)
+        drain(world.streamer())
+        reader = world.consumer()
+        healed(reader)
+        assert reader.standing == world.truth
+
+
+def test_a_replay_is_answered_once_the_standby_has_the_ride(
+    postgreses: PostgresPair, redis: Redis, tmp_path: Path
+) -> None:
+    """The session that took it was ended while it waited: the ride is there, on the primary alone.
+
+    So the same request finds it; and that must wait, too.
+    """
+    key = {"Idempotency-Key": "k"}
+    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
+        api = Api(world)
+        postgreses.wait_for_standby()
+        postgreses.cut_off()
+        asked = client.submit(api.post, 5, **key)
+        taking = eventually(lambda: waiting(postgreses))
+        with connect(postgreses.primary) as primary:
+            primary.execute("SELECT pg_terminate_backend(%s)", taking)
+        eventually(lambda: asked.done() or waiting(postgreses) not in ([], taking), "a replay")
+        assert not asked.done()
+        postgreses.primary.crash(0, postgreses.promote)
+        asked.result()
+        answer = eventually(lambda: api.post(5, **key), "an answer")
+        assert answer.status_code == 201
+        assert world.truth == (answer.json()["ride"]["id"], 5)
+
+
+def waiting(pair: PostgresPair) -> list[int]:
+    with connect(pair.primary) as primary:
+        return [pid for (pid,) in primary.execute(WAITING)]
