@@ -68,7 +68,7 @@ class Tree:
         """The first test that fails; empty when all pass. Raises NotTested."""
         # Compiled modules are kept, which makes each run a second shorter.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        environment |= shared
+        environment |= {"TESTS_PATIENCE": "10", **shared}
         with subprocess.Popen(
             [*PYTEST, *arguments],
             cwd=self.folder,

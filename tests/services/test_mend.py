@@ -57,6 +57,28 @@ def test_a_sequence_that_was_set_back_by_one_is_not(world: World) -> None:
         checks.require_rising_sequence(world.connection)
 
 
+def test_what_was_sent_was_drawn_though_its_rides_are_gone(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("DELETE FROM rides")
+    checks.require_rising_sequence(world.connection)
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
+    with pytest.raises(Unavailable, match="set back below ride 3"):
+        checks.require_rising_sequence(world.connection)
+
+
+def test_rides_that_are_yet_to_be_sent_are_left_to_the_log(world: World) -> None:
+    consumer = world.consumer()
+    stranded(world)
+    catch_up(consumer)
+    world.take(50)
+    assert mend(world.connect())[0] == [2]
+    assert world.staged() == 1
+    drain(world.streamer())
+    at = catch_up(consumer)
+    assert at == world.truth
+
+
 def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
     """One consumer is past them, one has yet to begin, and one reads on meanwhile."""
     past = world.consumer("past")

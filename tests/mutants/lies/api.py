@@ -70,6 +70,12 @@ MUTANTS = [
         "jsonb_build_object('id', id, 'distance', round(distance)) FROM ride",
         tests="services/test_api.py services/test_booking.py services/test_outside_reader.py",
     ),
+    booking(
+        "a repeated key is answered before a standby has its ride",
+        ", pg_logical_emit_message(true, 'replay', '')",
+        "",
+        tests="services/test_failover.py",
+    ),
     prepared(
         "a statement that was deallocated is never prepared again",
         "            self._prepared_on.discard(connection)\n            return self._run",

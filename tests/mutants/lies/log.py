@@ -56,6 +56,12 @@ MUTANTS = [
         '["BLOCK", int(wait * 1000)] if wait else []\n        reply = self.command("XREAD"',
         tests="services/test_appending.py services/test_consumer.py",
     ),
+    log(
+        "too few replicas are enough",
+        "if having < self._replicas:",
+        "if having < 0:",
+        tests="services/test_failover.py",
+    ),
     decode(
         "a record may be its own predecessor",
         "if not prev < ride.id <= LARGEST_ID:",

@@ -132,6 +132,13 @@ MUTANTS = [
         "psycopg.IsolationLevel.REPEATABLE_READ",
         tests="services/test_mend.py services/test_streamer.py",
     ),
+    drain(
+        "a leader without its replicas appends all the same",
+        "    log.wait_for_replicas()  # else",
+        "    # else",
+        file="streamer/__main__.py",
+        tests="services/test_failover.py",
+    ),
     doorbell(
         "a bell that rang during the last look is slept through",
         "if not self.armed:",
@@ -214,7 +221,7 @@ MUTANTS = [
         "commits that wait for no disk but their own pass for durable",
         "('off', 'local')",
         "('off')",
-        tests="services/test_leader.py::test_servers_that_may_lose_data_are_warned_about",
+        tests="services/test_leader.py::test_a_commit_that_may_be_lost_is_warned_about",
     ),
     mend(
         "the log is still believed about mended rides",
