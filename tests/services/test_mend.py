@@ -126,6 +126,13 @@ def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: Worl
     assert world.truth[1] == 1100
 
 
+def test_what_a_mend_has_disowned_is_not_called_a_strangers(world: World) -> None:
+    stranded(world)
+    mend(world.connect())
+    unbelieved = world.consumer("late").run_once().unbelieved
+    assert unbelieved.uncommitted.total() == unbelieved.total > 0
+
+
 def test_a_leader_goes_on_beside_a_mend(world: World) -> None:
     """It may send, and commit, between what the mend sees and what it commits."""
     consumer = world.consumer()
