@@ -87,19 +87,22 @@ MUTANTS = [
         "the checkpoint moves from wherever it is",
         "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
         "",
-        tests="services/test_consumer.py services/test_resets_at_once.py",
+        tests="services/test_consumer.py::"
+        "test_two_processes_under_one_name_never_count_a_ride_twice",
     ),
     checkpoint(
         "the checkpoint moves from whatever ride it is at",
         "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
         "AND last_redis_id = %(from_redis_id)s",
-        tests="services/test_consumer.py services/test_resets_at_once.py",
+        tests="services/test_resets_at_once.py::"
+        "test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did",
     ),
     checkpoint(
         "nobody looks whether the checkpoint moved",
         "if self._connection.execute(MOVE, values).rowcount != 1:",
         "if self._connection.execute(MOVE, values).rowcount > 1:",
-        tests="services/test_consumer.py services/test_resets_at_once.py",
+        tests="services/test_consumer.py::"
+        "test_two_processes_under_one_name_never_count_a_ride_twice",
     ),
     checkpoint(
         "a reader of another kind with the same name is moved, too",
@@ -111,19 +114,21 @@ MUTANTS = [
         "a new lead forgets how far the one before was",
         "furthest = greatest(furthest, last_ride_id)",
         "furthest = last_ride_id",
-        tests="services/test_counts.py",
+        tests="services/test_counts.py::"
+        "test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice",
     ),
     checkpoint(
         "whoever repairs a checkpoint locks nobody out",
         'name = %s FOR NO KEY UPDATE"',
         'name = %s"',
-        tests="services/test_resets_at_once.py",
+        tests="services/test_resets_at_once.py::test_a_reset_waits_for_a_batch_in_flight",
     ),
     checkpoint(
         "whoever repairs a checkpoint waits for whoever asks for a reset",
         'name = %s FOR NO KEY UPDATE"',
         'name = %s FOR UPDATE"',
-        tests="services/test_resets_at_once.py",
+        tests="services/test_resets_at_once.py::"
+        "test_an_older_reset_that_commits_late_never_applies",
     ),
     checkpoint(
         "an entry that is set aside again counts again",
@@ -135,29 +140,33 @@ MUTANTS = [
         "what was sent after the read is missing in it",
         "batch.close_gap(min(sent_before, bounds.last_sent))",
         "batch.close_gap(bounds.last_sent)",
+        tests="services/test_consumer.py::"
+        "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
     ),
     follower(
         "what is lost ends where it did before last_sent was set back",
         "batch.close_gap(min(sent_before, bounds.last_sent))",
         "batch.close_gap(sent_before)",
+        tests="services/test_consumer.py::test_a_gap_ends_where_the_lower_of_two_looks_has_it",
     ),
     follower(
         "only an empty read shows that the end of the log is lost",
         "if len(entries) < self._batch_size:",
         "if not entries:",
-        tests="services/test_terms.py",
+        tests="services/test_terms.py::"
+        "test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing",
     ),
     follower(
         "a read that did not reach the end shows that it is lost",
         "if len(entries) < self._batch_size:",
         "if len(entries) <= self._batch_size:",
-        tests="services/test_terms.py",
+        tests="services/test_terms.py::test_a_tail_is_not_missing_while_there_is_more_to_read",
     ),
     follower(
         "what was sent is believed no further than the sequence stands",
         "self._terms.update(terms, max(last_drawn, last_sent))",
         "self._terms.update(terms, last_drawn)",
-        tests="services/test_mend.py",
+        tests="services/test_mend.py::test_entries_are_believed_while_the_sequence_is_set_back",
     ),
     follower(
         "the bounds are older than the entries",
@@ -179,22 +188,27 @@ MUTANTS = [
             self.committing.wait()
         self._read_at = time.monotonic()
 """,
-        tests="services/test_terms.py services/test_consumer.py",
+        tests="services/test_terms.py::test_the_services_of_two_fleets_say_it_once_and_end_exact",
     ),
     follower(
         "a log that was wiped or restored is waited for",
         "if not entries and as_numbers(",
         "if False and as_numbers(",
+        tests="services/test_consumer.py::"
+        "test_a_log_restored_to_an_earlier_state_is_read_again_from_its_start",
     ),
     follower(
         "ids of the log are compared as text",
         "as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id)",
         "self._log.last_id() < self.at.redis_id",
+        tests="services/test_consumer.py::"
+        "test_a_log_that_ends_before_the_reader_is_read_again_from_its_start",
     ),
     follower(
         "a log that was wiped is counted from the first ride",
         "Digest(self.at.ride_id, START)",
         "Digest(0, START)",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
     ),
     follower(
         "an idle round does not look again for what was sent meanwhile",

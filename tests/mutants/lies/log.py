@@ -58,7 +58,8 @@ MUTANTS = [
         "too few replicas are enough",
         "if having < self._replicas:",
         "if having < 0:",
-        tests="services/test_failover.py",
+        tests="services/test_failover.py::"
+        "test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent",
     ),
     decode(
         "a record may be its own predecessor",
@@ -90,7 +91,8 @@ MUTANTS = [
         "a leader begins though the next ride was sent",
         "LIMIT 1\n      ), true)",
         "LIMIT 1\n      ), true) IS NOT NULL",
-        tests="services/test_broken_by_hand.py",
+        tests="services/test_broken_by_hand.py::"
+        "test_a_last_sent_that_was_set_back_is_said_and_begins_no_term",
     ),
     terms(
         "a term that was replaced is forgotten",
@@ -101,12 +103,14 @@ MUTANTS = [
         "the oldest term is taken for the newest",
         'NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"',
         'NEWEST = "SELECT term FROM terms ORDER BY after LIMIT 1"',
+        tests="services/test_terms.py::"
+        "test_a_crash_after_sending_leaves_entries_that_nobody_believes",
     ),
     terms(
         "a reader goes on believing terms when all of them were lost",
         "IS DISTINCT FROM %(known)s::text",
         "<> %(known)s::text",
-        tests="services/test_terms.py services/test_restores.py",
+        tests="services/test_terms.py::test_terms_that_are_all_gone_are_believed_no_longer",
     ),
     terms(
         "after a mend, no term begins at last_sent",
@@ -120,7 +124,7 @@ MUTANTS = [
         "a mend forgets which terms there were",
         "connection.execute(OWN, [0, _draw(), void])",
         "connection.execute(OWN, [0, _draw(), []])",
-        tests="services/test_mend.py",
+        tests="services/test_mend.py::test_what_a_mend_has_disowned_is_not_called_a_strangers",
     ),
     known(
         "a void term is believed up to where it was replaced",
@@ -220,7 +224,8 @@ MUTANTS = [
         "what is pending in a group holds nothing back",
         "first and first[1] or '', last, idle}",
         "'', last, idle}",
-        tests="services/test_groups.py services/test_readers.py",
+        tests="services/test_groups.py::"
+        "test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivered",
     ),
     groups(
         "a group is as idle as the idlest of its members",
@@ -258,6 +263,8 @@ MUTANTS = [
         "where no group is known for ours, idle ones are forgotten",
         "return self._own_group in (group.name, None) or not idle",
         "return self._own_group == group.name or not idle",
+        tests="services/test_readers.py::"
+        "test_without_the_clusters_identifier_every_group_is_waited_for",
     ),
     readers(
         "patience in seconds is taken for milliseconds",

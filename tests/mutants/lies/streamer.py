@@ -68,7 +68,7 @@ MUTANTS = [
         "everything up to the last record is deleted",
         "WHERE id = ANY(%b)",
         "WHERE id <= (SELECT max(sent) FROM unnest(%b::bigint[]) sent)",
-        tests="services/test_streamer.py services/test_mend.py",
+        tests="services/test_mend.py::test_stranded_rides_are_mended_and_all_totals_end_exact",
     ),
     drain(
         "the leader of an older term may commit",
@@ -80,7 +80,8 @@ MUTANTS = [
         "last_sent moves from wherever it is",
         "WHERE last_sent_id = %s AND",
         "WHERE %s::bigint >= 0 AND",
-        tests="services/test_streamer.py services/test_broken_by_hand.py",
+        tests="services/test_streamer.py::"
+        "test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over",
     ),
     drain(
         "nobody looks whether exactly what was sent was deleted",
@@ -112,7 +113,7 @@ MUTANTS = [
         "a record is chained to the number before its own",
         "return self._log.appending(batch, self.last_sent, self.term)",
         "return self._log.appending(batch, batch[0][0] - 1, self.term)",
-        tests="services/test_streamer.py services/test_barrier.py",
+        tests="services/test_barrier.py::test_a_position_drawn_and_rolled_back_holds_nothing_up",
     ),
     drain(
         "a batch counts as one record sent",
@@ -130,19 +131,23 @@ MUTANTS = [
         "the leader's transactions see one snapshot",
         "psycopg.IsolationLevel.READ_COMMITTED",
         "psycopg.IsolationLevel.REPEATABLE_READ",
-        tests="services/test_mend.py services/test_streamer.py",
+        tests="services/test_streamer.py::"
+        "test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over",
     ),
     drain(
         "a leader without its replicas appends all the same",
         "    log.wait_for_replicas()  # else",
         "    # else",
         file="streamer/__main__.py",
-        tests="services/test_failover.py",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
     ),
     doorbell(
         "a bell that rang during the last look is slept through",
         "if not self.armed:",
         "if False:",
+        tests="services/test_doorbell.py::"
+        "test_a_bell_that_rings_during_the_last_look_is_not_slept_through",
     ),
     doorbell(
         "a bell that was lost is never armed again",
@@ -153,11 +158,14 @@ MUTANTS = [
         "a bell that rings while it is armed counts as silent",
         "        self.armed = True\n        self._connection.execute(ARM)\n",
         "        self._connection.execute(ARM)\n        self.armed = True\n",
+        tests="services/test_doorbell.py::"
+        "test_a_bell_that_rings_while_it_is_armed_is_not_slept_through",
     ),
     doorbell(
         "who is asked to stop sleeps on",
         "[stop.fileno(), self._connection.fileno()]",
         "[self._connection.fileno()]",
+        tests="services/test_doorbell.py::test_a_process_that_is_asked_to_stop_sleeps_no_longer",
     ),
     doorbell(
         "every ride rings",
@@ -184,6 +192,8 @@ MUTANTS = [
         "an age in seconds is taken for milliseconds",
         "self._caps.age * 1000",
         "self._caps.age",
+        tests="services/test_readers.py::"
+        "test_entries_that_are_too_old_go_whoever_has_not_read_them",
     ),
     trimming(
         "a full Redis is trimmed by whole nodes alone",
@@ -194,28 +204,31 @@ MUTANTS = [
         "a sequence that was set back by one passes",
         "if last_drawn < taken:",
         "if last_drawn < taken - 1:",
+        tests="services/test_mend.py::test_a_sequence_that_was_set_back_by_one_is_not",
     ),
     checks(
         "a sequence that begins again at its end passes",
         "increment != 1 or cycles:",
         "increment != 1:",
+        tests="services/test_mend.py::test_a_leader_holds_the_log_while_numbers_may_not_rise",
     ),
     checks(
         "rides that were not sent yet are forgotten where the sequence is checked",
         "greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken",
         "last_sent_id AS taken",
+        tests="services/test_mend.py::test_a_sequence_that_was_set_back_by_one_is_not",
     ),
     checks(
         "what was sent is forgotten where the sequence is checked",
         "greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken",
         "coalesce((SELECT max(id) FROM rides), 0) AS taken",
-        tests="services/test_mend.py services/test_broken_by_hand.py",
+        tests="services/test_mend.py::test_what_was_sent_was_drawn_though_its_rides_are_gone",
     ),
     checks(
         "a record stranded at last_sent itself is overlooked",
         "WHERE id <= %s ORDER BY id LIMIT 11",
         "WHERE id < %s ORDER BY id LIMIT 11",
-        tests="services/test_mend.py services/test_leader.py::test_stranded_records_are_reported",
+        tests="services/test_mend.py::test_a_record_staged_again_by_hand_changes_no_total",
     ),
     checks(
         "commits that wait for no disk but their own pass for durable",
@@ -227,6 +240,8 @@ MUTANTS = [
         "the log is still believed about mended rides",
         "    terms.disown(connection, last_sent)  # first",
         "    # first",
+        tests="services/test_mend.py::"
+        "test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides",
     ),
     mend(
         "the rollup goes back to the lowest mended ride, and not below it",
@@ -260,6 +275,7 @@ MUTANTS = [
         "a reset's total has rides past last_sent",
         "FROM rides WHERE id <= %(last_sent)s\n        RETURNING",
         "FROM rides\n        RETURNING",
+        tests="services/test_mend.py::test_rides_that_are_yet_to_be_sent_are_left_to_the_log",
     ),
     mend(
         "mended records are not counted as sent",
@@ -271,15 +287,18 @@ MUTANTS = [
         "a writer that may still commit such a ride is not waited for",
         "while barrier.waiting and not stop.wait(POLL):",
         "while False:",
+        tests="services/test_mend.py::test_a_writer_that_may_commit_such_a_ride_is_waited_for",
     ),
     mend(
         "mended while the sequence strands more",
         "    checks.require_rising_sequence(connection)\n",
         "",
+        tests="services/test_mend.py::test_nothing_is_mended_while_more_would_come",
     ),
     mend(
         "a mend takes records out that are yet to be sent",
         "WHERE id <= %s RETURNING id",
         "WHERE id <= %s + 1 RETURNING id",
+        tests="services/test_mend.py::test_rides_that_are_yet_to_be_sent_are_left_to_the_log",
     ),
 ]
