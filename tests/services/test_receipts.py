@@ -1,6 +1,7 @@
 """Receipts: each ride's is delivered, and its outcome is in Postgres before its entry is done."""
 
 import time
+from collections.abc import Iterable
 
 import psycopg
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from chaos.backup import Backup
 from consumers.receipts.round import Round, Step
 from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.receipts import WEBHOOK_ID
 from streamer.drain import Step as SendStep
 from tests.support.clusters import fresh_world, restore
 from tests.support.receipts import SOON, USUALLY, Staff, sent
@@ -242,6 +244,53 @@ def test_nothing_is_sent_before_the_streamer_has_committed_it(staff: Staff) -> N
     drain(world.streamer())
     worker.until(lambda: staff.outcomes() == 1 and staff.pending == 0)
     assert staff.receiver.rides == {ride_id: 1}
+
+
+def test_an_entry_that_waits_for_the_commit_is_kept_alive(staff: Staff) -> None:
+    """Else another worker would claim it."""
+    staff.world.take(5)
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        staff.world.streamer().run_once()
+    worker = staff.worker("one")
+    worker.until(lambda: staff.pending == 1)
+    kept: list[str] = []
+    keep = worker._group.keep
+
+    def keep_and_tell(ids: Iterable[str]) -> list[str]:
+        kept.extend(keep(ids))
+        return kept
+
+    worker._group.keep = keep_and_tell  # type: ignore[method-assign]
+    worker.intake._keep_at = 0
+    worker.run_once()
+    assert len(kept) == 1
+
+
+def test_receipts_are_sent_while_the_sequence_is_set_back(staff: Staff) -> None:
+    """What was sent was drawn."""
+    sent(staff.world, 3)
+    staff.world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
+    rounds = staff.worker("one").until(lambda: staff.outcomes() == 3)
+    assert sum(done.unbelieved.total for done in rounds) == 0
+
+
+def test_an_attempt_that_has_ended_is_under_way_no_more(staff: Staff) -> None:
+    """Else the receipt would be suspected of killing its workers."""
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.behaviour = refuse(503)
+    staff.worker("one").until(lambda: staff.receipt(ride_id).reason)
+    assert staff.world.value("SELECT unfinished FROM receipts") == 0
+
+
+def test_databases_with_equal_rides_give_them_different_ids(world: World) -> None:
+    """Each has a salt of its own."""
+    world.take(5)
+    ids = set()
+    for digit in "01":
+        world.connection.execute("UPDATE receipts_state SET salt = repeat(%s, 32)", [digit])
+        row = world.connection.execute(f"SELECT {WEBHOOK_ID} FROM rides, receipts_state").fetchone()
+        ids.add(row)
+    assert len(ids) == 2
 
 
 def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent(

@@ -163,6 +163,17 @@ def test_what_is_behind_a_page_of_foreign_entries_is_not_lost(
     assert worker.intake.sweep.lost() == []
 
 
+def test_what_is_before_a_foreign_entry_is_lost(staff: Staff) -> None:
+    """Its number says nothing about ours."""
+    worker = staff.worker("one")
+    sent(staff.world, 1)
+    flush(staff.world)
+    worker.run_once()  # makes the group
+    theirs = Term("0123456789abcdef", 0)
+    staff.world.log().append([(1, '{"id": 1, "distance": 7}')], 0, theirs)
+    assert worker.intake.sweep.lost() == [1]
+
+
 def test_what_is_unread_or_in_hand_is_never_swept(staff: Staff, impatient: None) -> None:
     """Not even while its receiver fails, or a worker is behind."""
     sent(staff.world, 80)

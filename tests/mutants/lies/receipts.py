@@ -204,7 +204,7 @@ MUTANTS = [
         "idle = 0",
     ),
     membership(
-        "nobody takes over from a member that hangs",
+        "a worker waits for what its former session had",
         "hangs = name != self._group.member and name not in gone",
         "hangs = name not in gone",
     ),
