@@ -99,6 +99,8 @@ MUTANTS = [
         "the leader's transactions see one snapshot",
         "psycopg.IsolationLevel.READ_COMMITTED",
         "psycopg.IsolationLevel.REPEATABLE_READ",
+        explained="the marker sets the session's level again: only a generation is drawn so, and"
+        " whoever meets another who draws has to begin anew either way",
     ),
     marker(
         "of the minutes of a batch only the first is marked",
