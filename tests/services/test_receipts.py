@@ -7,8 +7,10 @@ import psycopg
 import pytest
 
 from chaos.backup import Backup
+from consumers.receipts.arrivals import Arrivals
 from consumers.receipts.round import Round, Step
 from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.log import START
 from rocket_rides.receipts import WEBHOOK_ID
 from streamer.drain import Step as SendStep
 from tests.support.clusters import fresh_world, restore
@@ -246,6 +248,21 @@ def test_nothing_is_sent_before_the_streamer_has_committed_it(staff: Staff) -> N
     assert staff.receiver.rides == {ride_id: 1}
 
 
+def test_an_entry_is_news_held_or_done_with(world: World) -> None:
+    """By what is complete, and by what the streamer has committed."""
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.take(4)
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        world.streamer().run_once()
+    world.connection.execute("UPDATE receipts_state SET complete_to = 1")
+    entries = world.log().read(START, 10)
+    arrived = Arrivals(world.connection, "a group").sort_out(entries)
+    assert arrived.done == [entries[0].redis_id]
+    assert [ride for _, ride in arrived.news] == [2, 3]
+    assert arrived.held == entries[3:]
+
+
 def test_an_entry_that_waits_for_the_commit_is_kept_alive(staff: Staff) -> None:
     """Else another worker would claim it."""
     staff.world.take(5)
@@ -272,14 +289,6 @@ def test_receipts_are_sent_while_the_sequence_is_set_back(staff: Staff) -> None:
     staff.world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
     rounds = staff.worker("one").until(lambda: staff.outcomes() == 3)
     assert sum(done.unbelieved.total for done in rounds) == 0
-
-
-def test_an_attempt_that_has_ended_is_under_way_no_more(staff: Staff) -> None:
-    """Else the receipt would be suspected of killing its workers."""
-    [ride_id] = sent(staff.world, 1)
-    staff.receiver.behaviour = refuse(503)
-    staff.worker("one").until(lambda: staff.receipt(ride_id).reason)
-    assert staff.world.value("SELECT unfinished FROM receipts") == 0
 
 
 def test_databases_with_equal_rides_give_them_different_ids(world: World) -> None:

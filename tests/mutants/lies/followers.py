@@ -214,6 +214,8 @@ MUTANTS = [
         "an idle round does not look again for what was sent meanwhile",
         "if self.at.ride_id < self._last_sent and done in",
         "if False and done in",
+        tests="services/test_consumer.py::"
+        "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
     ),
     follower(
         "a reader's transactions see one snapshot",
@@ -225,17 +227,19 @@ MUTANTS = [
         "the ride before a gap is healed again",
         "WHERE id > %s AND id <= %s",
         "WHERE id >= %s AND id <= %s",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
     ),
     reader(
         "the last ride of a gap is not healed",
         "WHERE id > %s AND id <= %s",
         "WHERE id > %s AND id < %s",
+        tests="services/test_consumer.py::test_a_ride_hidden_by_a_corrupted_entry_is_healed",
     ),
     reader(
         "a gap without a ride can't be healed",
         "count(*), coalesce(sum(distance), 0)",
         "count(*), sum(distance)",
-        tests="services/test_barrier.py services/test_consumer.py",
+        tests="services/test_consumer.py::test_a_gap_whose_rides_are_gone_is_healed",
     ),
     reader(
         "the total and the checkpoint move in two transactions",
@@ -246,13 +250,15 @@ MUTANTS = [
         "a checkpoint and its total are read at two moments",
         "            self.checkpoint.lock()\n            self.at = self._load()",
         "            self.at = self._load()",
-        tests="services/test_consumer.py services/test_resets_at_once.py",
+        tests="services/test_consumer.py::"
+        "test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment",
     ),
     reader(
         "a checkpoint is made in one transaction and its total in another",
         "        with connection.transaction():\n            if self.checkpoint.make():",
         "        if True:\n            if self.checkpoint.make():",
-        tests="services/test_consumer.py services/test_resets_at_once.py",
+        tests="services/test_consumer.py::"
+        "test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment",
     ),
     reader(
         "a repair locks nobody out",
@@ -270,8 +276,14 @@ MUTANTS = [
         "a crash whose count's answer was lost counts twice",
         "counted is not None and counted != self._tried",
         "counted is not None",
+        tests="services/test_counts.py::test_a_crash_is_counted_once_though_the_answer_was_lost",
     ),
-    crashes("a crash is forgotten", "self._owed += 1", "self._owed = 0"),
+    crashes(
+        "a crash is forgotten",
+        "self._owed += 1",
+        "self._owed = 0",
+        tests="services/test_counts.py::test_a_crash_is_counted_once_by_the_next_session",
+    ),
     committing(
         "who looked too soon looks sooner",
         "TOO_SOON, IN_TIME = 1.25, 0.98",

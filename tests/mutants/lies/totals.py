@@ -17,12 +17,14 @@ MUTANTS = [
         "a total that is gone stays where it was, and its checkpoint moves",
         '            raise Overtaken(f"the total of {self.name} is gone")\n',
         "            return\n",
+        tests="services/test_consumer.py::test_a_checkpoint_never_moves_without_its_total",
     ),
     total(
         "a total that is gone begins anew in the middle",
         "        row = self.connection.execute(LOAD, [self.name]).fetchone()\n",
         "        row = self.connection.execute(LOAD, [self.name]).fetchone() or (Decimal(0),)\n",
-        tests="services/test_consumer.py services/test_broken_by_hand.py",
+        tests="services/test_broken_by_hand.py::"
+        "test_a_total_is_made_with_its_checkpoint_or_not_at_all",
     ),
     total(
         "a batch may be summed with a rounding",
@@ -35,7 +37,7 @@ MUTANTS = [
         "a reset that was applied is still asked for",
         "AND status = 'pending')\"",
         'AND status IS NOT NULL)"',
-        tests="services/test_resets.py",
+        tests="services/test_resets.py::test_a_reset_is_exact_wherever_the_consumer_stands",
     ),
     reset(
         "a reset may lead past last_sent",
@@ -82,6 +84,7 @@ MUTANTS = [
         "the oldest reset is applied",
         "ORDER BY resets.id DESC LIMIT 1",
         "ORDER BY resets.id LIMIT 1",
+        tests="services/test_resets.py::test_a_reset_is_applied_once",
     ),
     reset(
         "a reset that nobody has looked at is superseded",
