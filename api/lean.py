@@ -1,8 +1,8 @@
 """Flask without what this API has no use for: sessions, virtual hosts, async views, streams.
 
-Nor does it look for functions around a request where there are none. Each is left out where Flask
-provides for it, in a class or a method made to be replaced; the rest of Flask is untouched. What
-each saves is in docs/performance.md.
+Nor does it look for functions around a request where none are registered. Each is left out where
+Flask provides for it, in a class or a method made to be replaced; the rest of Flask is untouched.
+What that saves is in docs/performance.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from flask import Flask, Request, Response
+from flask.globals import request_ctx
 from flask.json.provider import JSONProvider
 from flask.sessions import NullSession, SessionInterface
 from flask.signals import appcontext_tearing_down, request_tearing_down
@@ -25,6 +26,8 @@ class WholeResponse(Response):
 
     Not for `call_on_close`, nor for a status that has no body.
     """
+
+    default_mimetype = JSON
 
     def get_app_iter(self, environ: dict[str, Any]) -> Iterable[bytes]:
         """The body; none for HEAD."""
@@ -54,7 +57,7 @@ class ExactJson(JSONProvider):
     ) -> Response:
         """A response with `obj` as its body."""
         body = self._encoder.encode(obj) + b"\n"
-        return WholeResponse(body, status, headers, content_type=JSON)
+        return WholeResponse(body, status, headers)
 
 
 class NoSessions(SessionInterface):
@@ -67,16 +70,13 @@ class NoSessions(SessionInterface):
 
 
 class UnlimitedRequest(Request):
-    """A request that leaves it to the view how long its body may be."""
+    """A request that leaves it to the view how long its body may be, whatever the settings say."""
 
-    max_content_length = None  # Flask would look it up in its settings
+    max_content_length = None
 
 
 class LeanFlask(Flask):
-    """A Flask whose views are functions that answer JSON, at the same paths for every host.
-
-    Not for `after_this_request`, nor for a blueprint's own `after_request`.
-    """
+    """A Flask whose views are functions that answer JSON, at the same paths for every host."""
 
     request_class = UnlimitedRequest
     response_class = WholeResponse
@@ -97,13 +97,15 @@ class LeanFlask(Flask):
         return None
 
     def make_response(self, rv: Any) -> Response:
-        """Make it at once from an object, a status and headers, as a view returns them."""
+        """Make it at once from an object, a status and headers, as views return them."""
         if isinstance(rv, tuple) and len(rv) == 3 and isinstance(rv[0], dict):
             return self.json.answer(*rv)
         return super().make_response(rv)
 
     def process_response(self, response: Response) -> Response:
-        """Call the application's functions of `after_request`."""
+        """Call what is registered to be called with the response."""
+        if request_ctx._after_request_functions or self.after_request_funcs.keys() != {None}:
+            return super().process_response(response)
         for function in reversed(self.after_request_funcs[None]):
             response = function(response)
         return response

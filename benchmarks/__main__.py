@@ -6,6 +6,7 @@ it. Run it on an otherwise idle machine: it may take twenty minutes, and says so
 """
 
 import argparse
+import contextlib
 import math
 import signal
 import sys
@@ -47,6 +48,7 @@ PARTS: dict[str, Measure] = {
 }
 # Runs only if it is named.
 HOUR = "hour"
+LEAST_MINUTES, MOST_MINUTES = 0.5, 24 * 60.0
 AT_MOST = 20 * 60.0  # seconds that all parts may take
 
 
@@ -56,9 +58,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PARTS)}; {HOUR}")
     parser.add_argument("--print", action="store_true", help="leave the docs as they are")
     parser.add_argument(
-        "--minutes", type=float, default=memory.AN_HOUR, help=f"how long {HOUR} is; by default 60"
+        "--minutes", type=long_enough, default=memory.AN_HOUR, help=f"of {HOUR}; by default 60"
     )
     arguments = parser.parse_args()
+    if arguments.minutes != memory.AN_HOUR and HOUR not in arguments.names:
+        parser.error(f"--minutes is about {HOUR}, which runs only if it is named")
     known = PARTS | {HOUR: partial(memory.hour, minutes=arguments.minutes)}
     if unknown := set(arguments.names) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(known)}")
@@ -69,6 +73,14 @@ def main() -> None:
     expected = {HOUR: 60 * arguments.minutes}
     if failed := run(parts, into_docs=not arguments.print, at_most=at_most, expected=expected):
         sys.exit(f"failed: {', '.join(failed)}")
+
+
+def long_enough(text: str) -> float:
+    """So many minutes. Raises argparse.ArgumentTypeError."""
+    with contextlib.suppress(ValueError):
+        if LEAST_MINUTES <= (minutes := float(text)) <= MOST_MINUTES:
+            return minutes
+    raise argparse.ArgumentTypeError(f"{LEAST_MINUTES:g} to {MOST_MINUTES:g} minutes")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,8 @@ def sentence(figure: Figure, entry: Entry) -> str:
     """One line that says what was measured and what the goal is."""
     said = f"{figure.name}: {figures.number(figure.value)} {figure.unit}"
     if figure.ratio is not None:
-        said += f", {figures.number(figure.ratio)} of {figure.limit_name}"
+        times = " times" if figure.ratio > 1 else " of"
+        said += f", {figures.number(figure.ratio)}{times} {figure.limit_name}"
     if figure.goal is not None:
         said += f"; goal: {figure.goal}, {'met' if figure.met else '**missed**'}"
     return said + (f" (measured {why})" if (why := doubt(entry)) else "")

@@ -3,9 +3,10 @@
 It starts its own fleet on private servers: Postgres, Redis and its replica, an API, two streamers,
 three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
 crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
-Meanwhile a nemesis breaks processes, servers, connections, the log and the receiver of receipts,
-lets strangers write to the log, fails over, and restores Postgres from backups, all as the seed
-determines. Then every fault is undone, the fleet settles, and every ride is checked.
+Meanwhile a nemesis breaks processes, servers, connections, the network, the log and the receiver of
+receipts, fills memory and disks, sets clocks, kills the nightly job, lets strangers write to the
+log, fails over, and restores Postgres from backups, all as the seed determines. Then every fault is
+undone, the fleet settles, and every ride is checked.
 
 Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
 to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
@@ -21,6 +22,7 @@ import sys
 
 from tqdm import tqdm
 
+from chaos.disks import enter_own_namespace
 from chaos.faults import FAULTS
 from chaos.fleet import Fleet
 from chaos.play import Options, Play
@@ -40,7 +42,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    fleet = Fleet(STREAM_SERVERS[options.stream_server], waits=options.waits)
+    fleet = Fleet(
+        STREAM_SERVERS[options.stream_server],
+        waits=options.waits,
+        disks="disk-full" in options.kinds and enter_own_namespace(),
+        clocks="clock-jump" in options.kinds,
+    )
     keep = True
     try:
         fleet.start()

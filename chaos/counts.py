@@ -20,6 +20,7 @@ WORKERS = """
     FROM receipts_workers
 """
 SENT = "SELECT records_sent FROM streamer_state"
+ASKED = "SELECT count(*) FROM resets"
 
 
 class ReaderCounts(NamedTuple):
@@ -45,11 +46,13 @@ class FinalCounts:
     dead: int = 0
     sent: int = 0
     swept: int = 0
+    resets_asked: int = 0  # by the nightly job
 
 
 def read_counts(connection: psycopg.Connection) -> FinalCounts:
     """Read them, while nobody works any more. Raises psycopg.Error."""
     [(delivered, dead, swept)] = connection.execute(WORKERS)
     [(sent,)] = connection.execute(SENT)
+    [(asked,)] = connection.execute(ASKED)
     readers = {(kind, name): ReaderCounts(*row) for kind, name, *row in connection.execute(READERS)}
-    return FinalCounts(readers, delivered, dead, sent, swept)
+    return FinalCounts(readers, delivered, dead, sent, swept, asked)

@@ -71,6 +71,12 @@ NAMES = {
 }
 
 
+def no_total_is_called_wrong(evidence: Evidence) -> Findings:
+    """Every total is right at any moment, so the nightly job has no reason to have any reset."""
+    if evidence.counts and (asked := evidence.counts.resets_asked):
+        yield f"the nightly job has asked for {asked} resets"
+
+
 def nothing_is_healed_that_the_log_told(evidence: Evidence) -> Findings:
     """Where nothing was taken from the log and nobody else wrote to it, there is no gap.
 
@@ -121,4 +127,5 @@ CLAIMS = (
     counts_agree_with_other_tables,
     readers_count_what_they_say,
     nothing_is_healed_that_the_log_told,
+    no_total_is_called_wrong,
 )

@@ -1,6 +1,7 @@
 """What the rollup and the receipts have made of the rides, read when a run is over."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -8,6 +9,8 @@ from typing import NamedTuple, cast
 
 import psycopg
 import redis
+
+from chaos.clocks import Jump, true_moment
 
 
 class Minute(NamedTuple):
@@ -70,13 +73,16 @@ def read_rollup(connection: psycopg.Connection, client: redis.Redis) -> FinalRol
 
 
 def read_receipts(
-    connection: psycopg.Connection, client: redis.Redis, stream: str
+    connection: psycopg.Connection,
+    client: redis.Redis,
+    stream: str,
+    jumps: Iterable[Jump] = (),
 ) -> FinalReceipts:
     """Read what became of the receipts. Raises psycopg.Error or redis.RedisError."""
     rows = connection.execute(OUTCOMES).fetchall()
     now = time.monotonic()
     outcomes = {
-        ride: FinalReceipt(outcome, None if ago is None else now - ago)
+        ride: FinalReceipt(outcome, None if ago is None else true_moment(now - ago, jumps))
         for ride, outcome, ago in rows
     }
     [(complete_to,)] = connection.execute(RECEIPTS)

@@ -17,6 +17,9 @@ from redis import Redis as Client
 
 import migrations
 from chaos.backup import Backup
+from chaos.clocks import Clock, library
+from chaos.disks import Disk
+from chaos.hosts import Host, PostgresHost, RedisHost
 from chaos.kept_server import KeptServer
 from chaos.postgres_pair import PostgresPair
 from chaos.proxy import Proxy
@@ -24,7 +27,6 @@ from chaos.receiver import Receiver
 from chaos.redis_pair import RedisPair, client
 from chaos.service import Service
 from embedded.account import server_account
-from embedded.servers import Postgres, Redis
 from embedded.stream_servers import VALKEY, StreamServer
 from embedded.welcome import answers
 from rocket_rides import database
@@ -80,22 +82,37 @@ def _new_folder(parent: str | None) -> Path:
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
-    def __init__(self, stream_server: StreamServer = VALKEY, *, waits: bool = False) -> None:
+    def __init__(
+        self,
+        stream_server: StreamServer = VALKEY,
+        *,
+        waits: bool = False,
+        disks: bool = False,
+        clocks: bool = False,
+    ) -> None:
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
         self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
+        self._hosts: list[Host] = [
+            kept.server for kept in (*self.postgreses.every, *self.redises.servers)
+        ]
+        self._has_clocks = clocks and library(self.folder)
+        self._clocks: dict[str, Clock] = {}  # by service
+        for host in self._hosts:
+            host.disk = Disk(host.data) if disks else None
+            host.clock = self._new_clock(host.data.name)
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
         self._backups = itertools.count()
 
     @property
-    def servers(self) -> Sequence[KeptServer[Postgres] | KeptServer[Redis]]:
+    def servers(self) -> Sequence[KeptServer[PostgresHost] | KeptServer[RedisHost]]:
         return [*self.postgreses.servers, *self.redises.servers]
 
     @property
-    def postgres(self) -> KeptServer[Postgres]:
+    def postgres(self) -> KeptServer[PostgresHost]:
         """The primary."""
         return self.postgreses.primary
 
@@ -104,7 +121,7 @@ class Fleet:
         return self.postgreses.proxy
 
     @property
-    def redis(self) -> KeptServer[Redis]:
+    def redis(self) -> KeptServer[RedisHost]:
         """The primary."""
         return self.redises.primary
 
@@ -121,12 +138,24 @@ class Fleet:
     def redis_url(self) -> str:
         return self.redis.server.url
 
+    def clock(self, name: str) -> Clock | None:
+        """The clock of a service, or of the primary of "postgres" or "redis", if it has one."""
+        if name in ("postgres", "redis"):
+            return (self.postgres if name == "postgres" else self.redis).server.clock
+        return self._clocks.get(name)
+
+    def _new_clock(self, name: str) -> Clock | None:
+        return Clock(self.folder, name) if self._has_clocks else None
+
     def back_up(self) -> Backup:
         """A backup of the database as it is now. Raises ServerFailed."""
         return Backup(self.postgres.server, str(next(self._backups)))
 
     def start(self) -> None:
         """Start everything, and return when the API is ready and all consumers are known."""
+        for host in self._hosts:
+            if host.disk and not host.disk.mount():
+                host.disk = None
         self.postgreses.start()
         self.redises.start()
         self.postgres.wait_until_it_serves()
@@ -149,9 +178,11 @@ class Fleet:
                 raise TimeoutError(f"the fleet was not ready within {READY_LIMIT:.0f} s")
             time.sleep(0.05)
 
-    def _add(self, name: str, *command: str) -> None:
+    @property
+    def environment(self) -> dict[str, str]:
+        """The settings of every process of the fleet."""
         port = self.postgres_proxy.port
-        environment = SETTINGS | {
+        return SETTINGS | {
             "API_PORT": str(self.api_port),
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",
@@ -160,6 +191,12 @@ class Fleet:
             "RECEIPT_SECRET": self.receiver.secret,
             "LOG_REPLICAS": str(int(self.waits)),
         }
+
+    def _add(self, name: str, *command: str) -> None:
+        environment = self.environment
+        if clock := self._new_clock(name):
+            self._clocks[name] = clock
+            environment |= clock.environment
         self.services[name] = Service(name, list(command), environment, self.folder)
         self.services[name].start()
 
@@ -192,5 +229,8 @@ class Fleet:
         self.receiver.stop()
         self.postgreses.end()
         self.redises.end()
+        for host in self._hosts:
+            if host.disk:
+                host.disk.unmount()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)

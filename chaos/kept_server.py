@@ -18,7 +18,7 @@ PATIENCE = 180.0  # seconds; a start alone may take 120
 
 FAILURES = (ServerFailed, Unavailable, OSError, psycopg.Error, redis.RedisError)
 
-S = TypeVar("S", bound=Server)
+S_co = TypeVar("S_co", bound=Server, covariant=True)
 
 
 class _Crash(NamedTuple):
@@ -27,17 +27,18 @@ class _Crash(NamedTuple):
     over: threading.Event
 
 
-class KeptServer(threading.Thread, Generic[S]):
+class KeptServer(threading.Thread, Generic[S_co]):
     """Starts `server` and keeps it running.
 
     Everything happens in this one thread: on Linux the kernel ends a server when the thread that
     started it ends.
     """
 
-    def __init__(self, server: S) -> None:
+    def __init__(self, server: S_co) -> None:
         super().__init__(name=server.name, daemon=True)
         self.server = server
         self.failures: list[str] = []  # what went wrong, apart from the crashes on purpose
+        self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
         self._crashes: queue.SimpleQueue[_Crash] = queue.SimpleQueue()
@@ -49,8 +50,9 @@ class KeptServer(threading.Thread, Generic[S]):
                 crash = self._crashes.get_nowait()
             except queue.Empty:
                 if not self.server.running:
+                    self._serves.clear()
                     status = self.server.process.poll()
-                    self.failures.append(f"{self.name} ended by itself with status {status}")
+                    self._note(f"{self.name} ended by itself with status {status}")
                     self._start()
                 continue
             self._serves.clear()
@@ -69,11 +71,15 @@ class KeptServer(threading.Thread, Generic[S]):
             try:
                 self.server.start()
             except ServerFailed as reason:
-                self.failures.append(in_one_line(reason))
+                self._note(in_one_line(reason))
                 self._ending.wait(1)
             else:
                 self._serves.set()
                 return
+
+    def _note(self, failure: str) -> None:
+        if not self.may_end.is_set():
+            self.failures.append(failure)
 
     def wait_until_it_serves(self) -> None:
         """Raises ServerFailed if it does not serve in time."""

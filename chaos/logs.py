@@ -25,6 +25,8 @@ USUAL = re.compile(
 # for each worker that the nemesis ended, and no more.
 WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")
 SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read")
+# With these Postgres ends and recovers, when it can't write to its log, on a full disk.
+DISK_FULL = re.compile(r"PANIC:.*No space left on device")
 
 SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
 HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
@@ -63,9 +65,10 @@ def unexpected(service: Service) -> list[str]:
     return others + workers[service.workers_ended :]
 
 
-def broken(logs: Iterable[Path]) -> list[str]:
+def broken(logs: Iterable[Path], *, disks_are_filled: bool = False) -> list[str]:
     """The lines in which a server says that its data is damaged."""
-    return [line for log in logs for line in lines(log) if SERVER_BROKEN.search(line)]
+    found = [line for log in logs for line in lines(log) if SERVER_BROKEN.search(line)]
+    return [line for line in found if not (disks_are_filled and DISK_FULL.search(line))]
 
 
 def blamed(service: Service) -> list[str]:

@@ -21,7 +21,7 @@ import redis
 from chaos.evidence import Told
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
-from rocket_rides.log import START, Invalid, Log, decode
+from rocket_rides.log import START, Invalid, Log, Record, as_numbers, decode
 
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
@@ -40,11 +40,10 @@ class LogReader(threading.Thread):
         self._url = url
         self._stream = stream
         self._after = START
+        self._noted: set[tuple[str, Record]] = set()
         self._ending = threading.Event()
 
     def run(self) -> None:
-        # A wiped or cut log continues with greater ids, because they contain the time; so one
-        # position is enough for all of the log's lives.
         while not self._ending.is_set():
             try:
                 with Log(self._url(), self._stream) as log:
@@ -56,12 +55,23 @@ class LogReader(threading.Thread):
             self._read(log, wait=0)  # what came last
 
     def _read(self, log: Log, wait: float) -> None:
-        for entry in log.read(self._after, 1000, wait=wait):
+        entries = log.read(self._after, 1000, wait=wait)
+        for entry in entries:
             self._after = entry.redis_id
             try:
-                self.told.append(Told(decode(entry.fields), time.monotonic()))
+                self._note(entry.redis_id, decode(entry.fields))
             except Invalid as reason:
                 self.invalid.append(f"{entry.redis_id}: {reason}")
+        # A wiped or cut log mostly goes on with greater ids, because they contain the time. But the
+        # clock may have been wrong.
+        if not entries and as_numbers(log.last_id()) < as_numbers(self._after):
+            self._after = START
+
+    def _note(self, redis_id: str, record: Record) -> None:
+        """Note an entry, unless it is one that was read before the log was cut."""
+        if (redis_id, record) not in self._noted:
+            self._noted.add((redis_id, record))
+            self.told.append(Told(record, time.monotonic()))
 
     def end(self) -> None:
         self._ending.set()

@@ -32,7 +32,14 @@ AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
-LOSE_ENTRIES = {"redis-cut", "redis-flush", "redis-full", "redis-failover", "redis-split"}
+LOSE_ENTRIES = {
+    "redis-cut",
+    "redis-flush",
+    "redis-full",
+    "redis-full-long",
+    "redis-failover",
+    "redis-split",
+}
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
@@ -73,6 +80,7 @@ class Outcome:
     evidence: Evidence
     findings: list[str]
     faults: Counter[str]
+    nights: Counter[str]  # runs of the nightly job, by their end
     said: logs.Said
     recoveries: list[Recovery]
     seconds: float
@@ -177,11 +185,14 @@ class Play:
         self.errors += [f"invalid entry in the log: {entry}" for entry in self.reader.invalid]
         for service in services:
             self.errors += [f"{service.name} said: {line}" for line in logs.unexpected(service)]
-        self.errors += logs.broken(server.server.log for server in self.fleet.servers)
+        self.errors += logs.broken(
+            (server.server.log for server in self.fleet.servers),
+            disks_are_filled="disk-full" in self.options.kinds,
+        )
         with closing(self.fleet.connect()) as connection, self.fleet.redis_client() as client:
             final = read_final_state(connection)
             rollup = read_rollup(connection, client)
-            receipts = read_receipts(connection, client, STREAM)
+            receipts = read_receipts(connection, client, STREAM, self.scene.jumps)
             counts = read_counts(connection)
         evidence = Evidence(
             self.journal.asks,
@@ -208,6 +219,7 @@ class Play:
             evidence,
             checker.check(evidence),
             Counter(fault.kind for fault in self.nemesis.struck),
+            self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
             recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
             seconds,

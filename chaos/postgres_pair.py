@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from chaos.backup import base_backup, run
+from chaos.hosts import PostgresHost
 from chaos.kept_server import KeptServer
 from chaos.proxy import HOST, Proxy
 from embedded.failures import ServerFailed
@@ -41,9 +42,10 @@ class PostgresPair:
 
     def __init__(self, folder: Path) -> None:
         self.primary, self.standby = (
-            KeptServer(Postgres(folder / data, folder / sockets, SETTINGS))
+            KeptServer(PostgresHost(folder / data, folder / sockets, SETTINGS))
             for data, sockets in (("data", "run"), ("standby", "run2"))
         )
+        self.every = (self.primary, self.standby)
         self.servers = [self.primary]  # all that ever ran
         self.proxy = Proxy(self.primary.server.socket)
         self.link = Proxy(self.primary.server.socket)

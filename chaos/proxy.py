@@ -1,6 +1,6 @@
 """A TCP proxy in front of a server's Unix socket, whose connections can be cut.
 
-It can be turned to another server, as a fail-over does.
+It can be turned to another server, as a fail-over does, and its network can be slow or half-dead.
 
 It listens on loopback. If the server does not accept, the connection is closed at once, as with a
 server that is down.
@@ -9,8 +9,11 @@ server that is down.
 import asyncio
 import random
 import threading
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
+
+from chaos.weather import Pipe, Way, Weather
 
 HOST = "127.0.0.1"
 
@@ -18,24 +21,22 @@ HOST = "127.0.0.1"
 class _End(asyncio.Protocol):
     """One end of a connection: what it receives goes to the other end."""
 
+    way: ClassVar[Way]  # of what it receives
+
     def __init__(self, proxy: "Proxy", other: "_End | None" = None) -> None:
         self.proxy = proxy
         self.other = other
         self.transport: asyncio.Transport | None = None
-        self.early = b""  # received before the server was connected
+        self.pipe = Pipe(proxy.weather, self.way)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.write(data)
-        else:
-            self.early += data
+        self.pipe.send(data)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.close()
+        self.pipe.send(None)
 
     def abort(self) -> None:
         if self.transport is not None:
@@ -43,6 +44,8 @@ class _End(asyncio.Protocol):
 
 
 class _ClientEnd(_End):
+    way = Way.REQUESTS
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.proxy.clients.add(self)
@@ -57,14 +60,18 @@ class _ClientEnd(_End):
                 lambda: _ServerEnd(self.proxy, self), str(self.proxy.server)
             )
         except OSError:
+            self.pipe.break_off()
             self.abort()
             return
         if self not in self.proxy.clients:  # it was cut in the meantime
+            for pipe in (self.pipe, server.pipe):
+                pipe.break_off()
             server.abort()
             return
         self.other = server
-        if server.transport is not None:
-            server.transport.write(self.early)
+        self.pipe.target, server.pipe.target = server.transport, self.transport
+        for pipe in (self.pipe, server.pipe):
+            pipe.deliver()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.proxy.clients.discard(self)
@@ -72,6 +79,8 @@ class _ClientEnd(_End):
 
 
 class _ServerEnd(_End):
+    way = Way.ANSWERS
+
     def data_received(self, data: bytes) -> None:
         if self.proxy.deaf:
             # The server has done what it was asked to, but nobody learns of it.
@@ -90,6 +99,7 @@ class Proxy:
         self.deaf = False
         self.port = 0
         self.clients: set[_ClientEnd] = set()
+        self.weather = Weather()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -110,8 +120,8 @@ class Proxy:
             for client in list(self.clients):
                 self.clients.discard(client)
                 client.abort()
-                if client.other is not None:
-                    client.other.abort()
+            for pipe in list(self.weather.pipes):
+                pipe.break_off()
 
         asyncio.run_coroutine_threadsafe(cut(), self._loop).result()
 
@@ -129,6 +139,18 @@ class Proxy:
     def lose_answers(self, lose: bool) -> None:
         """While set, cut each connection on which the server answers, losing the answer."""
         self.deaf = lose
+
+    def slow_down(self, longest_delay: float, dice: random.Random) -> None:
+        """From now on each piece of data takes up to so many seconds."""
+        self.weather.dice, self.weather.longest_delay = dice, longest_delay
+
+    def hold_up(self, way: Way) -> None:
+        """From now on nothing goes this way, and nobody is told."""
+        self._loop.call_soon_threadsafe(self.weather.held_up.add, way)
+
+    def clear_up(self, way: Way, *, deliver: bool) -> None:
+        """End that: deliver what was held up, or break the connections that it was sent on."""
+        self._loop.call_soon_threadsafe(partial(self.weather.clear_up, way, deliver=deliver))
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

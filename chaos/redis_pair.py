@@ -13,6 +13,7 @@ from typing import Any
 
 import redis
 
+from chaos.hosts import RedisHost
 from chaos.kept_server import KeptServer
 from chaos.proxy import HOST, Proxy
 from embedded.servers import Redis
@@ -28,15 +29,15 @@ class RedisPair:
 
     def __init__(self, folder: Path, kind: StreamServer) -> None:
         self.primary, self.replica = (
-            KeptServer(Redis(folder / data, folder / sockets, SETTINGS, kind=kind))
-            for data, sockets in (("data", "run"), ("standby", "run2"))
+            KeptServer(RedisHost(folder / data, folder / sockets, SETTINGS, kind=kind))
+            for data, sockets in (("log", "run"), ("replica", "run2"))
         )
         self.proxy = Proxy(self.primary.server.socket)
         self.link = Proxy(self.primary.server.socket)
         self.failing_over = threading.Lock()  # held during a fail-over
 
     @property
-    def servers(self) -> tuple[KeptServer[Redis], KeptServer[Redis]]:
+    def servers(self) -> tuple[KeptServer[RedisHost], KeptServer[RedisHost]]:
         return self.primary, self.replica
 
     def start(self) -> None:

@@ -24,6 +24,7 @@ def table(outcome: Outcome) -> str:
     untrue = story.reasons()
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
+    nights = ", ".join(f"{n:,} {end}" for end, n in sorted(outcome.nights.items()))
     rides = len(evidence.final.rides)
     totals = [standing.total for standing in evidence.final.consumers.values()]
     exact = totals.count(true_total(evidence))
@@ -42,6 +43,7 @@ def table(outcome: Outcome) -> str:
         ),
         "receipts delivered": receipts(evidence),
         "minutes": minutes(evidence, said),
+        "nightly runs": nights or "none",
         "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
         "lost by restores": lost_of(*restored, "their backups"),

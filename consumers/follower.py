@@ -20,6 +20,7 @@ from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
+AT_ONCE = 0.001  # seconds that a read takes which waits for nothing
 SMALLEST_BATCH = 100  # entries, after which there is a rest: a full batch of one means nothing
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
@@ -60,7 +61,6 @@ class Follower(ABC):
         self._read_at = 0.0  # seconds, of the monotonic clock
         self._took = 0.0  # seconds; the last round, without its wait
         self.committing = Committing()
-        self._held = False  # whether the last look came too soon
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Take one batch from the log, or check an idle one, and return what was done.
@@ -100,9 +100,10 @@ class Follower(ABC):
         sent before it: what it did not see is lost.
         """
         sent_before = self._last_sent
+        began = time.monotonic()
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        are_news = bool(wait and entries) and not (self.behind or self._held)
+        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
         if are_news:
             self.committing.wait()
         self._read_at = time.monotonic()
@@ -118,12 +119,11 @@ class Follower(ABC):
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
         stays = (batch.last_redis_id, batch.last_ride_id) == self.at
-        self._held = stays and bool(entries)
         if are_news:
-            self.committing.learn(too_soon=self._held)
+            self.committing.learn(too_soon=stays)
         if stays:
             self.behind = False
-            return Round(held=self._held)
+            return Round(held=bool(entries))
         return self._commit(batch)
 
     def _cut(self, upto: int) -> Digest:

@@ -221,4 +221,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
 
     clock = Clock()
     monkeypatch.setattr("consumers.follower.time", clock)
+    monkeypatch.setattr("consumers.committing.time", clock)
     return clock

@@ -1,14 +1,18 @@
 """The faults that the nemesis can inject, by name; one file per family."""
 
 from chaos.faults import (
+    clocks,
     network,
+    night,
     postgres_failover,
     processes,
     receivers,
     redis_failover,
     restores,
     servers,
+    shortages,
     strangers,
+    weather,
     writers,
 )
 from chaos.faults.scene import Fault
@@ -25,14 +29,20 @@ FAULTS: dict[str, Fault] = {
     "redis-cut": servers.cut_redis,
     "redis-flush": servers.flush_redis,
     "redis-full": servers.fill_redis,
+    "redis-full-long": shortages.fill_memory,
+    "disk-full": shortages.fill_disk,
     "redis-failover": redis_failover.fail_over,
     "redis-split": redis_failover.split,
     "proxy-cut": network.cut,
     "proxy-deaf": network.lose_answers,
+    "proxy-slow": weather.slow_down,
+    "proxy-one-way": weather.hold_up,
+    "clock-jump": clocks.jump,
     "backend-kill": network.terminate_backends,
     "client-kill": network.kill_clients,
     "slow-writer": writers.hold,
     "lost-writer": writers.roll_back,
     "stranger": strangers.write,
     "receiver-fails": receivers.fail,
+    "nightly": night.run,
 }

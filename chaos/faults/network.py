@@ -16,7 +16,8 @@ BACKENDS = """
 """
 
 
-def _proxy(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
+def pick_proxy(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
+    """The network to one of the servers."""
     name = dice.choice(("postgres", "redis"))
     fleet = scene.fleet
     return name, fleet.postgres_proxy if name == "postgres" else fleet.redis_proxy
@@ -24,7 +25,7 @@ def _proxy(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
 
 def cut(scene: Scene, dice: random.Random) -> str:
     """Cut all connections to one server, or about half of them, up to four times in a row."""
-    name, proxy = _proxy(scene, dice)
+    name, proxy = pick_proxy(scene, dice)
     share = dice.choice((0.5, 1))
     for _ in range(dice.randint(1, 4)):
         proxy.cut(share, dice)
@@ -34,7 +35,7 @@ def cut(scene: Scene, dice: random.Random) -> str:
 
 def lose_answers(scene: Scene, dice: random.Random) -> str:
     """The server does what it is asked to, but no answer arrives: was it done?"""
-    name, proxy = _proxy(scene, dice)
+    name, proxy = pick_proxy(scene, dice)
     proxy.lose_answers(True)
     scene.wait(dice.uniform(0.02, 1))
     proxy.lose_answers(False)

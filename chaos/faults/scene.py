@@ -2,10 +2,12 @@
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.backup import Backup
+from chaos.clocks import Jump
 from chaos.fleet import Fleet
 from chaos.journal import Journal
 from chaos.restore import Restore
@@ -26,9 +28,16 @@ class Scene:
     foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
     in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
+    jumps: list[Jump] = field(default_factory=list)  # of the clock of Postgres
     backup: Backup | None = None  # the newest
     # Held while Postgres is restored, or fails over.
     restoring: threading.Lock = field(default_factory=threading.Lock)
+
+    night: threading.Lock = field(default_factory=threading.Lock)  # held while the job runs
+    nights: Counter[str] = field(default_factory=Counter)  # its runs, by their end
+    # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
+    starving: threading.Lock = field(default_factory=threading.Lock)
+    starved_until: float = float("-inf")
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""

@@ -85,14 +85,15 @@ def fill_redis(scene: Scene, dice: random.Random) -> str:
         with client(server) as primary:
             primary.config_set("maxmemory", 1)
     except redis.RedisError:
-        _lift_the_limit(server)  # perhaps only the answer was lost
+        lift_the_limit(server)  # perhaps only the answer was lost
         raise Moot from None
     scene.wait(seconds)
-    _lift_the_limit(server)
+    lift_the_limit(server)
     return "redis"
 
 
-def _lift_the_limit(server: KeptServer[Redis]) -> None:
+def lift_the_limit(server: KeptServer[Redis]) -> None:
+    """Let it use any amount of memory again; returns when it has been told."""
     while True:
         try:
             with client(server) as limited:

@@ -24,6 +24,15 @@ from rocket_rides.receipts import WEBHOOK_ID
 NEVER = datetime.min.replace(tzinfo=UTC)
 SUSPECT = 2  # attempts in a row whose end nobody wrote down
 LEASE_MARGIN = 5.0  # seconds, beyond the time-out of an attempt, until its end is written down
+LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
+
+
+def is_due(due_at: str) -> str:
+    """The condition that a row is due. One that has longer to wait than any was written while
+    Postgres' clock was ahead, and would otherwise wait until the clock is there again.
+    """
+    return f"({due_at} <= now() OR {due_at} > now() + make_interval(secs => {LONGEST_WAIT}))"
+
 
 # One statement, so one snapshot: what `rides` says, what came of it so far, and the attempt. Who
 # may make one is asked of the row as it is when its lock is taken. In the order of the rides, so
@@ -38,8 +47,8 @@ BEGIN = f"""
                outcome IS NULL OR replay_at IS NOT NULL AS is_open,
                coalesce(attempts, 0) AS attempts, coalesce(forgiven, 0) AS forgiven,
                coalesce(unfinished, 0) AS unfinished,
-               coalesce(due_at <= now() OR unfinished > 0 AND rides.id = ANY(%(taken_over)s), true)
-                   AS is_due,
+               coalesce({is_due("due_at")}
+                        OR unfinished > 0 AND rides.id = ANY(%(taken_over)s), true) AS is_due,
                extract(epoch FROM due_at - now()) AS wait
         FROM receipts_state CROSS JOIN streamer_state
         JOIN rides ON rides.id = ANY(%(rides)s) AND rides.id <= last_sent_id
@@ -52,7 +61,7 @@ BEGIN = f"""
             attempts = kept.attempts + 1, unfinished = kept.unfinished + 1,
             due_at = excluded.due_at
         WHERE (kept.outcome IS NULL OR kept.replay_at IS NOT NULL)
-          AND (kept.due_at <= now()
+          AND ({is_due("kept.due_at")}
                OR kept.unfinished > 0 AND kept.ride_id = ANY(%(taken_over)s))
           AND (kept.unfinished < {SUSPECT} OR kept.ride_id = ANY(%(alone)s))
           AND kept.attempts - kept.forgiven < %(most)s

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import psycopg
 
 from consumers.receipts.arrivals import Arrivals
+from consumers.receipts.attempts import is_due
 from consumers.receipts.round import Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
@@ -45,8 +46,8 @@ STATE = """
 """
 # `known` had no outcome the last time; the rides after `after` were not looked at yet. (Of the
 # rides up to there, the ones that are not `known` have an outcome, and it never goes away.)
-OPEN = """
-    SELECT id, coalesce(due_at <= now(), true) FROM (
+OPEN = f"""
+    SELECT id, coalesce({is_due("due_at")}, true) FROM (
         SELECT id, due_at FROM unnest(%(known)s::bigint[]) AS known (id)
         JOIN rides USING (id) LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL
         UNION ALL (
@@ -55,11 +56,11 @@ OPEN = """
             ORDER BY id LIMIT %(most)s
         )
     ) open ORDER BY id
-"""
-MARKED = """
-    SELECT ride_id FROM receipts WHERE replay_at IS NOT NULL AND due_at <= now()
+"""  # noqa: S608
+MARKED = f"""
+    SELECT ride_id FROM receipts WHERE replay_at IS NOT NULL AND {is_due("due_at")}
     ORDER BY ride_id LIMIT %s
-"""
+"""  # noqa: S608
 # Compare-and-set: a mend counts itself.
 COMPLETE = """
     UPDATE receipts_state SET complete_to = %(upto)s

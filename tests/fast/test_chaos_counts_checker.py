@@ -49,6 +49,10 @@ def sweep_up_too_much(evidence: Evidence) -> None:
     counts(evidence).swept = 3
 
 
+def ask_for_a_reset(evidence: Evidence) -> None:
+    counts(evidence).resets_asked = 1
+
+
 def keep_the_log(evidence: Evidence) -> None:
     evidence.keeps_log = True
 
@@ -79,6 +83,7 @@ WRONG: list[tuple[Callable[[Evidence], None], str]] = [
     (send_another, "the streamer counts 3 records sent of 2"),
     (deliver_one_less, "workers count 1 receipts delivered of 2"),
     (sweep_up_too_much, "workers count 3 rides swept up of 2"),
+    (ask_for_a_reset, "the nightly job has asked for 1 resets"),
     (keep_the_log, "c0 healed 1 rides in 1 gaps of a whole log"),
     (say_it_twice, "c0 says that it counted 3 rides of 2"),
     (call_one_dead, "workers count 1 receipts dead of 0"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
-from flask import Blueprint, Flask, Response
+from flask import Blueprint, Flask, Response, after_this_request
 from flask.signals import appcontext_tearing_down, request_tearing_down
 
 from api.lean import LeanFlask
@@ -20,6 +20,10 @@ def app() -> Flask:
     @routes.get("/with-headers")
     def with_headers() -> tuple[dict[str, Decimal], int, dict[str, str]]:
         return {"distance": Decimal("539.8370")}, 201, {"Location": "/rides/1"}
+
+    @routes.get("/problem")
+    def problem() -> tuple[dict[str, int], int, dict[str, str]]:
+        return {"status": 400}, 400, {"content-type": "application/problem+json"}
 
     @routes.get("/plain")
     def plain() -> dict[str, int]:
@@ -87,6 +91,27 @@ def test_a_signal_alone_is_sent(app: Flask) -> None:
     assert names == ["signal"]
 
 
+def test_what_one_view_or_blueprint_asks_for_is_called(app: Flask) -> None:
+    names: Called = []
+
+    def note(response: Response) -> Response:
+        names.append("this request")
+        return response
+
+    def note_of_blueprint(response: Response) -> Response:
+        names.append("blueprint")
+        return response
+
+    def before() -> None:
+        after_this_request(note)
+
+    app.before_request(before)
+    app.test_client().get("/plain")
+    app.after_request_funcs["routes"].append(note_of_blueprint)
+    app.test_client().get("/plain")
+    assert names == ["this request", "this request", "blueprint"]
+
+
 def test_what_is_to_be_called_before_a_view_can_answer(app: Flask) -> None:
     app.before_request(lambda: ({"refused": True}, 403))
     answer = app.test_client().get("/plain")
@@ -99,6 +124,11 @@ def test_an_answer_has_its_status_and_its_headers(app: Flask) -> None:
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.data == b'{"distance":539.8370}\n'
     assert answer.headers["Content-Length"] == str(len(answer.data))
+
+
+def test_an_answer_may_be_of_another_type(app: Flask) -> None:
+    answer = app.test_client().get("/problem")
+    assert answer.headers.getlist("Content-Type") == ["application/problem+json"]
 
 
 def test_the_same_path_is_known_for_every_host_and_method(app: Flask) -> None:

@@ -1,9 +1,23 @@
-"""What chaos does to a server's files."""
+"""What chaos does to a server's files and memory, and what its onlooker makes of them."""
+
+import random
+import threading
+from typing import Any, NamedTuple, cast
 
 import pytest
+import redis
 
+from chaos.faults.scene import Scene
 from chaos.faults.servers import cut_newest
-from tests.support.world import World, drain
+from chaos.faults.shortages import fill_memory
+from chaos.fleet import Fleet
+from chaos.journal import Journal
+from chaos.observer import LogReader
+from chaos.redis_pair import RedisPair, client
+from rocket_rides.log import Log, LogFull
+from rocket_rides.terms import Term
+from tests.support.pairs import redis_pair
+from tests.support.world import World, drain, eventually
 
 
 @pytest.mark.stream_servers
@@ -14,3 +28,62 @@ def test_the_newest_entries_are_cut_off_the_file_and_no_others(world: World) -> 
     cut_newest(world.redis.append_only_file, 10)
     world.redis.start()
     assert [record.id for record in world.records()] == [*range(1, 91)]
+
+
+def test_redis_is_full_until_the_fault_ends_and_even_if_it_is_restarted() -> None:
+    with redis_pair("valkey") as pair, Log(pair.primary.server.url, "log") as log:
+        scene = Scene(cast(Fleet, OnlyRedis(pair)), Journal())
+        fault = threading.Thread(target=fill_memory, args=[scene, random.Random(0)])
+        fault.start()
+        eventually(lambda: is_full(log), "a full Redis")
+        pair.primary.crash(0)
+        eventually(lambda: is_full(log), "a full Redis again")
+        scene.over.set()
+        fault.join()
+        assert not is_full(log)
+
+
+class OnlyRedis(NamedTuple):
+    """As much of a fleet as the fault needs."""
+
+    redises: RedisPair
+
+    def redis_client(self) -> redis.Redis:
+        return client(self.redises.primary)
+
+
+def is_full(log: Log) -> bool:
+    try:
+        log.append([(1, "{}")], 0, Term("term", 0))
+    except LogFull:
+        return True
+    except redis.RedisError:  # it is just restarting
+        pass
+    return False
+
+
+def test_the_onlooker_reads_a_log_that_begins_again_with_lower_ids(world: World) -> None:
+    """As after a FLUSHALL while the clock is right again; and it tells of each entry once."""
+    world.take(1, 2)
+    drain(world.streamer())
+    onlooker = LogReader(lambda: world.redis.url, world.stream)
+    onlooker.start()
+    eventually(lambda: len(onlooker.told) == 2, "the first entries")
+    log = world.log()
+    first, second = (
+        dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
+        for entry in log.range("-", "+", 2)
+    )
+    log.start_anew()
+    append(log, second, "1-1")
+    eventually(lambda: len(onlooker.told) == 3, "the entry with the lower id")
+    log.start_anew()
+    append(log, second, "1-1")
+    append(log, first, "1-2")
+    eventually(lambda: len(onlooker.told) == 4, "the entry after one that was told")
+    onlooker.end()
+    assert [told.record.id for told in onlooker.told] == [1, 2, 2, 1]
+
+
+def append(log: Log, fields: dict[Any, Any], redis_id: str) -> None:
+    log.redis.xadd(log.name, fields, id=redis_id)

@@ -127,22 +127,28 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     assert exact(world, consumer)
 
 
-def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World) -> None:
+def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World, clock: Clock) -> None:
     consumer, streamer = world.consumer(), world.streamer()
+    consumer._log.read = clock.goes(1, consumer._log.read)  # type: ignore[method-assign]
     world.take(1)
     with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
         streamer.run_once()
-    before = consumer.committing.seconds
+    first = consumer.committing.seconds
     assert consumer.run_once(wait=1).held
-    assert consumer.run_once(wait=1).held  # no news, so nothing is learned
     longer = consumer.committing.seconds
-    assert longer == before * TOO_SOON
+    assert (clock.now, longer) == (1 + first, first * TOO_SOON)
     drain(world.streamer())
     assert consumer.run_once(wait=1).news
-    world.take(2)
-    drain(world.streamer())
-    assert consumer.run_once(wait=1).news
+    assert clock.now == 2 + first + longer
     assert consumer.committing.seconds < longer
+
+
+def test_nobody_waits_for_the_commit_of_what_was_there_before(world: World, clock: Clock) -> None:
+    consumer = world.consumer()
+    world.take(1)
+    drain(world.streamer())
+    assert consumer.run_once(wait=1).news
+    assert clock.now == 0
 
 
 def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: World) -> None:

@@ -235,3 +235,24 @@ def test_a_hole_in_the_numbers_and_a_ride_that_waits_hold_up_nobody(
     staff.receiver.behaviour = ACCEPT
     worker.until(lambda: staff.complete_to == 1012)
     assert sum(staff.receiver.rides.values()) == 15 + staff.receipt(1000).attempts
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["pending", "lost"])
+def test_no_receipt_waits_until_it_is_as_late_as_a_wrong_clock_said(
+    staff: Staff, impatient: None, is_lost: bool
+) -> None:
+    """The clock of Postgres was an hour ahead when attempts failed."""
+    rides = sent(staff.world, 2)
+    staff.receiver.behaviour = refuse(503, Retry_After="1")
+    one = staff.worker("one")
+    one.until(lambda: staff.world.value(FAILED) == 2)
+    one.die()
+    staff.world.connection.execute("UPDATE receipts SET due_at = due_at + interval '1 hour'")
+    if is_lost:
+        staff.world.log().start_anew()
+    staff.receiver.behaviour = ACCEPT
+    staff.worker("two", SOON).until(lambda: staff.outcomes() == 2)
+    assert staff.receiver.rides == dict.fromkeys(rides, 2)
+
+
+FAILED = "SELECT count(*) FROM receipts WHERE unfinished = 0"

@@ -173,7 +173,7 @@ MUTANTS = [
         """\
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        are_news = bool(wait and entries) and not (self.behind or self._held)
+        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
         if are_news:
             self.committing.wait()
         self._read_at = time.monotonic()
@@ -183,7 +183,7 @@ MUTANTS = [
         bounds, repair_is_due = self._bounds()
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        are_news = bool(wait and entries) and not (self.behind or self._held)
+        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
         if are_news:
             self.committing.wait()
         self._read_at = time.monotonic()

@@ -36,9 +36,16 @@ MUTANTS = [
     ),
     attempts(
         "an attempt under way is no reason to wait",
-        "AND (kept.due_at <= now()\n",
+        'AND ({is_due("kept.due_at")}\n',
         "AND (kept.due_at IS NOT NULL\n",
         tests="services/test_receipts.py::test_a_receiver_that_asks_for_time_gets_it",
+    ),
+    attempts(
+        "a receipt waits until it is as late as a wrong clock said",
+        " OR {due_at} > now() + make_interval(secs => {LONGEST_WAIT})",
+        "",
+        tests="services/test_receipts_lost.py::"
+        "test_no_receipt_waits_until_it_is_as_late_as_a_wrong_clock_said",
     ),
     attempts(
         "who takes an entry over ignores what the receiver asked for",
@@ -72,8 +79,8 @@ MUTANTS = [
     ),
     attempts(
         "what has an outcome is sent again",
-        "WHERE (kept.outcome IS NULL OR kept.replay_at IS NOT NULL)\n          AND (kept.due_at",
-        "WHERE true\n          AND (kept.due_at",
+        "WHERE (kept.outcome IS NULL OR kept.replay_at IS NOT NULL)\n          AND ({is_due",
+        "WHERE true\n          AND ({is_due",
     ),
     attempts(
         "a ride that was lost counts as swept with each attempt",
@@ -299,7 +306,7 @@ MUTANTS = [
     ),
     sweep(
         "what is to be sent anew is sent before it is due",
-        "WHERE replay_at IS NOT NULL AND due_at <= now()",
+        'WHERE replay_at IS NOT NULL AND {is_due("due_at")}',
         "WHERE replay_at IS NOT NULL",
         tests=DEAD,
     ),

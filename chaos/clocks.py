@@ -1,0 +1,71 @@
+"""A clock for each process of the fleet, which chaos can set.
+
+It needs Linux and a C compiler: a small library takes the place of the functions that tell the time
+of day. The monotonic clock stays as it is, as on a machine whose time of day is set.
+"""
+
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path(__file__).with_name("clock.c")
+LIBRARY = "clock.so"
+
+
+class Jump(NamedTuple):
+    """A clock was `ahead` by so many seconds, from one moment to another on the monotonic clock."""
+
+    began: float
+    ended: float
+    ahead: int
+
+
+class Clock:
+    """The clock of one process, or of one server, kept in a file of `folder`."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._library = folder / LIBRARY
+        self._file = folder / f"{name}.clock"
+        self.busy = threading.Lock()  # held by the one fault that has set it
+        self.set(0)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment to have this clock."""
+        return {"LD_PRELOAD": str(self._library), "CHAOS_CLOCK": str(self._file)}
+
+    def set(self, ahead: int) -> None:
+        """Put it so many seconds ahead of the right time, or behind it, at once."""
+        with self._file.open("r+b" if self._file.exists() else "wb") as file:
+            file.write(struct.pack("=q", ahead))
+
+
+def library(folder: Path) -> bool:
+    """Compile the library into `folder`; False where that can't be done."""
+    if sys.platform != "linux":
+        return False
+    command = ["cc", "-shared", "-fPIC", "-O2", "-o", str(folder / LIBRARY), str(SOURCE), "-ldl"]
+    try:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def true_moment(told: float, jumps: Iterable[Jump]) -> float:
+    """When something happened that a clock with such jumps has noted; the latest where in doubt.
+
+    `told` is what the note comes to, on the monotonic clock, if the clock was right.
+    """
+    now = time.monotonic()
+    meant = [told, *(told - jump.ahead for jump in jumps if is_within(told - jump.ahead, jump))]
+    return max((moment for moment in meant if moment <= now), default=now)
+
+
+def is_within(moment: float, jump: Jump) -> bool:
+    """Whether it was that late on the clock when it was so far ahead."""
+    return jump.began - 1 < moment < jump.ended + 1

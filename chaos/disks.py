@@ -1,0 +1,63 @@
+"""Small file systems, one for each server, that can be full for a while.
+
+Only root may mount them, on Linux, and not in every container. They are mounted in a mount
+namespace of chaos' own, so that nobody else sees them, and none outlives it.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CLONE_NEWNS = 0x00020000  # a mount namespace of one's own, by unshare(2)
+SIZE = 8 * 2**30  # bytes; only what is stored takes memory
+
+
+def enter_own_namespace() -> bool:
+    """Whether this thread, with all that it starts from now on, can mount what nobody else sees."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return False
+    if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
+        return False
+    return _run("mount", "--make-rprivate", "/")
+
+
+class Disk:
+    """A file system in memory, mounted on `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.is_mounted = False
+
+    def mount(self) -> bool:
+        """Mount it, empty; False where that can't be done."""
+        self._folder.mkdir(exist_ok=True)
+        options = f"size={SIZE},mode=755"
+        self.is_mounted = _run("mount", "-t", "tmpfs", "-o", options, "chaos", str(self._folder))
+        return self.is_mounted
+
+    def fill(self) -> None:
+        """From now on no file gets another page: the file system is as large as what it holds."""
+        while not self._resize(self.used()):  # it has grown meanwhile
+            pass
+
+    def used(self) -> int:
+        """How many bytes it holds."""
+        facts = os.statvfs(self._folder)
+        return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+    def make_room(self) -> None:
+        self._resize(SIZE)
+
+    def unmount(self) -> None:
+        if self.is_mounted:
+            self.is_mounted = not _run("umount", str(self._folder))
+
+    def _resize(self, size: int) -> bool:
+        return _run("mount", "-o", f"remount,size={size}", str(self._folder))
+
+
+def _run(*command: str) -> bool:
+    done = subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
