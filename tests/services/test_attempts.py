@@ -1,15 +1,22 @@
 """Attempts: who may make one, as the ride's row says, and when."""
 
+import threading
+
 import pytest
 
 from consumers.receipts.attempts import SUSPECT, Attempts, Known
 from consumers.receipts.outcomes import Ended, save
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.dead_receipts import change
-from tests.support.world import World, drain
+from tests.support.world import World, drain, eventually, transaction
 
 MOST = 4
 DELIVERED, REFUSED = Verdict(Kind.DELIVERED, "204"), Verdict(Kind.REFUSED, "410")
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+DECIDE = """
+    UPDATE receipts SET outcome = 'delivered', decided_at = now(), unfinished = 0,
+        due_at = '-infinity'
+"""
 LATER, AT_ONCE = Verdict(Kind.RETRY, "503", 300.0), "UPDATE receipts SET due_at = now()"
 
 
@@ -18,7 +25,7 @@ class Desk:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._attempts = Attempts(world.connection, "one", MOST, timeout=5)
+        self._attempts = Attempts(world.connect(), "one", MOST, timeout=5)
 
     def begin(self, *rides: int, **said: list[int]) -> list[str]:
         """What is said of each ride."""
@@ -99,6 +106,21 @@ def test_what_has_an_outcome_is_sent_no_more(desk: Desk, verdict: Verdict) -> No
     desk.end(verdict)
     desk.world.connection.execute(AT_ONCE)
     assert desk.begin() == ["settled"]
+    assert desk.attempts == 1
+
+
+def test_an_outcome_that_is_written_meanwhile_is_seen(desk: Desk) -> None:
+    """By whoever waited for the row, although it had none when the statement began."""
+    desk.begin()
+    found: list[list[str]] = []
+    with transaction(desk.world) as other:
+        other.execute(DECIDE)
+        late = threading.Thread(target=lambda: found.append(desk.begin(taken_over=[1])))
+        late.start()
+        eventually(lambda: desk.world.value(WAITING) == 1)
+        other.commit()
+        late.join()
+    assert found == [["leased"]]
     assert desk.attempts == 1
 
 
