@@ -248,6 +248,14 @@ def test_nothing_is_sent_before_the_streamer_has_committed_it(staff: Staff) -> N
     assert staff.receiver.rides == {ride_id: 1}
 
 
+def test_what_is_to_be_tried_again_stays_pending_and_in_hand(staff: Staff) -> None:
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.behaviour = refuse(503)
+    worker = staff.worker("one")
+    worker.until(lambda: staff.receipt(ride_id).reason)
+    assert (staff.pending, worker.in_hand) == (1, 1)
+
+
 def test_an_entry_is_news_held_or_done_with(world: World) -> None:
     """By what is complete, and by what the streamer has committed."""
     world.take(1, 2, 3)

@@ -64,6 +64,18 @@ def test_what_is_under_way_when_the_log_is_lost_is_not_sent_by_another_worker_to
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
 
 
+def test_what_is_under_way_is_not_lost_before_its_lease_is_over(staff: Staff) -> None:
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.behaviour = HANG
+    one, other = staff.worker("one"), staff.worker("other")
+    one.until(lambda: one.deliveries.under_way)
+    flush(staff.world)
+    other.run_once()  # makes the group
+    assert other.intake.sweep.lost() == []
+    staff.world.connection.execute("UPDATE receipts SET due_at = '-infinity'")
+    assert other.intake.sweep.lost() == [ride_id]
+
+
 @pytest.mark.parametrize("disaster", [flush, restart_redis])
 def test_a_process_that_waits_for_entries_goes_on_after(
     staff: Staff, disaster: Callable[[World], None]

@@ -283,7 +283,7 @@ MUTANTS = [
         "if is_due and ride_id <= upto and ride_id not in pending",
         "if ride_id <= upto and ride_id not in pending",
         tests="services/test_receipts_lost.py::"
-        "test_what_is_under_way_when_the_log_is_lost_is_not_sent_by_another_worker_too",
+        "test_what_is_under_way_is_not_lost_before_its_lease_is_over",
     ),
     sweep(
         "the first unread ride is taken for lost",
@@ -308,7 +308,7 @@ MUTANTS = [
         "what is to be sent anew is sent before it is due",
         'WHERE replay_at IS NOT NULL AND {is_due("due_at")}',
         "WHERE replay_at IS NOT NULL",
-        tests=DEAD,
+        tests="services/test_receipts_dead.py::test_a_replay_that_failed_waits_until_it_is_due",
     ),
     sweep(
         "a sweep remembers what it saw before a mend",
@@ -343,8 +343,7 @@ MUTANTS = [
         "what is tried again is acknowledged",
         "            self._hand.postpone(ride_id, seconds)\n",
         "            self._settle([ride_id])\n",
-        tests="services/test_receipts.py::"
-        "test_a_receipt_is_dead_after_so_many_attempts_and_says_why",
+        tests="services/test_receipts.py::test_what_is_to_be_tried_again_stays_pending_and_in_hand",
     ),
     worker(
         "a ride that kills its workers is tried for ever",
@@ -359,7 +358,7 @@ MUTANTS = [
         "            self._group.remove",
         "        with suppress(redis.RedisError):\n            self._group.remove",
         tests="services/test_receipts_outages.py::"
-        "test_a_worker_that_is_to_end_without_redis_writes_down_what_was_delivered",
+        "test_a_worker_that_is_to_end_writes_down_what_has_ended_before",
     ),
     verdict("too early is a refusal", "frozenset({408, 425, 429})", "frozenset({408, 429})"),
     verdict("an error of the server is a refusal", "status >= 500 or", "status > 500 or"),
