@@ -95,6 +95,7 @@ MUTANTS = [
         "half a body is a body",
         "    if len(body) < length:\n",
         "    if False:\n",
+        tests="services/test_api_process.py",
     ),
     parameters(
         "of two distances the first counts",
