@@ -169,6 +169,7 @@ MUTANTS = [
         "a minute that has lost its rides makes a period",
         "AND rides > 0 GROUP BY 1",
         "GROUP BY 1",
+        explained="the answer leaves out periods without rides, as well",
     ),
     schema(
         "a session caches numbers",
