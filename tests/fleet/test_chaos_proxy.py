@@ -48,6 +48,7 @@ def test_what_was_held_up_arrives_after_its_client_has_hung_up(world: World) -> 
 def test_what_was_held_up_is_lost_with_its_connection(world: World) -> None:
     with proxied(world) as proxy, connect(world, proxy) as idle:
         held = insert_over_a_held_up(proxy, Way.REQUESTS, connect(world, proxy))
+        eventually(lambda: any(pipe.waits for pipe in [*proxy.weather.pipes]), "the request")
         proxy.clear_up(Way.REQUESTS, deliver=False)
         with pytest.raises(psycopg.OperationalError):
             answer_to(held)
