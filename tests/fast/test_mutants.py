@@ -69,19 +69,38 @@ def test_a_lie_that_fits_no_more_is_stale() -> None:
 
 def test_a_test_notices_a_lie_or_does_not(project: Path, tmp_path: Path) -> None:
     copy = Tree(project, tmp_path / "copy")
-    assert copy.failure(["tests"]) == ""
-    assert copy.test(lie("3 * number")).noticed_by == NAME
+    assert copy.failure(["tests"]) is None
+    noticed = copy.test(lie("3 * number"))
+    assert (noticed.noticed_by, noticed.why) == (NAME, "assert 3 == 2")
     assert copy.test(lie("2 ** number")).noticed_by == ""  # of the same size, in the same second
     assert copy.test(lie("4 * number")).noticed_by == NAME
     assert (copy.folder / "doubling.py").read_text() == (project / "doubling.py").read_text()
 
 
-def test_tests_that_never_end_have_noticed_it(
+def test_tests_that_never_end_have_noticed_only_what_is_about_that(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree, "LONGEST", 0.5)
     endless = lie("[n for n in iter(int, 1)]")
-    assert Tree(project, tmp_path / "copy").test(endless).noticed_by == HUNG
+    copy = Tree(project, tmp_path / "copy")
+    assert copy.test(endless)[::2] == ("", HUNG)
+    assert copy.test(endless._replace(hangs=True))[::2] == ("tests/test_doubling.py", HUNG)
+
+
+def test_code_that_can_not_be_run_is_no_lie_that_a_test_notices(
+    project: Path, tmp_path: Path
+) -> None:
+    copy = Tree(project, tmp_path / "copy")
+    verdict = copy.test(lie("2 * numbr"))
+    assert verdict.noticed_by == ""
+    assert verdict.why.startswith("NameError: ")
+    (copy.folder / "tests/test_doubling.py").write_text(
+        f"import pytest\n{TEST}\n@pytest.fixture(autouse=True)\n"
+        "def checked() -> None:\n    assert double(1) == 2\n"
+    )
+    verdict = copy.test(lie("3 * number"))
+    assert verdict.noticed_by == ""
+    assert "1 error" in verdict.why
 
 
 def test_tests_that_can_not_be_run_are_no_verdict(project: Path, tmp_path: Path) -> None:
@@ -101,6 +120,7 @@ def test_tests_that_can_not_be_run_are_no_verdict(project: Path, tmp_path: Path)
         (NAME, "", False, "1 killed, 0 explained, 0 survive"),
         ("", "2 * 1 is 2 ** 1", False, "0 killed, 1 explained, 0 survive"),
         ("", "", True, "0 killed, 0 explained, 1 survive"),
+        (HUNG, "2 * 1 is 2 ** 1", True, "0 killed, 0 explained, 1 survive"),
         (NAME, "nobody can", True, "1 killed, 0 explained, 0 survive"),
     ],
 )
@@ -114,6 +134,8 @@ def test_a_survivor_is_explained_or_wrong(
 ) -> None:
     monkeypatch.setattr(mutants, "PROJECT", project)
     mutant, verdict = lie("3", explained=explained), Verdict(noticed_by, 1.0)
+    if noticed_by == HUNG:
+        verdict = Verdict("", 1.0, HUNG)
     assert mutants.is_wrong(mutant, verdict) is wrong
     told = mutants.summary([(mutant, verdict)], 60)
     assert f"1 mutants: {said}" in told

@@ -22,7 +22,7 @@ from pathlib import Path
 from rocket_rides.settings import PROJECT
 from tests.mutants.lies import MUTANTS
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.tree import HUNG, NotTested, Tree, Verdict
+from tests.mutants.tree import NotTested, Tree, Verdict
 from tests.support.folders import short_folder
 from tests.support.prepared import prepared_cluster
 
@@ -61,7 +61,7 @@ def require_sound_tests(tree: Tree, killers: Sequence[str], jobs: int) -> None:
     """Raise NotTested unless the tests that noticed something pass on the code as it is."""
     workers = ["-n", str(jobs), "--dist", "loadscope"]
     if killers and (failure := tree.failure([*workers, *killers], LONGEST_IN_ALL)):
-        raise NotTested(f"fails without any lie: {failure}")
+        raise NotTested(f"fails without any lie: {failure.test} {failure.why}")
 
 
 def tested(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, Verdict]]:
@@ -88,22 +88,26 @@ def tested(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Iterator[tuple[M
 def judged(mutant: Mutant, verdict: Verdict) -> str:
     """One line about it."""
     if verdict.noticed_by:
-        what = f"killed by {verdict.noticed_by}"
+        what = f"killed by {verdict.noticed_by} - {verdict.why}"
         what += "  BUT EXPLAINED AS UNNOTICEABLE" if mutant.explained else ""
+    elif mutant.explained and not verdict.why:
+        what = f"explained: {mutant.explained}"
     else:
-        what = f"explained: {mutant.explained}" if mutant.explained else "SURVIVES"
+        what = f"SURVIVES {verdict.why}"
     return f"{place(mutant)}: {mutant.lie}\n      {what} ({verdict.seconds:.1f} s)"
 
 
 def is_wrong(mutant: Mutant, verdict: Verdict) -> bool:
-    """Whether it survives without an explanation, or is noticed in spite of one."""
-    return bool(verdict.noticed_by) == bool(mutant.explained)
+    """Whether it survives without an explanation, or is noticed in spite of one, or not tested."""
+    if verdict.noticed_by:
+        return bool(mutant.explained)
+    return not mutant.explained or bool(verdict.why)
 
 
 def summary(results: Sequence[tuple[Mutant, Verdict]], seconds: float) -> str:
     """The numbers, and whatever is wrong."""
     killed = sum(bool(verdict.noticed_by) for _, verdict in results)
-    explained = sum(bool(m.explained) and not v.noticed_by for m, v in results)
+    explained = sum(bool(m.explained) and not v.noticed_by and not v.why for m, v in results)
     survive = len(results) - killed - explained
     lines = [f"  {judged(*result)}" for result in results if is_wrong(*result)]
     lines.append(
@@ -125,9 +129,10 @@ def run(mutants: Sequence[Mutant], jobs: int) -> int:
         for result in tested(trees, mutants):
             results.append(result)
             print(f"{len(results):3}/{len(mutants)} {judged(*result)}", flush=True)
-        killers = {verdict.noticed_by for _, verdict in results} - {"", HUNG}
+        print(summary(results, time.monotonic() - began), flush=True)
+        killers = {verdict.noticed_by for _, verdict in results} - {""}
         require_sound_tests(trees[0], sorted(killers), jobs)
-    print(summary(results, time.monotonic() - began))
+        print(f"the {len(killers)} tests that noticed them pass on the code as it is")
     return int(any(is_wrong(*result) for result in results))
 
 

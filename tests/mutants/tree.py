@@ -1,6 +1,7 @@
 """A copy of the project in which one mutant at a time is tested: the original stays as it is."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,18 +21,34 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rfE")
 LONGEST = 180.0  # seconds; each selection of tests takes a fraction of that
 LONGEST_END = 60.0  # seconds, to end the tests' servers
-HUNG = "nobody: the tests hang, and are ended"
+HUNG = "the tests hang, and were ended"
+# Code that can't even be run is not a lie: who notices that has not looked at what it does.
+BROKEN = re.compile(
+    r"(NameError|ImportError|SyntaxError|UnboundLocalError"
+    r"|psycopg\.errors\.(SyntaxError|Undefined\w+|IndeterminateDatatype|AmbiguousColumn))\b"
+)
 
 
 class NotTested(Exception):
     """The tests could not be run; the message is what pytest said."""
 
 
+class Failure(NamedTuple):
+    """The first test that failed, and why; none, where the tests hang or could not be set up."""
+
+    test: str
+    why: str
+
+
 class Verdict(NamedTuple):
-    """Who noticed a mutant, or nobody; and in how many seconds."""
+    """Who noticed a mutant and why, or nobody; and in how many seconds.
+
+    Where nobody did, `why` says what kept the tests from it, if anything.
+    """
 
     noticed_by: str
     seconds: float
+    why: str = ""
 
 
 class Tree:
@@ -47,28 +64,39 @@ class Tree:
         shutil.copytree(source, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
 
     def test(self, mutant: Mutant) -> Verdict:
-        """Run a mutant's tests on it until one fails. Raises NotTested and Stale."""
+        """Run a mutant's tests on it until one fails. Raises Stale.
+
+        Only a test that fails has noticed it: not one whose fixtures do, nor one that hangs, unless
+        that is what the lie is about.
+        """
         path = self.folder / mutant.file
         original = path.read_text()
         began = time.monotonic()
         try:
             self._write(path, mutant.told_in(original))
             shared = {} if mutant.file.startswith("migrations/") else self._shared
-            noticed_by = self.failure(["-x", *mutant.selection], shared=shared)
+            failure = self.failure(["-x", *mutant.selection], shared=shared)
+        except NotTested as reason:
+            failure = Failure("", str(reason))
         finally:
             self._write(path, original)
-        return Verdict(noticed_by, time.monotonic() - began)
+        test, why = failure or ("", "")
+        if why == HUNG and mutant.hangs:
+            test = mutant.selection[0]
+        elif BROKEN.match(why):
+            test = ""
+        return Verdict(test, time.monotonic() - began, why)
 
     def failure(
         self,
         arguments: Sequence[str],
         longest: float | None = None,
         shared: Mapping[str, str] = MappingProxyType({}),
-    ) -> str:
-        """The first test that fails; empty when all pass. Raises NotTested."""
+    ) -> Failure | None:
+        """The first test that fails; None when all pass. Raises NotTested."""
         # Compiled modules are kept, which makes each run a second shorter.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        environment |= {"TESTS_PATIENCE": "10", **shared}
+        environment |= {"TESTS_PATIENCE": "10", "COLUMNS": "300", **shared}
         with subprocess.Popen(
             [*PYTEST, *arguments],
             cwd=self.folder,
@@ -82,12 +110,13 @@ class Tree:
                 told, _ = tests.communicate(timeout=longest or LONGEST)
             except subprocess.TimeoutExpired:
                 _end(tests)
-                return HUNG
-        failed = [line for line in told.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+                return Failure("", HUNG)
+        failed = [line for line in told.splitlines() if line.startswith("FAILED ")]
         if tests.returncode == 1 and failed:
-            return failed[0].split(" ", 1)[1].partition(" - ")[0]
+            test, _, why = failed[0].removeprefix("FAILED ").partition(" - ")
+            return Failure(test, why)
         if tests.returncode == 0 and " passed" in told:
-            return ""
+            return None
         raise NotTested(told)
 
     @staticmethod

@@ -127,6 +127,16 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     assert exact(world, consumer)
 
 
+def test_what_was_in_the_log_already_is_looked_at_without_a_wait(
+    world: World, clock: Clock
+) -> None:
+    consumer = world.consumer()
+    world.take(1)
+    drain(world.streamer())
+    assert consumer.run_once(wait=1).news
+    assert clock.now == 0
+
+
 def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World, clock: Clock) -> None:
     consumer, streamer = world.consumer(), world.streamer()
     consumer._log.read = clock.goes(1, consumer._log.read)  # type: ignore[method-assign]
@@ -171,7 +181,7 @@ def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: 
     connection = world.connect()
     second = Reader(connection, world.log(), "same", LateTotal)
     counting.join()
-    assert (second.at.ride_id, second.projection.distance) == (1, 1)
+    assert (second.at.ride_id, second.projection.distance) == (1, Decimal(1))
     assert first.standing == world.truth
 
 

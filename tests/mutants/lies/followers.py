@@ -289,4 +289,31 @@ MUTANTS = [
         "TOO_SOON, IN_TIME = 1.25, 0.98",
         "TOO_SOON, IN_TIME = 0.98, 1.25",
     ),
+    committing(
+        "who once looked too soon waits longer each time, without an end",
+        "min(max(learned, SHORTEST), LONGEST)",
+        "max(learned, SHORTEST)",
+    ),
+    committing(
+        "who looked in time waits shorter and shorter",
+        "min(max(learned, SHORTEST), LONGEST)",
+        "min(learned, LONGEST)",
+    ),
+    committing(
+        "a slow time is never forgotten",
+        "TOO_SOON, IN_TIME = 1.25, 0.98",
+        "TOO_SOON, IN_TIME = 1.25, 1",
+    ),
+    follower(
+        "a look is too soon if it has moved the reader",
+        "learn(too_soon=stays)",
+        "learn(too_soon=not stays)",
+        tests="services/test_consumer.py",
+    ),
+    follower(
+        "what waited in the log already is waited for",
+        "if are_news:\n            self.committing.wait()",
+        "if entries:\n            self.committing.wait()",
+        tests="services/test_consumer.py",
+    ),
 ]

@@ -61,6 +61,35 @@ MUTANTS = [
         tests="services/test_failover.py::"
         "test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent",
     ),
+    log(
+        "a batch is not waited for",
+        "args=values)\n            self.wait_for_replicas()\n",
+        "args=values)\n",
+        tests="services/test_failover.py::"
+        "test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent",
+    ),
+    log(
+        "replicas are waited for without an end",
+        "int(REPLICAS_TIMEOUT * 1000)",
+        "int(REPLICAS_TIMEOUT)",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
+    ),
+    log(
+        "a leader whose replicas are away begins",
+        "    log.wait_for_replicas()  # else each attempt would leave a batch behind\n",
+        "",
+        file="streamer/__main__.py",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
+    ),
+    log(
+        "no replica is waited for, whatever the settings say",
+        ", replicas=config.log_replicas",
+        "",
+        file="streamer/__main__.py",
+        tests="services/test_failover.py::test_a_streamer_waits_for_as_many_as_it_is_told_to",
+    ),
     decode(
         "a record may be its own predecessor",
         "if not prev < ride.id <= LARGEST_ID:",

@@ -14,9 +14,9 @@ result = partial(Mutant, file="analytics/result.py", tests="fast/test_cells.py")
 freeze = partial(Mutant, file="analytics/freeze.py", tests="analytics/test_reconcile.py")
 job = partial(Mutant, file="analytics/job.py", tests="analytics/test_reconcile.py")
 source = partial(Mutant, file="analytics/source.py", tests="analytics/test_warehouse.py")
-verify = partial(Mutant, file="analytics/verify.py", tests="analytics/test_warehouse.py")
+verify = partial(Mutant, file="analytics/verify.py", tests="services/test_verify.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_warehouse.py")
-emit = partial(Mutant, file="analytics/emit.py", tests="analytics/test_reconcile.py")
+emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 
 MUTANTS = [
     ledger("a run that is missing is not missed", "if block.after != upto:", "if False:"),
@@ -160,13 +160,16 @@ MUTANTS = [
         "rides that take each other's place are the same",
         "not postgres == in_files == block.tally or ends != [block.first, block.last]",
         "not postgres == in_files == block.tally",
-        tests="analytics/test_warehouse.py::test_rides_deleted_and_smuggled_in_are_noticed",
     ),
     verify(
         "what the files hold is not compared with Postgres",
         "not postgres == in_files == block.tally or",
         "postgres != block.tally or",
-        tests="analytics/test_warehouse.py",
+    ),
+    verify(
+        "a manifest is not compared with Postgres",
+        "not postgres == in_files == block.tally or",
+        "postgres != in_files or",
     ),
     warehouse(
         "a rebuilt warehouse keeps its old runs",
@@ -185,7 +188,5 @@ MUTANTS = [
         "consumers that are right are reset, too",
         "for consumer in result.consumers if consumer.wrong]",
         "for consumer in result.consumers]",
-        tests="analytics/test_reconcile.py::"
-        "test_a_millimetre_is_found_and_repaired_while_rides_keep_arriving",
     ),
 ]

@@ -48,6 +48,31 @@ MUTANTS = [
         "test_no_receipt_waits_until_it_is_as_late_as_a_wrong_clock_said",
     ),
     attempts(
+        "the longest wait is shorter than what a receiver may ask for",
+        "LONGEST_WAIT = 600.0",
+        "LONGEST_WAIT = 250.0",
+    ),
+    attempts(
+        "the longest wait is shorter than a lease",
+        "LONGEST_WAIT = 600.0",
+        "LONGEST_WAIT = 5.0",
+    ),
+    attempts(
+        "who takes over what has had all its attempts is told to wait",
+        """\
+               coalesce({is_due("due_at")}
+                        OR unfinished > 0 AND rides.id = ANY(%(taken_over)s), true) AS is_due,
+""",
+        """\
+               coalesce({is_due("due_at")}, true) AS is_due,
+""",
+    ),
+    attempts(
+        "what a receiver has asked for is over for who takes it over",
+        "OR unfinished > 0 AND rides.id = ANY(%(taken_over)s), true) AS is_due",
+        "OR rides.id = ANY(%(taken_over)s), true) AS is_due",
+    ),
+    attempts(
         "who takes an entry over ignores what the receiver asked for",
         "OR kept.unfinished > 0 AND kept.ride_id = ANY(%(taken_over)s))",
         "OR kept.ride_id = ANY(%(taken_over)s))",
@@ -309,6 +334,11 @@ MUTANTS = [
         'WHERE replay_at IS NOT NULL AND {is_due("due_at")}',
         "WHERE replay_at IS NOT NULL",
         tests="services/test_receipts_dead.py::test_a_replay_that_failed_waits_until_it_is_due",
+    ),
+    sweep(
+        "a lost ride that nobody has attempted yet is not due",
+        'SELECT id, coalesce({is_due("due_at")}, true) FROM (',
+        'SELECT id, coalesce({is_due("due_at")}, false) FROM (',
     ),
     sweep(
         "a sweep remembers what it saw before a mend",
