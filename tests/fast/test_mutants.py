@@ -24,9 +24,10 @@ def lie(new: str, old: str = "2 * number", explained: str = "") -> Mutant:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The smallest one that has something to be wrong about."""
     project = tmp_path / "project"
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take longer than the test
     (project / "tests").mkdir(parents=True)
     (project / "doubling.py").write_text(CODE)
     (project / "tests/test_doubling.py").write_text(TEST)
@@ -85,6 +86,19 @@ def test_tests_that_never_end_have_noticed_only_what_is_about_that(
     copy = Tree(project, tmp_path / "copy")
     assert copy.test(endless)[::2] == ("", HUNG)
     assert copy.test(endless._replace(hangs=True))[::2] == ("tests/test_doubling.py", HUNG)
+
+
+def test_who_may_only_have_waited_too_short_is_asked_again(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "SLOW", ("--durations=0", "--durations-min=0.01"))
+    (project / "tests/test_doubling.py").write_text(
+        f"import os, time\n{TEST}    time.sleep(0.01)\n"
+        "    assert float(os.environ['TESTS_PATIENCE']) > 10 or double(3) == 6\n"
+    )
+    copy = Tree(project, tmp_path / "copy")
+    assert copy.test(lie("2 ** number")).noticed_by == ""
+    assert copy.test(lie("3 * number")).noticed_by == NAME
 
 
 def test_code_that_can_not_be_run_is_no_lie_that_a_test_notices(

@@ -18,14 +18,19 @@ from tests.support.prepared import SHARED_IN
 
 # Without the environment, the demo's data, and what is compiled from the original.
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rfE")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rf")
+# How long tests wait for what they expect, in seconds. A lie may let them wait in vain, so it is
+# short; who failed only after so long is asked again, with more, for it may have been too short.
+PATIENCE, MORE_PATIENCE = 10.0, 30.0
+SLOW = ("--durations=0", f"--durations-min={PATIENCE}")
 LONGEST = 180.0  # seconds; each selection of tests takes a fraction of that
 LONGEST_END = 60.0  # seconds, to end the tests' servers
 HUNG = "the tests hang, and were ended"
 # Code that can't even be run is not a lie: who notices that has not looked at what it does.
 BROKEN = re.compile(
     r"(NameError|ImportError|SyntaxError|UnboundLocalError"
-    r"|psycopg\.errors\.(SyntaxError|Undefined\w+|IndeterminateDatatype|AmbiguousColumn))\b"
+    r"|psycopg\.errors\.(SyntaxError|Undefined\w+|IndeterminateDatatype|AmbiguousColumn)"
+    r"|redis\.exceptions\.ResponseError: Error compiling script)\b"
 )
 
 
@@ -38,6 +43,7 @@ class Failure(NamedTuple):
 
     test: str
     why: str
+    is_slow: bool = False
 
 
 class Verdict(NamedTuple):
@@ -75,12 +81,15 @@ class Tree:
         try:
             self._write(path, mutant.told_in(original))
             shared = {} if mutant.file.startswith("migrations/") else self._shared
-            failure = self.failure(["-x", *mutant.selection], shared=shared)
+            arguments = ["-x", *SLOW, *mutant.selection]
+            failure = self.failure(arguments, shared=shared)
+            if failure and failure.is_slow:
+                failure = self.failure(arguments, shared=shared, patience=MORE_PATIENCE)
         except NotTested as reason:
             failure = Failure("", str(reason))
         finally:
             self._write(path, original)
-        test, why = failure or ("", "")
+        test, why, _ = failure or Failure("", "")
         if why == HUNG and mutant.hangs:
             test = mutant.selection[0]
         elif BROKEN.match(why):
@@ -92,11 +101,12 @@ class Tree:
         arguments: Sequence[str],
         longest: float | None = None,
         shared: Mapping[str, str] = MappingProxyType({}),
+        patience: float = PATIENCE,
     ) -> Failure | None:
         """The first test that fails; None when all pass. Raises NotTested."""
         # Compiled modules are kept, which makes each run a second shorter.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        environment |= {"TESTS_PATIENCE": "10", "COLUMNS": "300", **shared}
+        environment |= {"TESTS_PATIENCE": str(patience), "COLUMNS": "300", **shared}
         with subprocess.Popen(
             [*PYTEST, *arguments],
             cwd=self.folder,
@@ -114,7 +124,7 @@ class Tree:
         failed = [line for line in told.splitlines() if line.startswith("FAILED ")]
         if tests.returncode == 1 and failed:
             test, _, why = failed[0].removeprefix("FAILED ").partition(" - ")
-            return Failure(test, why)
+            return Failure(test, why, f" call     {test}\n" in told)
         if tests.returncode == 0 and " passed" in told:
             return None
         raise NotTested(told)
