@@ -17,7 +17,6 @@ class Mutant(NamedTuple):
     file: str
     tests: str  # who has to notice: files below tests/, or tests in them, between blanks
     explained: str = ""  # why nobody can notice
-    hangs: bool = False  # its test can't fail: it never ends
 
     def line(self, source: str) -> int:
         """Where in the file it begins. Raises Stale."""

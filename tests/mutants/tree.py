@@ -72,8 +72,7 @@ class Tree:
     def test(self, mutant: Mutant) -> Verdict:
         """Run a mutant's tests on it until one fails. Raises Stale.
 
-        Only a test that fails has noticed it: not one whose fixtures do, nor one that hangs, unless
-        that is what the lie is about.
+        Only a test that fails has noticed it: not one whose fixtures do, nor one that hangs.
         """
         path = self.folder / mutant.file
         original = path.read_text()
@@ -90,11 +89,7 @@ class Tree:
         finally:
             self._write(path, original)
         test, why, _ = failure or Failure("", "")
-        if why == HUNG and mutant.hangs:
-            test = mutant.selection[0]
-        elif BROKEN.match(why):
-            test = ""
-        return Verdict(test, time.monotonic() - began, why)
+        return Verdict("" if BROKEN.match(why) else test, time.monotonic() - began, why)
 
     def failure(
         self,
