@@ -25,7 +25,7 @@ class Desk:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._attempts = Attempts(world.connect(), "one", MOST, timeout=5)
+        self._attempts = Attempts(world.connect(), "one", MOST, timeout=60)
 
     def begin(self, *rides: int, **said: list[int]) -> list[str]:
         """What is said of each ride."""

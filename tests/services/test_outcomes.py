@@ -24,7 +24,7 @@ class Desk:
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
-        self._attempts = Attempts(connection, "one", MOST, timeout=5)
+        self._attempts = Attempts(connection, "one", MOST, timeout=60)
         self._known = self._attempts.begin([1, 2])
         self.forgiven = 0
 
