@@ -231,7 +231,7 @@ def test_a_server_that_cannot_write_is_no_minutes_fault(world: World) -> None:
 
 def test_a_disk_that_is_full_is_no_minutes_fault(world: World) -> None:
     """Though a minute could still be set aside."""
-    world.connection.execute(FULL)
+    world.connection.execute(FULL, prepare=False)
     send_at(world, *RIDES)
     leading = lead(world)
     leading.marker.run_once()
