@@ -133,25 +133,34 @@ def test_an_answer_to_head_has_all_but_the_body(app: Flask) -> None:
     assert not head.data
 
 
-def test_what_one_view_or_blueprint_asks_for_is_called(app: Flask) -> None:
+def test_what_one_request_asks_for_is_called(app: Flask) -> None:
+    """Beside what each of them asks for."""
     names: Called = []
 
     def note(response: Response) -> Response:
         names.append("this request")
         return response
 
-    def note_of_blueprint(response: Response) -> Response:
-        names.append("blueprint")
-        return response
-
     def before() -> None:
         after_this_request(note)
 
     app.before_request(before)
+    app.after_request(lambda response: response)
     app.test_client().get("/plain")
-    app.after_request_funcs["routes"].append(note_of_blueprint)
+    assert names == ["this request"]
+
+
+def test_what_a_blueprint_asks_for_is_called(app: Flask) -> None:
+    names: Called = []
+
+    def note(response: Response) -> Response:
+        names.append("blueprint")
+        return response
+
+    app.after_request(lambda response: response)
+    app.after_request_funcs["routes"].append(note)
     app.test_client().get("/plain")
-    assert names == ["this request", "this request", "blueprint"]
+    assert names == ["blueprint"]
 
 
 def test_what_is_to_be_called_before_a_view_can_answer(app: Flask) -> None:

@@ -82,8 +82,6 @@ MUTANTS = [
         "one attempt more than there may be",
         "AND kept.attempts - kept.forgiven < %(most)s",
         "AND kept.attempts - kept.forgiven <= %(most)s",
-        tests="services/test_receipts.py::"
-        "test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent",
     ),
     attempts(
         "attempts before a replay count",
