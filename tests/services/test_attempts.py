@@ -23,9 +23,9 @@ LATER, AT_ONCE = Verdict(Kind.RETRY, "503", 300.0), "UPDATE receipts SET due_at 
 class Desk:
     """A worker at its rows."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, most: int = MOST) -> None:
         self.world = world
-        self._attempts = Attempts(world.connect(), "one", MOST, timeout=60)
+        self._attempts = Attempts(world.connect(), "one", most, timeout=60)
 
     def begin(self, *rides: int, **said: list[int]) -> list[str]:
         """What is said of each ride."""
@@ -87,6 +87,16 @@ def test_there_are_so_many_attempts_and_no_more(desk: Desk) -> None:
         assert desk.begin(taken_over=[1], alone=[1]) == ["begun"]
     assert desk.begin(taken_over=[1], alone=[1]) == ["exhausted"]
     assert desk.attempts == MOST
+
+
+def test_what_has_had_more_attempts_than_there_may_be_now_waits_all_the_same(desk: Desk) -> None:
+    """Whoever takes it over: the receiver asked for that time."""
+    desk.begin()
+    desk.end(LATER)
+    stricter = Desk(desk.world, most=1)
+    assert stricter.begin(taken_over=[1]) == ["leased"]
+    desk.world.connection.execute(AT_ONCE)
+    assert stricter.begin(taken_over=[1]) == ["exhausted"]
 
 
 def test_attempts_before_a_replay_do_not_count(desk: Desk) -> None:
