@@ -175,8 +175,7 @@ MUTANTS = [
         "a rebuilt warehouse keeps its old runs",
         "superseded = self._numbers() if manifest.after == 0 else []",
         "superseded: list[int] = []",
-        tests="analytics/test_warehouse.py::"
-        "test_full_repairs_who_counted_a_ride_that_was_changed_later",
+        tests="fast/test_warehouse_runs.py",
     ),
     warehouse(
         "a file of a run that is cut short passes",
