@@ -77,6 +77,39 @@ MUTANTS = [
         "",
         tests="services/test_failover.py",
     ),
+    booking(
+        "who waits for the key's first request says that there is no ride",
+        'waited_for_key = KEYS in (refused.diag.context or "")',
+        "waited_for_key = False",
+        tests="services/test_failover.py::"
+        "test_a_retry_beside_a_request_that_waits_does_not_say_that_there_is_no_ride",
+    ),
+    booking(
+        "who waits for any lock says that there may be a ride",
+        'waited_for_key = KEYS in (refused.diag.context or "")',
+        "waited_for_key = True",
+    ),
+    prepared(
+        "a ride is answered whose wait for a standby was cancelled",
+        "        if connection in _not_replicated:\n",
+        "        if False:\n",
+        tests="services/test_failover.py::"
+        "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
+    ),
+    prepared(
+        "a ride whose wait for a standby was cancelled was not taken",
+        "            connection.close()\n            raise psycopg.Op",
+        "            raise psycopg.Op",
+        tests="services/test_failover.py::"
+        "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
+    ),
+    pool(
+        "nobody heeds that a wait for a standby was cancelled",
+        "        heed_notices(connection)\n",
+        "",
+        tests="services/test_failover.py::"
+        "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
+    ),
     prepared(
         "a statement that was deallocated is never prepared again",
         "            self._prepared_on.discard(connection)\n            return self._run",

@@ -63,8 +63,8 @@ MUTANTS = [
     ),
     log(
         "a batch is not waited for",
-        "args=values)\n            self.wait_for_replicas()\n",
-        "args=values)\n",
+        "            answer()\n        self.wait_for_replicas()\n",
+        "            answer()\n",
         tests="services/test_failover.py::"
         "test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent",
     ),
