@@ -155,7 +155,7 @@ MUTANTS = [
     pruning(
         "a key goes a moment before its time",
         "AND created_at < %(cutoff)s",
-        "AND created_at < %(cutoff)s + interval '1 second'",
+        "AND created_at < %(cutoff)s::timestamptz + interval '1 second'",
     ),
     pruning(
         "a key goes at the very moment of its time",
