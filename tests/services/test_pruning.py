@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from threading import Thread
 
@@ -127,7 +127,8 @@ def test_only_the_ranges_own_blocks_are_read(world: World) -> None:
 
 def test_a_key_goes_once_its_time_is_over_and_not_at_its_end(world: World) -> None:
     world.connection.execute(KEYS, [1])
-    created = world.value("SELECT created_at FROM idempotency_keys")
+    created = datetime(2026, 1, 1, tzinfo=UTC)
+    world.connection.execute("UPDATE idempotency_keys SET created_at = %s", [created])
     for later, gone in ((timedelta(), 0), (timedelta.resolution, 1)):
         values = {"first": "(0,0)", "behind": "(9,0)", "cutoff": created + later}
         assert world.connection.execute(pruning.PRUNE_BLOCKS, values).rowcount == gone

@@ -166,7 +166,6 @@ MUTANTS = [
         "the first row of the next range is visited, too",
         "ctid < %(behind)s::tid",
         "ctid <= %(behind)s::tid",
-        explained="rows of a block are numbered from 1: there is no row 0",
     ),
     pruning(
         "the last range is not visited",
