@@ -63,6 +63,7 @@ def main() -> int:
         clocks="clock-jump" in options.kinds,
         rate=options.rate,
         recorded=bool(options.record),
+        keeps_log=options.keeps_log,
     )
     keep = True
     try:
@@ -94,11 +95,23 @@ def main() -> int:
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
-        again = f"python -m chaos --seed {options.seed} --stream-server {options.stream_server}"
-        again += f" --seconds {options.seconds:g} --rate {options.rate:g} --every {options.every:g}"
-        again += " --wait" if options.waits else ""
-        print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
+        print(f"{len(outcome.findings)} findings; {again(options)}; the logs are in {fleet.folder}")
     return int(keep)
+
+
+def again(options: Options) -> str:
+    """The command that plays the same plan."""
+    words = [f"python -m chaos --seed {options.seed} --stream-server {options.stream_server}"]
+    words += [f"--seconds {options.seconds:g} --rate {options.rate:g} --every {options.every:g}"]
+    if options.kinds != tuple(FAULTS):
+        words.append(f"--faults {','.join(options.kinds)}")
+    if options.rides:
+        words.append(f"--rides {options.rides}")
+    if options.strikes:
+        words.append(f"--strikes {options.strikes}")
+    if options.waits:
+        words.append("--wait")
+    return " ".join(words)
 
 
 def arguments() -> Options:

@@ -12,7 +12,6 @@ from decimal import Decimal
 from chaos.recording import Appended, Loss
 from chaos.specified import Bounds, Entry, Ride, Terms, Total
 
-LONGEST = 1000  # entries; the longest log that a run has
 UNREAD = 2.0  # seconds after a fault in which its effects may show
 
 
@@ -40,7 +39,8 @@ def as_entry(told: Appended) -> Entry:
 class LogBook:
     """The log's entries as the onlooker saw them, and when some may have gone unseen."""
 
-    def __init__(self, entries: Iterable[Appended], losses: Iterable[Loss]) -> None:
+    def __init__(self, entries: Iterable[Appended], losses: Iterable[Loss], longest: int) -> None:
+        self._longest = longest  # that the log is, in entries
         self._losses = [*losses]
         self._of_ride: dict[tuple[int, int], list[Entry]] = {}
         self._seen: list[float] = []  # when each entry was, in that order
@@ -58,12 +58,12 @@ class LogBook:
         self._ids = [entry.redis_id for entry in self._entries]
 
     def between(self, after: int, upto: int) -> list[Entry]:
-        """What lies behind one position, up to another; from the very start, the last LONGEST.
+        """What lies behind one position, up to another; from the very start, what is kept of it.
 
         A reader takes no more at once; it starts over because those before are gone.
         """
         first, last = bisect_right(self._ids, after), bisect_right(self._ids, upto)
-        return self._entries[first if after else max(first, last - LONGEST) : last]
+        return self._entries[first if after else max(first, last - self._longest) : last]
 
     def was_gone(self, entry: Entry, began: float, by: float) -> bool:
         """Whether the log may have let go of an entry before a reader of a life came to it."""
@@ -76,10 +76,10 @@ class LogBook:
         """Up to which position the log may have been trimmed.
 
         The readers of the life before may have had all that was there as this one `began`, and the
-        log keeps no more than LONGEST entries.
+        log keeps no more than its longest.
         """
         read = bisect_right(self._seen, began)
-        surplus = bisect_right(self._seen, by + UNREAD) - LONGEST
+        surplus = bisect_right(self._seen, by + UNREAD) - self._longest
         return self._ends[max(read, surplus)]
 
     def about(self, term: int, ride: Ride, prev: int) -> list[Entry]:

@@ -60,6 +60,7 @@ SETTINGS = {
     "CLAIM_AFTER": "2",
     "SWEEP_AFTER": "2",
 }
+NEVER_REACHED = "1000000"  # entries, by a reader that falls behind
 # What grows with the rate, so that as many seconds of rides fit in as ever, and the most of each.
 GROWING = {"BATCH_SIZE": 2000, "STREAM_MAX_LENGTH": 1_000_000, "RECEIPT_CONCURRENCY": 256}
 
@@ -103,8 +104,11 @@ class Fleet:
         clocks: bool = False,
         rate: float = ORDINARY_RATE,
         recorded: bool = False,
+        keeps_log: bool = False,
     ) -> None:
         self.settings = settings(rate)
+        if keeps_log:
+            self.settings["STREAM_MAX_LENGTH"] = NEVER_REACHED
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
         self.postgreses = PostgresPair(self.folder, recorded=recorded)
@@ -201,7 +205,7 @@ class Fleet:
             "API_PORT": str(self.api_port),
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",
-            "DATA_DIR": str(self.folder / "data"),
+            "DATA_DIR": str(self.folder / "fleet"),
             "RECEIPT_URL": self.receiver.url,
             "RECEIPT_SECRET": self.receiver.secret,
             "LOG_REPLICAS": str(int(self.waits)),

@@ -24,7 +24,7 @@ from chaos.books import Books, LogBook
 from chaos.derived_judge import DerivedJudge
 from chaos.opening import opened
 from chaos.pgoutput import Change
-from chaos.recording import Appended, Commit, End, Life, Loss, Step, read
+from chaos.recording import Appended, Commit, End, Life, Limits, Loss, Step, read
 from chaos.sending_judge import SendingJudge
 from chaos.specified import NotAllowed, require
 from chaos.totals_judge import TotalsJudge
@@ -116,15 +116,17 @@ class Verdict(msgspec.Struct):
 
 def judge(steps: Callable[[], Iterator[Step]]) -> Verdict:
     """Replay the steps, which are read twice: first the log, then the commits."""
-    entries, losses, is_whole = [], [], False
+    entries, losses, longest, is_whole = [], [], 0, False
     for step in steps():
-        if isinstance(step, Appended):
+        if isinstance(step, Limits):
+            longest = step.longest_log
+        elif isinstance(step, Appended):
             entries.append(step)
         elif isinstance(step, Loss):
             losses.append(step)
         elif isinstance(step, End):
             is_whole = not step.cut_short
-    judging = Judge(LogBook(entries, losses))
+    judging = Judge(LogBook(entries, losses, longest))
     before: deque[Step] = deque(maxlen=AROUND)
     commits = (step for step in steps() if isinstance(step, Life | Commit))
     for count, step in enumerate(commits, 1):

@@ -8,6 +8,7 @@ import itertools
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -61,6 +62,7 @@ class Nemesis(threading.Thread):
     def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
         super().__init__(name="nemesis", daemon=True)
         self.struck: list[Struck] = []
+        self.moot: Counter[str] = Counter()
         self.failures: list[str] = []
         self._scene = scene
         self._plan = faults
@@ -81,7 +83,7 @@ class Nemesis(threading.Thread):
             thread.join()
 
     def end(self) -> None:
-        """Undo all faults, and return when they are undone."""
+        """Undo all faults, and return when they are undone. Once more does no harm."""
         self._scene.over.set()
         if self.ident:
             self.join()
@@ -93,6 +95,8 @@ class Nemesis(threading.Thread):
         try:
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:
+            with self._guard:
+                self.moot[fault.kind] += 1
             self._note(f"{fault.kind}: moot")
         except Exception as error:  # whatever it is, the run then proves nothing
             with self._guard:

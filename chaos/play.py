@@ -100,6 +100,12 @@ class Options:
     recovery: float = LONGEST  # seconds
     json: Path | None = None
 
+    @property
+    def keeps_log(self) -> bool:
+        """Whether every reader can read every entry, whatever fails."""
+        harmless = {"redis-failover"} if self.waits else set()
+        return not (LOSE_ENTRIES - harmless) & set(self.kinds)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -108,6 +114,7 @@ class Outcome:
     evidence: Evidence
     findings: list[str]
     faults: Counter[str]
+    moot: Counter[str]  # faults that could not be injected when their turn came
     nights: Counter[str]  # runs of the nightly job, by their end
     said: logs.Said
     recoveries: list[Recovery]
@@ -141,7 +148,8 @@ class Play:
         self.recorder: Recorder | None = None
         self.reader = LogReader(lambda: fleet.redis_url, STREAM)
         if options.record:
-            self.recording = Recording(options.record)
+            longest = int(fleet.settings["STREAM_MAX_LENGTH"])
+            self.recording = Recording(options.record, longest)
             self.recorder = Recorder(lambda: fleet.postgres_url, self.recording)
             self.reader = LogReader(lambda: fleet.redis_url, STREAM, self.recording.append)
         self.watch = Watch(lambda: fleet.postgres_url, len(CONSUMERS))
@@ -152,7 +160,13 @@ class Play:
         self._count_at = 0.0  # on the monotonic clock
 
     def run(self, bar: Any) -> Outcome:
-        """Play the run to its end; `bar` shows the seconds."""
+        """Play the run to its end; `bar` shows the seconds. Whatever comes, no fault stays."""
+        try:
+            return self._run(bar)
+        finally:
+            self.nemesis.end()
+
+    def _run(self, bar: Any) -> Outcome:
         if self.recorder:
             self.recorder.start()
             self.recorder.wait_until_it_records()
@@ -245,11 +259,6 @@ class Play:
         totals = {("total", name): of(name) for name in CONSUMERS}
         return {**totals, ("rollup", "rollup"): of(*ROLLUPS)}
 
-    def _keeps_log(self) -> bool:
-        """Whether every reader could read every entry, whatever failed."""
-        harmless = {"redis-failover"} if self.options.waits else set()
-        return not (LOSE_ENTRIES - harmless) & set(self.options.kinds)
-
     def judge(self, played: float, seconds: float) -> Outcome:
         """Collect the evidence and have it checked."""
         began = time.monotonic()
@@ -257,6 +266,8 @@ class Play:
         clients = self.crowd.hand_over()
         self.errors += clients.troubles + self.journal.troubles
         self.errors += [f"a fault failed: {failure}" for failure in self.nemesis.failures]
+        if self.nemesis.moot and not self.nemesis.struck:
+            self.errors.append("no fault could be injected on this machine")
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
         self.errors += [f"invalid entry in the log: {entry}" for entry in self.reader.invalid]
         for service in services:
@@ -283,7 +294,7 @@ class Play:
             blamed=[line for service in services for line in logs.blamed(service)],
             read_again=bool(LOSE_ENTRIES & set(self.options.kinds)),
             left_unread=bool(set(self.options.kinds) - STOP_NO_READER),
-            keeps_log=self._keeps_log(),
+            keeps_log=self.options.keeps_log,
             rollup=rollup,
             receipts=receipts,
             deliveries=self.fleet.receiver.deliveries,
@@ -300,6 +311,7 @@ class Play:
             evidence,
             found + (verdict.findings if verdict else []),
             Counter(fault.kind for fault in self.nemesis.struck),
+            self.nemesis.moot,
             self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
             recovered,

@@ -27,6 +27,12 @@ from rocket_rides.log import Record
 LIMIT = 2 << 30  # bytes
 
 
+class Limits(msgspec.Struct, frozen=True, tag="limits"):
+    """The first line."""
+
+    longest_log: int  # entries
+
+
 class Life(msgspec.Struct, frozen=True, tag="life"):
     """The database as it was when its slot was made."""
 
@@ -65,18 +71,19 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     cut_short: bool
 
 
-Step = Life | Commit | Appended | Loss | End
+Step = Limits | Life | Commit | Appended | Loss | End
 
 
 class Recording:
     """A file that steps are written to, by any thread."""
 
-    def __init__(self, file: Path, limit: int = LIMIT) -> None:
+    def __init__(self, file: Path, longest_log: int, limit: int = LIMIT) -> None:
         self.cut_short = False
         self._file = gzip.open(file, "wb", compresslevel=1)  # noqa: SIM115 (closed by `close`)
         self._left = limit
         self._encode = msgspec.json.Encoder().encode
         self._guard = threading.Lock()
+        self.write(Limits(longest_log))
 
     def write(self, step: Step) -> None:
         line = self._encode(step) + b"\n"

@@ -31,6 +31,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
     untrue = story.reasons()
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
+    never = ", ".join(sorted(outcome.moot.keys() - outcome.faults))
     nights = ", ".join(f"{n:,} {end}" for end, n in sorted(outcome.nights.items()))
     others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
@@ -43,6 +44,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "seconds of the check": f"{outcome.checked:.0f}",
         "memory of chaos itself": f"{outcome.memory / 2**20:,.0f} MB",
         "faults": f"{outcome.faults.total()}: {kinds}",
+        "faults that could not be injected": never or "none",
         "injected consumer crashes": f"{said.crashes:,}",
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from chaos.__main__ import main
+from chaos.faults import night
 from chaos.fleet import folder_for_servers
 from rocket_rides.settings import PROJECT
 from tests.support.folders import roomy, short_folder
@@ -68,12 +69,16 @@ def test_a_short_run_loses_nothing(options: list[str], tmp_path: Path) -> None:
         assert kind in figures["faults"]
 
 
-def test_ctrl_c_leaves_nothing_behind() -> None:
-    run = start("--seconds", "600", "--rate", "5", "--faults", "freeze,kill")
+@pytest.mark.parametrize("faults", ["freeze,kill", "nightly,disk-full"])
+def test_ctrl_c_leaves_nothing_behind(faults: str) -> None:
+    run = start("--seconds", "600", "--rate", "5", "--faults", faults)
     chaos = psutil.Process(run.pid)
     folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
     assert folder
-    eventually(lambda: "kill of" in journal(folder), "faults", LIMIT)
+    if "nightly" in faults and night.can_run():
+        eventually(lambda: "java" in names(chaos), "a nightly job", LIMIT)
+    else:
+        eventually(lambda: " of " in journal(folder), "faults", LIMIT)
     started = chaos.children(recursive=True)
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=LIMIT)
@@ -90,6 +95,15 @@ def folder_of(chaos: psutil.Process) -> Path | None:
             if folder.name.startswith("chaos-"):  # not ours, before the process becomes a service
                 return folder
     return None
+
+
+def names(process: psutil.Process) -> set[str]:
+    """Of its children, and theirs."""
+    found = set()
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found.add(child.name())
+    return found
 
 
 def journal(folder: Path) -> str:

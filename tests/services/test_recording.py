@@ -8,10 +8,10 @@ import pytest
 from chaos.backup import Backup
 from chaos.pgoutput import Change
 from chaos.recorder import TABLES
-from chaos.recording import Appended, Commit, End, Life, Step
+from chaos.recording import Appended, Commit, End, Life, Limits, Step
 from embedded.servers import Redis
 from tests.support.clusters import restore
-from tests.support.recorded import recorded_world, recording
+from tests.support.recorded import LONGEST_LOG, recorded_world, recording
 from tests.support.world import World, drain, eventually, take, transaction
 
 
@@ -38,9 +38,10 @@ def test_transactions_are_whole_and_in_the_order_of_their_commits(recorded: Worl
             late = recorded.take(3, 4)
             slow.commit()
         drain(recorded.streamer())
-    life, *commits, end = (step for step in tape.steps if not isinstance(step, Appended))
+    limits, life, *commits, end = (step for step in tape.steps if not isinstance(step, Appended))
     entries = [step.record.id for step in tape.steps if isinstance(step, Appended)]
     assert entries == [1, 2, 3, 4]
+    assert limits == Limits(LONGEST_LOG)
     assert isinstance(life, Life)
     assert taken(life) == [1]
     assert {*life.tables} == {*TABLES}
@@ -60,7 +61,7 @@ def test_nothing_comes_twice_or_not_at_all_when_postgres_crashes(recorded: World
         recorded.postgres.kill()
         recorded.postgres.start()
         then = [recorded.take(n) for n in range(6, 11)]
-    life, *commits, _ = tape.steps
+    _, life, *commits, _ = tape.steps
     assert isinstance(life, Life)
     assert [taken(commit) for commit in commits] == first + then
 
@@ -87,7 +88,7 @@ def test_a_table_that_is_emptied_is_told_of(recorded: World) -> None:
     recorded.take(1)
     with recording(recorded) as tape:
         recorded.connection.execute("TRUNCATE staged_log_records")
-    _, commit, _ = tape.steps
+    *_, commit, _ = tape.steps
     assert isinstance(commit, Commit)
     assert commit.did.changes == [Change("T", "staged_log_records", {})]
 
