@@ -1,43 +1,62 @@
 """Visits every state that can be reached, the nearest first, and tells how one comes about.
 
 `explore` looks for a state in which an invariant does not hold. Where there is none, it shows that
-from every state, with nothing more going wrong, the system comes to rest and is then complete.
+from every state, with nothing more happening by chance, all comes to rest and is then complete.
+
+A system may have observers: each reads what is shared, and writes only what is its own. What one
+does, nobody else can tell, so any number of them can only be where each of them can be alone. So
+`explore` keeps with each shared state every observer that can be beside it: what holds of any two
+of these, holds of any two observers; and as each of them comes to rest, all do.
 """
 
-import gc
-import inspect
-import time
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import product
+from typing import Any, NamedTuple, Self, TypeVar
 
-from specification.states import Invariants, Step
+import msgspec
 
 MOST_STEPS = 1000  # to a rest
+T = TypeVar("T")
+Place = tuple[Any, Any]  # a state, and an observer beside it
+Step = Callable[..., Any]  # a method, whose docstring tells it in a story
+Way = tuple[Step, tuple[int, ...], Any]  # a step, its values, and what it leads to
 
 
-class System(ABC):
-    """What can be explored. States are hashable; a step's docstring tells it in a story."""
+class Refused(Exception):
+    """The protocol does not allow this step in this state."""
 
-    start: Any
-    invariants: Invariants
 
-    @abstractmethod
-    def choices(self, s: Any) -> Iterator[Step]:
-        """All steps within the bound."""
+class Value(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
+    """Immutable, hashable, and ordered field by field."""
 
-    @abstractmethod
-    def progress(self, s: Any) -> Iterator[Step]:
-        """What goes on by itself, the most urgent first."""
+    def but(self, **changes: Any) -> Self:
+        return msgspec.structs.replace(self, **changes)
 
-    @abstractmethod
-    def is_complete(self, s: Any) -> bool:
-        """Whether nothing is missing, where nothing goes on."""
 
-    def canonical(self, s: Any) -> Any:
-        """The one that stands for all states that differ only in who is who."""
-        return s
+def require(allowed: object) -> None:
+    if not allowed:
+        raise Refused
+
+
+def named(items: Iterable[Any], name: int) -> Any:
+    for item in items:
+        if item.name == name:
+            return item
+    raise Refused
+
+
+def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
+    """The items, with `new` in the place of `old`."""
+    at = items.index(old)
+    return (*items[:at], *new, *items[at + 1 :])
+
+
+@cache
+def names_of(step: Step, states: int) -> tuple[str, ...]:
+    """The names of a step's values, which come after so many states."""
+    return step.__code__.co_varnames[1 + states : step.__code__.co_argcount]
 
 
 class Result(NamedTuple):
@@ -46,80 +65,124 @@ class Result(NamedTuple):
     states: int
     transitions: Counter[str]
     depth: int
-    seconds: float
     broken: str = ""
-    story: Sequence[str] = ()
+    story: tuple[str, ...] = ()
 
 
-def explore(system: System, tell: Callable[[int, int], None] | None = None) -> Result:
-    """Explore all of it; `tell` is called now and then with states and depth."""
-    began, start = time.monotonic(), system.canonical(system.start)
-    parents: dict[Any, Any] = {start: None}
+class System:
+    """What can be explored. The values that a step takes are named after what they can be."""
+
+    start: Any
+    observer: Any = None
+    goes_on: tuple[Step, ...]  # what happens by itself, the most urgent first
+    by_chance: tuple[Step, ...]  # what need not happen: customers and faults
+    observer_goes_on: tuple[Step, ...] = ()
+    observer_by_chance: tuple[Step, ...] = ()
+    invariants: dict[str, Callable[[Any], bool]]  # by the number of the guarantee
+    observed: dict[str, Callable[[Any, Any], bool]] = {}  # of an observer beside a state
+    agreed: dict[str, Callable[[Iterable[Any]], bool]] = {}  # of all that can be beside one
+
+    def ranges(self, s: Any) -> dict[str, Iterable[int]]:
+        """What each value can be."""
+        raise NotImplementedError
+
+    def is_within(self, s: Any) -> bool:
+        """Whether the state is within the bound."""
+        raise NotImplementedError
+
+    def is_complete(self, s: Any, me: Any) -> bool:
+        """Whether nothing is missing, where nothing goes on."""
+        raise NotImplementedError
+
+    def beside(self, s: Any, me: Any) -> Any:
+        """What becomes of an observer as the others reach `s`."""
+        return me
+
+    def ways(self, steps: Iterable[Step], *state: Any) -> Iterator[Way]:
+        """The steps that a state allows."""
+        ranges = self.ranges(state[0])
+        for step in steps:
+            for values in product(*map(ranges.__getitem__, names_of(step, len(state)))):
+                try:
+                    yield step, values, step(self, *state, *values)
+                except Refused:
+                    continue
+
+    def fails(self, s: Any, me: Any, is_new: bool) -> str:
+        """The number of a guarantee that does not hold; of the state itself, if it `is_new`."""
+        wrong = [number for number, holds in self.observed.items() if not holds(s, me)]
+        if is_new:
+            wrong += [number for number, holds in self.invariants.items() if not holds(s)]
+        return wrong[0] if wrong else ""
+
+
+def explore(system: System, tell: Callable[[int, int], None] = lambda states, depth: None) -> Result:
+    """Explore all of it; `tell` is called at each depth, with the states so far."""
+    frontier: list[Place] = [(system.start, system.observer)]
+    seen: dict[Any, dict[Any, Any]] = {system.start: {system.observer: None}}  # and the way there
+    onward: dict[Any, list[Way]] = {}
+    same: dict[Any, Any] = {}  # equal states are one object
     taken: Counter[str] = Counter()
-    frontier, depth = [start], 0
-
-    def result(broken: str = "", story: Any = None) -> Result:
-        seconds = time.monotonic() - began
-        return Result(len(parents), taken, depth, seconds, broken, story or ())
-
-    gc.disable()  # a state has no cycles
-    try:
-        while frontier:
-            nearest, frontier = frontier, []
-            for state in nearest:
-                for step, values in system.choices(state):
-                    reached = system.canonical(step(state, *values))
-                    taken[step.__name__] += 1
-                    if reached not in parents:
-                        parents[reached] = state
-                        frontier.append(reached)
-                        for number, holds in system.invariants.items():
-                            if not holds(reached):
-                                return result(number, story_of(system, parents, reached))
-            depth += 1
-            if tell:
-                tell(len(parents), depth)
-        if stuck := never_at_rest(system, parents):
-            return result("liveness", story_of(system, parents, stuck))
-        return result()
-    finally:
-        gc.enable()
+    states, depth = 1, 0
+    while frontier:
+        nearest, frontier = frontier, []
+        for s, me in nearest:
+            if s not in onward:
+                ways = system.ways(system.goes_on + system.by_chance, s)
+                within = ((step, values, then) for step, values, then in ways if system.is_within(then))
+                onward[s] = [(step, values, same.setdefault(then, then)) for step, values, then in within]
+            shared = [(way, way[2], system.beside(way[2], me)) for way in onward[s]]
+            own = [(way, s, way[2]) for way in system.ways(system.observer_goes_on + system.observer_by_chance, s, me)]
+            for way, there, other in shared + own:
+                taken[way[0].__name__] += 1
+                beside = seen.setdefault(there, {})
+                if other in beside:
+                    continue
+                beside[other] = (s, me, way)
+                frontier.append((there, other))
+                states += 1
+                if broken := system.fails(there, other, is_new=len(beside) == 1):
+                    return Result(states, taken, depth, broken, story(seen, there, other))
+        depth += 1
+        tell(states, depth)
+    broken, s, me = wrong_at_rest(system, seen)
+    return Result(states, taken, depth, broken, story(seen, s, me) if broken else ())
 
 
-def never_at_rest(system: System, states: Any) -> Any:
-    """A state from which the most urgent steps don't lead to a complete end; None if all do."""
-    good: set[Any] = set()
-    for state in states:
-        path: list[Any] = []
-        now = state
-        while now not in good and len(path) < MOST_STEPS:
-            path.append(now)
-            step, values = next(system.progress(now), (None, ()))
-            if step is None:
-                break
-            now = system.canonical(step(now, *values))
-        if len(path) == MOST_STEPS or (now not in good and not system.is_complete(now)):
-            return state
-        good.update(path)
-    return None
+def wrong_at_rest(system: System, seen: dict[Any, dict[Any, Any]]) -> tuple[str, Any, Any]:
+    """Observers that don't agree, or a place that doesn't come to rest complete; "" if none."""
+    ends: dict[Any, Any] = {}
+    own_ends: dict[Any, dict[Any, Any]] = {}
+    for s, observers in seen.items():
+        for number, agree in system.agreed.items():
+            if not agree(observers):
+                return number, s, next(iter(observers))
+        end = rest(s, partial(system.ways, system.goes_on), ends)
+        going_on = partial(system.ways, system.observer_goes_on, end)
+        for me in observers:
+            own_end = end and rest(system.beside(end, me), going_on, own_ends.setdefault(end, {}))
+            if not end or not system.is_complete(end, own_end):
+                return "liveness", s, me
+    return "", None, None
 
 
-def story_of(system: System, parents: dict[Any, Any], state: Any) -> list[str]:
-    """The steps to a state, as sentences."""
-    way = [state]
-    while (before := parents[way[-1]]) is not None:
-        way.append(before)
-    now, sentences = system.start, []
-    for reached in way[-2::-1]:
-        for step, values in system.choices(now):
-            after = step(now, *values)
-            if system.canonical(after) == reached:
-                sentences.append(sentence(step, values))
-                now = after
-                break
-    return sentences
+def rest(state: Any, ways: Callable[[Any], Iterator[Way]], ends: dict[Any, Any]) -> Any:
+    """Where the most urgent steps lead; None if they never end."""
+    path = [state]
+    while path[-1] not in ends and len(path) < MOST_STEPS:
+        last = path[-1]
+        path.append(next((then for _, _, then in ways(last)), last))
+        if path[-1] is last:
+            ends[last] = last
+    end = ends.get(path[-1])
+    ends.update(dict.fromkeys(path, end))
+    return end
 
 
-def sentence(step: Any, values: tuple[Any, ...]) -> str:
-    names = list(inspect.signature(step).parameters)[1:]
-    return str(step.__doc__).format(**dict(zip(names, values, strict=True)))
+def story(seen: dict[Any, dict[Any, Any]], s: Any, me: Any) -> tuple[str, ...]:
+    """The steps that led there, as sentences."""
+    if seen[s][me] is None:
+        return ()
+    before, was, (step, values, _) = seen[s][me]
+    told = dict(zip(names_of(step, step.__code__.co_argcount - 1 - len(values)), values, strict=True))
+    return (*story(seen, before, was), str(step.__doc__).format(**told))
