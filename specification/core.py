@@ -1,8 +1,8 @@
 """The core: writers, the order barrier, streamers and their terms, the log, consumers with totals.
 
-Each step is a method, named after the step of the code that it stands for: it takes a state and what
-can be observed of the step, and returns the next state, or raises Refused where the protocol does
-not allow it. None of them knows of a bound: `ranges` and `is_within` alone do.
+Each step is a method, named after the step of the code that it stands for: it takes a state and
+what can be observed of the step, and returns the next state, or raises Refused where the protocol
+does not allow it. None of them knows of a bound.
 
 Transactions, terms and entries are numbered as they begin. The leader's lock is not relied on: a
 streamer that was overtaken in the middle of a batch still appends and tries to commit. A process
@@ -14,10 +14,13 @@ is undone. Writers of the lost time end before it: nothing is kept of those that
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import ClassVar
 
 from msgspec.structs import asdict, astuple
 
-from specification.explorer import System, Value, named, require, swap
+from specification.explorer import Refused, Step, System, Value, named, require, swap
+
+BATCH = 2  # records or entries, if there are as many
 
 
 class Ride(Value, frozen=True):
@@ -81,102 +84,8 @@ class State(Database, frozen=True):
     resends: int = 0
 
 
-class Bounds(Value, frozen=True):
-    """How often each may happen, and how many records or entries make a full batch."""
-
-    writers: int
-    leads: int
-    losses: int = 1
-    failovers: int = 1
-    resends: int = 0
-    batch: int = 2
-
-
-def staged_until_sent(s: State) -> bool:
-    """A ride has its record until it is sent."""
-    above = [ride for ride in s.rides if ride.id > s.last_sent]
-    return above == [ride for ride in s.staged if ride.id > s.last_sent]
-
-
-def only_settled_is_sent(s: State) -> bool:
-    """No record is staged behind the log's back; true entries rise, or were there before."""
-    rides = [entry.ride for entry in sent(s)]
-    late = any(ride.id <= s.last_sent for ride in s.staged)
-    return not late and all(
-        before < ride or ride in rides[:at] for at, (before, ride) in enumerate(pairwise(rides), 1)
-    )
-
-
-def is_a_chain(s: State) -> bool:
-    """Each true entry names the ride before it, and nothing that was sent is sent again."""
-    return all(
-        entry.ride in s.rides and not between(s.rides, entry.prev, entry.ride.id - 1)
-        for entry in sent(s)
-    )
-
-
-def only_true_entries_count(s: State, me: Consumer) -> bool:
-    """A total is made up of rides that there are."""
-    return me.distance == sum(times(me, ride) * ride.distance for ride in s.rides)
-
-
-def each_counts_once(s: State, me: Consumer) -> bool:
-    """A total has each ride up to its checkpoint once."""
-    return all(times(me, ride) == (ride.id <= me.ride_id) for ride in s.rides)
-
-
-def nothing_counts_early(s: State, me: Consumer) -> bool:
-    """No checkpoint is past last_sent."""
-    return me.ride_id <= s.last_sent
-
-
-def totals_agree(consumers: Iterable[Consumer]) -> bool:
-    """At the same ride, all totals are the same."""
-    totals = {(me.ride_id, me.distance) for me in consumers}
-    return len(totals) == len({ride_id for ride_id, _ in totals})
-
-
-def times(me: Consumer, ride: Ride) -> int:
-    """How often a total has the ride: in `ranges`, each has a digit of its own, of base four."""
-    return me.distance // ride.distance % 4
-
-
-def sent(s: State) -> list[Entry]:
-    return [entry for entry in s.log if entry.ride.id <= s.last_sent and is_true(s, entry)]
-
-
-def is_true(db: Database, entry: Entry) -> bool:
-    """Whether an entry's term is this database's, and its ride within that term."""
-    ends = (*(after for after, _ in db.terms[1:]), max(db.drawn, db.last_sent))
-    return any(
-        name == entry.term and after < entry.ride.id <= upto
-        for (after, name), upto in zip(db.terms, ends, strict=False)
-    )
-
-
-def between(rides: Iterable[Ride], after: int, upto: int) -> int:
-    """The distance of the rides with `after < id <= upto`."""
-    return sum(ride.distance for ride in rides if after < ride.id <= upto)
-
-
-def end(log: tuple[Entry, ...]) -> int:
-    return log[-1].redis_id if log else 0
-
-
 class Core(System):
-    """The protocol within `bounds`; `broken` names the sabotage, if any."""
-
-    start, observer = State(), Consumer()
-    invariants = {"2": only_settled_is_sent, "3": is_a_chain, "1": staged_until_sent}
-    observed = {
-        "11": nothing_counts_early,
-        "10": only_true_entries_count,
-        "4": each_counts_once,
-    }
-    agreed = {"8": totals_agree}
-
-    def __init__(self, bounds: Bounds, broken: str = "") -> None:
-        self.bounds, self.broken = bounds, broken
+    """The protocol: writers, streamers, a log, and as observers the consumers."""
 
     # Writers: api/booking.py.
 
@@ -204,12 +113,6 @@ class Core(System):
 
     # Streamers: rocket_rides/terms.py, streamer/barrier.py, streamer/drain.py.
 
-    def begins(self, s: State, new_term: int) -> State:
-        """a streamer takes the lead and begins term {new_term}"""
-        newest = [name for _, name in s.terms[-1:]]
-        require(not any(leader.name in newest and not leader.cut_off for leader in s.leaders))
-        return self.overtakes(s, new_term)
-
     def overtakes(self, s: State, new_term: int) -> State:
         """a streamer takes the lead from the one that has it, and begins term {new_term}"""
         require(new_term not in (name for _, name in s.terms))
@@ -220,6 +123,12 @@ class Core(System):
             leaders=(*hanging, Leader(new_term, s.last_sent)),
             leads=s.leads + 1,
         )
+
+    def begins(self, s: State, new_term: int) -> State:
+        """a streamer takes the lead and begins term {new_term}"""
+        newest = [name for _, name in s.terms[-1:]]
+        require(not any(leader.name in newest and not leader.cut_off for leader in s.leaders))
+        return self.overtakes(s, new_term)
 
     def reads_the_sequence(self, s: State, term: int, position: int) -> State:
         """leader {term} reads the sequence: {position}"""
@@ -334,52 +243,121 @@ class Core(System):
     def is_backed_up(self, s: State) -> State:
         """to this moment Postgres will be set back"""
         require(s.backup is None)
-        return s.but(backup=Database(*astuple(s)[:5]))
+        return s.but(backup=Database(*astuple(s)[:5]), failovers=s.failovers + 1)
 
     def fails_over(self, s: State) -> State:
         """Postgres fails over with loss; streamers of the lost past have their batches still"""
-        require(s.backup is not None)
+        if s.backup is None:
+            raise Refused
         sending = (leader for leader in s.leaders if leader.batch and not leader.sent)
         leaders = tuple(leader.but(cut_off=True) for leader in sending)
-        lived = s.but(**asdict(s.backup), backup=None, writers=(), leaders=leaders)
-        return lived.but(failovers=s.failovers + 1)
+        return s.but(**asdict(s.backup), backup=None, writers=(), leaders=leaders)
 
     # What may come next.
-
-    goes_on = (
-        takes,
-        draws,
-        moves_last_sent,
-        appends,
-        selects,
-        lists_the_writers,
-        reads_the_sequence,
-        begins,
-        fails_over,
-    )
-    by_chance = (locks, rolls_back, overtakes, sends_twice, crashes, loses, is_backed_up)
-    observer_goes_on = (counts, reads)
-    observer_by_chance = (forgets, commits_half)
 
     def ranges(self, s: State) -> dict[str, Iterable[int]]:
         return {
             "writer": [writer.name for writer in s.writers],
             "new_writer": [s.begun + 1],
             "number": [s.drawn + 1],
-            "distance": [4 ** (s.drawn + self.bounds.writers * s.failovers)],  # tells rides apart
+            "distance": [
+                4 ** (s.drawn + 4 * (s.failovers - (s.backup is not None)))
+            ],  # tells rides apart
             "term": [leader.name for leader in s.leaders],
             "new_term": [s.leads + 1],
             "position": [s.drawn],
             "last_sent": {leader.batch[-1].id for leader in s.leaders if leader.batch},
-            "count": [self.bounds.batch],
+            "count": [BATCH],
             "known": range(s.last_sent + 1),
             "first": range(len(s.log)),
             "last": range(len(s.log) + 1),
         }
 
-    def is_within(self, s: State) -> bool:
-        used = s.begun, s.leads, s.losses, s.failovers + (s.backup is not None), s.resends
-        return all(times <= most for times, most in zip(used, astuple(self.bounds), strict=False))
-
     def is_complete(self, s: State, me: Consumer) -> bool:
         return not s.staged and me.ride_id >= max((ride.id for ride in s.rides), default=0)
+
+    # What must hold.
+
+    def staged_until_sent(self, s: State) -> bool:
+        """A ride has its record until it is sent."""
+        above = [ride for ride in s.rides if ride.id > s.last_sent]
+        return above == [ride for ride in s.staged if ride.id > s.last_sent]
+
+    def only_settled_is_sent(self, s: State) -> bool:
+        """No record is staged behind the log's back; true entries rise, or were there before."""
+        rides = [entry.ride for entry in sent(s)]
+        late = any(ride.id <= s.last_sent for ride in s.staged)
+        return not late and all(
+            before < ride or ride in rides[:at]
+            for at, (before, ride) in enumerate(pairwise(rides), 1)
+        )
+
+    def is_a_chain(self, s: State) -> bool:
+        """Each true entry names the ride before it, and nothing that was sent is sent again."""
+        return all(
+            entry.ride in s.rides and not between(s.rides, entry.prev, entry.ride.id - 1)
+            for entry in sent(s)
+        )
+
+    def only_true_entries_count(self, s: State, me: Consumer) -> bool:
+        """A total is made up of rides that there are."""
+        return me.distance == sum(times(me, ride) * ride.distance for ride in s.rides)
+
+    def each_counts_once(self, s: State, me: Consumer) -> bool:
+        """A total has each ride up to its checkpoint once."""
+        return all(times(me, ride) == (ride.id <= me.ride_id) for ride in s.rides)
+
+    def nothing_counts_early(self, s: State, me: Consumer) -> bool:
+        """No checkpoint is past last_sent."""
+        return me.ride_id <= s.last_sent
+
+    def totals_agree(self, consumers: Iterable[Consumer]) -> bool:
+        """At the same ride, all totals are the same."""
+        totals = {(me.ride_id, me.distance) for me in consumers}
+        return len(totals) == len({ride_id for ride_id, _ in totals})
+
+    start, observer = State(), Consumer()
+    by_chance: tuple[Step, ...] = (
+        locks,
+        rolls_back,
+        overtakes,
+        sends_twice,
+        crashes,
+        loses,
+        is_backed_up,
+    )
+    by_chance += (forgets, commits_half)
+    invariants: ClassVar = {"2": only_settled_is_sent, "3": is_a_chain, "1": staged_until_sent}
+    observed: ClassVar = {
+        "11": nothing_counts_early,
+        "10": only_true_entries_count,
+        "4": each_counts_once,
+    }
+    agreed: ClassVar = {"8": totals_agree}
+
+
+def times(me: Consumer, ride: Ride) -> int:
+    """How often a total has the ride: in `ranges`, each has a digit of its own, of base four."""
+    return me.distance // ride.distance % 4
+
+
+def sent(s: State) -> list[Entry]:
+    return [entry for entry in s.log if entry.ride.id <= s.last_sent and is_true(s, entry)]
+
+
+def is_true(db: Database, entry: Entry) -> bool:
+    """Whether an entry's term is this database's, and its ride within that term."""
+    ends = (*(after for after, _ in db.terms[1:]), max(db.drawn, db.last_sent))
+    return any(
+        name == entry.term and after < entry.ride.id <= upto
+        for (after, name), upto in zip(db.terms, ends, strict=False)
+    )
+
+
+def between(rides: Iterable[Ride], after: int, upto: int) -> int:
+    """The distance of the rides with `after < id <= upto`."""
+    return sum(ride.distance for ride in rides if after < ride.id <= upto)
+
+
+def end(log: tuple[Entry, ...]) -> int:
+    return log[-1].redis_id if log else 0

@@ -9,19 +9,21 @@ does, nobody else can tell, so any number of them can only be where each of them
 of these, holds of any two observers; and as each of them comes to rest, all do.
 """
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
-from itertools import product
-from typing import Any, NamedTuple, Self, TypeVar
+from functools import cache
+from itertools import chain, product
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import msgspec
 
 MOST_STEPS = 1000  # to a rest
 T = TypeVar("T")
-Place = tuple[Any, Any]  # a state, and an observer beside it
-Step = Callable[..., Any]  # a method, whose docstring tells it in a story
+Step = Callable[..., Any]
+Holds = Callable[..., bool]
 Way = tuple[Step, tuple[int, ...], Any]  # a step, its values, and what it leads to
+Seen = dict[Any, dict[Any, Any]]  # by state and observer: how it came there
 
 
 class Refused(Exception):
@@ -53,10 +55,64 @@ def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
     return (*items[:at], *new, *items[at + 1 :])
 
 
+class System:
+    """What can be explored: its steps are the methods that are told, without a full stop.
+
+    They take a state, and an observer beside it if it is the observer's step; then values, whose
+    names say what they can be. The later a step is defined, the more urgent it is.
+    """
+
+    start: Any
+    observer: Any = None
+    by_chance: tuple[Step, ...]  # what need not happen: customers and faults
+    ranges: Callable[[Any], dict[str, Iterable[int]]]  # what each value can be
+    is_complete: Callable[[Any, Any], bool]  # whether nothing is missing, where nothing goes on
+    invariants: ClassVar[dict[str, Holds]]  # of a state, by the number of the guarantee
+    observed: ClassVar[dict[str, Holds]] = {}  # of an observer beside a state
+    agreed: ClassVar[dict[str, Holds]] = {}  # of all observers that can be beside a state
+
+    def __init__(self, broken: str = "", **bounds: int) -> None:
+        """`bounds` are the most that fields of a state may be; `broken` names a sabotage."""
+        self.broken, self.bounds = broken, bounds
+        steps = [step for _, step in inspect.getmembers(type(self), is_told)]
+        steps.sort(key=lambda step: step.__code__.co_firstlineno, reverse=True)
+        self.steps = [step for step in steps if "me" not in inspect.signature(step).parameters]
+        self.own_steps = [step for step in steps if step not in self.steps]
+
+    def beside(self, s: Any, me: Any) -> Any:
+        """What becomes of an observer as the others reach `s`."""
+        return me
+
+    def ways(self, *state: Any, quietly: bool = False) -> Iterator[Way]:
+        """The steps that a state allows, or an observer beside it."""
+        ranges = self.ranges(state[0])
+        for step in self.own_steps if state[1:] else self.steps:
+            if quietly and step in self.by_chance:
+                continue
+            for values in product(*map(ranges.__getitem__, names_of(step)[len(state) :])):
+                try:
+                    yield step, values, step(self, *state, *values)
+                except Refused:
+                    continue
+
+    def is_within(self, s: Any) -> bool:
+        return all(getattr(s, name) <= most for name, most in self.bounds.items())
+
+    def fails(self, s: Any, me: Any, is_new: bool) -> str:
+        """The number of a guarantee that does not hold; the state's own are asked once."""
+        wrong = [number for number, holds in self.observed.items() if not holds(self, s, me)]
+        if is_new:
+            wrong += [number for number, holds in self.invariants.items() if not holds(self, s)]
+        return wrong[0] if wrong else ""
+
+
+def is_told(method: Any) -> bool:
+    return inspect.isfunction(method) and not (method.__doc__ or ".").endswith(".")
+
+
 @cache
-def names_of(step: Step, states: int) -> tuple[str, ...]:
-    """The names of a step's values, which come after so many states."""
-    return step.__code__.co_varnames[1 + states : step.__code__.co_argcount]
+def names_of(step: Step) -> tuple[str, ...]:
+    return tuple(inspect.signature(step).parameters)[1:]
 
 
 class Result(NamedTuple):
@@ -69,120 +125,69 @@ class Result(NamedTuple):
     story: tuple[str, ...] = ()
 
 
-class System:
-    """What can be explored. The values that a step takes are named after what they can be."""
-
-    start: Any
-    observer: Any = None
-    goes_on: tuple[Step, ...]  # what happens by itself, the most urgent first
-    by_chance: tuple[Step, ...]  # what need not happen: customers and faults
-    observer_goes_on: tuple[Step, ...] = ()
-    observer_by_chance: tuple[Step, ...] = ()
-    invariants: dict[str, Callable[[Any], bool]]  # by the number of the guarantee
-    observed: dict[str, Callable[[Any, Any], bool]] = {}  # of an observer beside a state
-    agreed: dict[str, Callable[[Iterable[Any]], bool]] = {}  # of all that can be beside one
-
-    def ranges(self, s: Any) -> dict[str, Iterable[int]]:
-        """What each value can be."""
-        raise NotImplementedError
-
-    def is_within(self, s: Any) -> bool:
-        """Whether the state is within the bound."""
-        raise NotImplementedError
-
-    def is_complete(self, s: Any, me: Any) -> bool:
-        """Whether nothing is missing, where nothing goes on."""
-        raise NotImplementedError
-
-    def beside(self, s: Any, me: Any) -> Any:
-        """What becomes of an observer as the others reach `s`."""
-        return me
-
-    def ways(self, steps: Iterable[Step], *state: Any) -> Iterator[Way]:
-        """The steps that a state allows."""
-        ranges = self.ranges(state[0])
-        for step in steps:
-            for values in product(*map(ranges.__getitem__, names_of(step, len(state)))):
-                try:
-                    yield step, values, step(self, *state, *values)
-                except Refused:
-                    continue
-
-    def fails(self, s: Any, me: Any, is_new: bool) -> str:
-        """The number of a guarantee that does not hold; of the state itself, if it `is_new`."""
-        wrong = [number for number, holds in self.observed.items() if not holds(s, me)]
-        if is_new:
-            wrong += [number for number, holds in self.invariants.items() if not holds(s)]
-        return wrong[0] if wrong else ""
-
-
-def explore(system: System, tell: Callable[[int, int], None] = lambda states, depth: None) -> Result:
-    """Explore all of it; `tell` is called at each depth, with the states so far."""
-    frontier: list[Place] = [(system.start, system.observer)]
-    seen: dict[Any, dict[Any, Any]] = {system.start: {system.observer: None}}  # and the way there
+def explore(system: System) -> Result:
+    """Explore all of it."""
+    frontier = [(system.start, system.observer)]
+    seen: Seen = {system.start: {system.observer: None}}
     onward: dict[Any, list[Way]] = {}
-    same: dict[Any, Any] = {}  # equal states are one object
+    same: dict[Any, Any] = {}  # equal states become one object
     taken: Counter[str] = Counter()
     states, depth = 1, 0
     while frontier:
         nearest, frontier = frontier, []
         for s, me in nearest:
             if s not in onward:
-                ways = system.ways(system.goes_on + system.by_chance, s)
-                within = ((step, values, then) for step, values, then in ways if system.is_within(then))
-                onward[s] = [(step, values, same.setdefault(then, then)) for step, values, then in within]
-            shared = [(way, way[2], system.beside(way[2], me)) for way in onward[s]]
-            own = [(way, s, way[2]) for way in system.ways(system.observer_goes_on + system.observer_by_chance, s, me)]
-            for way, there, other in shared + own:
+                within = (way for way in system.ways(s) if system.is_within(way[-1]))
+                onward[s] = [(step, at, same.setdefault(then, then)) for step, at, then in within]
+            shared = ((way, way[-1], system.beside(way[-1], me)) for way in onward[s])
+            own = ((way, s, way[-1]) for way in system.ways(s, me))
+            for way, there, other in chain(shared, own):
                 taken[way[0].__name__] += 1
                 beside = seen.setdefault(there, {})
-                if other in beside:
-                    continue
-                beside[other] = (s, me, way)
-                frontier.append((there, other))
-                states += 1
-                if broken := system.fails(there, other, is_new=len(beside) == 1):
-                    return Result(states, taken, depth, broken, story(seen, there, other))
+                if other not in beside:
+                    beside[other] = (s, me, way)
+                    frontier.append((there, other))
+                    states += 1
+                    if broken := system.fails(there, other, is_new=len(beside) == 1):
+                        return Result(states, taken, depth, broken, story(seen, there, other))
         depth += 1
-        tell(states, depth)
     broken, s, me = wrong_at_rest(system, seen)
     return Result(states, taken, depth, broken, story(seen, s, me) if broken else ())
 
 
-def wrong_at_rest(system: System, seen: dict[Any, dict[Any, Any]]) -> tuple[str, Any, Any]:
-    """Observers that don't agree, or a place that doesn't come to rest complete; "" if none."""
+def wrong_at_rest(system: System, seen: Seen) -> tuple[str, Any, Any]:
+    """Observers that don't agree, or a place from which no complete rest is reached, if any."""
     ends: dict[Any, Any] = {}
     own_ends: dict[Any, dict[Any, Any]] = {}
     for s, observers in seen.items():
         for number, agree in system.agreed.items():
-            if not agree(observers):
+            if not agree(system, observers):
                 return number, s, next(iter(observers))
-        end = rest(s, partial(system.ways, system.goes_on), ends)
-        going_on = partial(system.ways, system.observer_goes_on, end)
+        end = rest(system, ends, s)
         for me in observers:
-            own_end = end and rest(system.beside(end, me), going_on, own_ends.setdefault(end, {}))
-            if not end or not system.is_complete(end, own_end):
+            own = own_ends.setdefault(end, {})
+            if end is None or not system.is_complete(end, rest(system, own, me, end)):
                 return "liveness", s, me
     return "", None, None
 
 
-def rest(state: Any, ways: Callable[[Any], Iterator[Way]], ends: dict[Any, Any]) -> Any:
-    """Where the most urgent steps lead; None if they never end."""
-    path = [state]
-    while path[-1] not in ends and len(path) < MOST_STEPS:
-        last = path[-1]
-        path.append(next((then for _, _, then in ways(last)), last))
-        if path[-1] is last:
-            ends[last] = last
-    end = ends.get(path[-1])
-    ends.update(dict.fromkeys(path, end))
-    return end
+def rest(system: System, ends: dict[Any, Any], now: Any, *beside: Any) -> Any:
+    """Where the most urgent steps lead, of the state or of who is beside it; None if nowhere."""
+    path: list[Any] = []
+    while now not in ends and len(path) < MOST_STEPS:
+        path.append(now)
+        now = next((way[-1] for way in system.ways(*beside, now, quietly=True)), now)
+        if now is path[-1]:
+            ends[now] = now
+    ends.update(dict.fromkeys(path, ends.get(now)))
+    return ends.get(now)
 
 
-def story(seen: dict[Any, dict[Any, Any]], s: Any, me: Any) -> tuple[str, ...]:
+def story(seen: Seen, s: Any, me: Any) -> tuple[str, ...]:
     """The steps that led there, as sentences."""
     if seen[s][me] is None:
         return ()
     before, was, (step, values, _) = seen[s][me]
-    told = dict(zip(names_of(step, step.__code__.co_argcount - 1 - len(values)), values, strict=True))
+    names = names_of(step)[-len(values) or None :]
+    told = dict(zip(names, values, strict=False))
     return (*story(seen, before, was), str(step.__doc__).format(**told))

@@ -1,14 +1,15 @@
-"""What reads the log, or rides: a total's reset, the rollup with its Ick, the receipts' group.
+"""What reads the log, or rides: the reset of a total, the rollup with its Ick, receipts in a group.
 
 They stand on a log that is right: a reader gets as far as `sent` and misses nothing. This is what
 the invariants of the core say (4, 5 and 11), so what is shown of them holds on the core too.
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from msgspec.structs import asdict, astuple
 
-from specification.explorer import System, Value, named, require, swap
+from specification.explorer import Refused, System, Value, named, require, swap
 
 
 class Process(Value, frozen=True):
@@ -21,46 +22,21 @@ class Totals(Value, frozen=True):
     at: int = 0  # the checkpoint
     total: int = 0
     processes: tuple[Process, ...] = (Process(1), Process(2))
-    frozen: int | None = None  # last_sent, as a run has read it that found the total wrong
+    frozen: int | None = None  # last_sent, as a run has read it
     pending: int | None = None  # a reset to the sum up to this ride
     spoilt: int = 0
     runs: int = 0
 
 
 class Reset(System):
-    """A total, and two processes that count under its name: ride n has the distance 4^n.
+    """A total, and two processes that count under its name. A run that finds it right does nothing.
 
-    All of it is in one database, and a run ends with its connection, so a fail-over brings back an
-    earlier state of the whole, and nothing new. A run that finds the total right changes nothing.
+    All is in one database, and a run ends with its connection: a fail-over brings nothing new.
     """
-
-    start = Totals()
-    invariants = {"12": lambda s: is_right_or_spoilt(s), "11": lambda s: is_settled(s)}
-
-    def __init__(self, rides: int, runs: int) -> None:
-        self.rides, self.runs = rides, runs
 
     def sends(self, s: Totals) -> Totals:
         """the streamer sends the next ride"""
         return s.but(sent=s.sent + 1)
-
-    def loads(self, s: Totals, process: int) -> Totals:
-        """process {process} loads the checkpoint, and reads from there"""
-        mine = named(s.processes, process)
-        require(mine.known != s.at)
-        return s.but(processes=swap(s.processes, mine, mine.but(known=s.at)))
-
-    def counts(self, s: Totals, process: int, upto: int) -> Totals:
-        """process {process} counts up to ride {upto}"""
-        mine = named(s.processes, process)
-        require(s.pending is None and mine.known == s.at < upto <= s.sent)
-        total = s.total + exact(upto) - exact(mine.known)
-        return s.but(at=upto, total=total, processes=swap(s.processes, mine, mine.but(known=upto)))
-
-    def crashes(self, s: Totals, process: int) -> Totals:
-        """process {process} crashes"""
-        mine = named(s.processes, process)
-        return s.but(processes=swap(s.processes, mine, Process(process)))
 
     def is_spoilt(self, s: Totals) -> Totals:
         """somebody makes the total wrong"""
@@ -76,38 +52,52 @@ class Reset(System):
         require(s.frozen is not None)
         return s.but(frozen=None, pending=s.frozen)
 
+    def loads(self, s: Totals, process: int) -> Totals:
+        """process {process} loads the checkpoint, and reads from there"""
+        mine = named(s.processes, process)
+        require(mine.known != s.at)
+        return s.but(processes=swap(s.processes, mine, mine.but(known=s.at)))
+
+    def counts(self, s: Totals, process: int, upto: int) -> Totals:
+        """process {process} counts up to ride {upto}"""
+        mine = named(s.processes, process)
+        require(s.pending is None and mine.known == s.at < upto <= s.sent)
+        total = s.total + exact(upto) - exact(mine.known)
+        return s.but(at=upto, total=total, processes=swap(s.processes, mine, mine.but(known=upto)))
+
     def applies(self, s: Totals, process: int) -> Totals:
         """process {process} locks the checkpoint, finds the reset pending, and applies it"""
         mine = named(s.processes, process)
         require(s.pending is not None and mine.known is not None)
-        to = min(s.sent, max(s.pending or 0, s.at))
+        to = max(s.pending or 0, s.at)
         processes = swap(s.processes, mine, mine.but(known=to))
         return s.but(at=to, total=exact(to), pending=None, processes=processes)
 
-    goes_on = (emits, applies, loads, freezes, counts)
-    by_chance = (sends, crashes, is_spoilt)
+    def crashes(self, s: Totals, process: int) -> Totals:
+        """process {process} crashes"""
+        return s.but(processes=swap(s.processes, named(s.processes, process), Process(process)))
 
     def ranges(self, s: Totals) -> dict[str, Iterable[int]]:
         return {"process": (1, 2), "upto": range(s.at + 1, s.sent + 1)}
 
-    def is_within(self, s: Totals) -> bool:
-        return s.sent <= self.rides and s.runs <= self.runs and s.spoilt <= 1
-
     def is_complete(self, s: Totals, me: None) -> bool:
         return s.at == s.sent and s.total == exact(s.at)
 
+    def is_right_or_spoilt(self, s: Totals) -> bool:
+        """The total is right, or wrong by what was done to it, which a reset takes away."""
+        return s.total - exact(s.at) in {0, s.spoilt}
 
-def is_right_or_spoilt(s: Totals) -> bool:
-    """The total is right, or wrong by what was done to it, which a reset takes away for good."""
-    return s.total - exact(s.at) in {0, s.spoilt}
+    def is_settled(self, s: Totals) -> bool:
+        """No checkpoint is past last_sent."""
+        return s.at <= s.sent
 
-
-def is_settled(s: Totals) -> bool:
-    """No checkpoint is past last_sent."""
-    return s.at <= s.sent
+    start = Totals()
+    by_chance = (sends, is_spoilt, crashes)
+    invariants: ClassVar = {"12": is_right_or_spoilt, "11": is_settled}
 
 
 def exact(upto: int) -> int:
+    """The distance of the rides up to `upto`: each has a digit of its own, of base four."""
     return sum(4**ride for ride in range(1, upto + 1))
 
 
@@ -120,7 +110,7 @@ class Ick(Value, frozen=True):
 class Lead(Value, frozen=True):
     """A leader's session: what it knows and has in hand."""
 
-    name: int
+    name: int  # its generation
     at: int
     marked: int = 0  # up to there, to be followed by the checkpoint
     reserved: bool = False
@@ -141,54 +131,63 @@ class Minute(Rows, frozen=True):
     backup: Rows | None = None
     leads: tuple[Lead, ...] = ()
     icks: tuple[Ick, ...] = ()
-    begun: int = 0
+    begun: int = 0  # from here on: what has been used of the bounds
     flushes: int = 0
     failovers: int = 0
 
 
 class Rollup(System):
-    """One minute, which has all rides: others are marked, computed and committed beside it alike.
+    """One minute, which has all rides: others do the same at the same time, or hold it back.
 
     A lead that was overtaken goes on until Postgres, or the Ick that is gone, refuses it.
     """
-
-    start = Minute()
-    invariants = {"8": lambda s: minute_is_right(s)}
-
-    def __init__(self, rides: int, generations: int, broken: str = "") -> None:
-        self.rides, self.generations, self.broken = rides, generations, broken
 
     def sends(self, s: Minute) -> Minute:
         """the streamer sends the next ride"""
         return s.but(sent=s.sent + 1)
 
-    def draws(self, s: Minute, new_generation: int) -> Minute:
-        """a leader deletes the Ick of before, and draws generation {new_generation}"""
-        able = {ick.name for ick in s.icks} | {m.name for m in s.leads if m == self.fresh(s, m)}
-        require(not any(mine.name == s.generation and mine.name in able for mine in s.leads))
-        return self.overtakes(s, new_generation)
-
-    def overtakes(self, s: Minute, new_generation: int) -> Minute:
-        """another leader deletes the Ick of before, and draws generation {new_generation}"""
+    def overtakes(self, s: Minute, new: int) -> Minute:
+        """another leader deletes the Ick of before, and draws generation {new}"""
         icks = tuple(ick for ick in s.icks if ick.name != s.generation)
-        leads = (*s.leads[-1:], Lead(new_generation, s.complete_to))
-        return s.but(generation=new_generation, icks=icks, begun=new_generation, leads=leads)
+        leads = (*s.leads[-1:], Lead(new, s.complete_to))
+        return s.but(generation=new, icks=icks, begun=new, leads=leads)
+
+    def draws(self, s: Minute, new: int) -> Minute:
+        """a leader deletes the Ick of before, and draws generation {new}"""
+        fresh, icks = Lead(s.generation, s.complete_to), {ick.name for ick in s.icks}
+        leading = [mine for mine in s.leads if mine.name == s.generation]
+        require(not any(mine == fresh or mine.name in icks for mine in leading))
+        return self.overtakes(s, new)
 
     def makes_its_ick(self, s: Minute, generation: int) -> Minute:
         """leader {generation} makes its Ick"""
-        mine = named(s.leads, generation)
-        require(mine == self.fresh(s, mine) and mine.name not in (ick.name for ick in s.icks))
+        require(named(s.leads, generation) == Lead(generation, s.complete_to))
+        require(generation not in {ick.name for ick in s.icks})
         return s.but(icks=(*s.icks, Ick(generation)))
+
+    def asks_the_ick(self, s: Minute, generation: int) -> Minute:
+        """leader {generation} asks its Ick for the lowest ride that is not rolled up"""
+        mine, ick = named(s.leads, generation), named(s.icks, generation)
+        require(mine == Lead(generation, mine.at) and mine.at > s.complete_to)
+        lowest = lowest_of(ick.produced, ick.reserved) or mine.at + 1
+        return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
+
+    def completes(self, s: Minute, generation: int) -> Minute:
+        """leader {generation} says that the minutes are complete up to there"""
+        mine = named(s.leads, generation)
+        require(mine.lowest and s.generation == generation)
+        leads = swap(s.leads, mine, mine.but(lowest=0))
+        return s.but(complete_to=max(s.complete_to, mine.lowest - 1), leads=leads)
 
     def marks(self, s: Minute, generation: int, upto: int) -> Minute:
         """leader {generation} marks the minutes of the rides up to {upto}"""
         mine, ick = named(s.leads, generation), named(s.icks, generation)
         require(mine == Lead(generation, mine.at) and mine.at < upto)
-        icks = tuple(other for other in s.icks if other != ick)
+        others = swap(s.icks, ick)
         if self.broken == "older-generation" and generation > 1:
-            ick, icks = Ick(generation - 1), s.icks
-        marked = ick.but(produced=lowest(ick.produced, mine.at + 1))
-        return s.but(icks=(*icks, marked), leads=swap(s.leads, mine, mine.but(marked=upto)))
+            ick, others = Ick(generation - 1), s.icks
+        marked = ick.but(produced=lowest_of(ick.produced, mine.at + 1))
+        return s.but(icks=(*others, marked), leads=swap(s.leads, mine, mine.but(marked=upto)))
 
     def moves(self, s: Minute, generation: int) -> Minute:
         """leader {generation} moves the checkpoint"""
@@ -199,9 +198,9 @@ class Rollup(System):
     def reserves(self, s: Minute, generation: int) -> Minute:
         """leader {generation} reserves what is dirty"""
         mine, ick = named(s.leads, generation), named(s.icks, generation)
-        dirty = lowest(ick.produced, ick.reserved)
+        dirty = lowest_of(ick.produced, ick.reserved)
         require(dirty and mine == Lead(generation, mine.at))
-        icks = swap(s.icks, ick, ick.but(produced=0, reserved=dirty))
+        icks = swap(s.icks, ick, Ick(generation, reserved=dirty))
         return s.but(icks=icks, leads=swap(s.leads, mine, mine.but(reserved=True)))
 
     def computes(self, s: Minute, generation: int) -> Minute:
@@ -214,22 +213,8 @@ class Rollup(System):
         """leader {generation} commits them to its Ick"""
         mine, ick = named(s.leads, generation), named(s.icks, generation)
         require(mine.computed)
-        leads = swap(s.leads, mine, Lead(generation, mine.at))
-        return s.but(icks=swap(s.icks, ick, ick.but(reserved=0)), leads=leads)
-
-    def asks_the_ick(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} asks its Ick for the lowest ride that is not rolled up"""
-        mine, ick = named(s.leads, generation), named(s.icks, generation)
-        require(mine == Lead(generation, mine.at) and mine.at > s.complete_to)
-        dirty = lowest(ick.produced, ick.reserved)
-        return s.but(leads=swap(s.leads, mine, mine.but(lowest=dirty or mine.at + 1)))
-
-    def completes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} says that the minutes are complete up to there"""
-        mine = named(s.leads, generation)
-        require(mine.lowest and s.generation == generation)
-        leads = swap(s.leads, mine, mine.but(lowest=0))
-        return s.but(complete_to=max(s.complete_to, mine.lowest - 1), leads=leads)
+        icks = swap(s.icks, ick, ick.but(reserved=0))
+        return s.but(icks=icks, leads=swap(s.leads, mine, Lead(generation, mine.at)))
 
     def crashes(self, s: Minute, generation: int) -> Minute:
         """leader {generation} crashes, or finds that its lead is over"""
@@ -242,102 +227,104 @@ class Rollup(System):
     def is_backed_up(self, s: Minute) -> Minute:
         """to this moment Postgres will be set back"""
         require(s.backup is None)
-        return s.but(backup=Rows(*astuple(s)[:4]))
+        return s.but(backup=Rows(*astuple(s)[:4]), failovers=s.failovers + 1)
 
     def fails_over(self, s: Minute) -> Minute:
         """Postgres fails over with loss"""
-        require(s.backup is not None)
-        return s.but(**asdict(s.backup), backup=None, leads=(), failovers=s.failovers + 1)
-
-    goes_on = (
-        commits,
-        computes,
-        completes,
-        moves,
-        reserves,
-        asks_the_ick,
-        marks,
-        makes_its_ick,
-        draws,
-        fails_over,
-    )
-    by_chance = (sends, overtakes, crashes, is_flushed, is_backed_up)
+        if s.backup is None:
+            raise Refused
+        return s.but(**asdict(s.backup), backup=None, leads=())
 
     def ranges(self, s: Minute) -> dict[str, Iterable[int]]:
-        return {
-            "generation": [mine.name for mine in s.leads],
-            "new_generation": [s.begun + 1],
-            "upto": range(s.sent, 0, -1),
-        }
-
-    def is_within(self, s: Minute) -> bool:
-        failovers = s.failovers + (s.backup is not None)
-        used = s.sent <= self.rides and s.begun <= self.generations
-        return used and s.flushes <= 1 and failovers <= 1
+        generations = [lead.name for lead in s.leads]
+        return {"generation": generations, "new": [s.begun + 1], "upto": range(s.sent, 0, -1)}
 
     def is_complete(self, s: Minute, me: None) -> bool:
         return s.complete_to == s.sent
 
-    def fresh(self, s: Minute, mine: Lead) -> Lead:
-        return Lead(mine.name, s.complete_to)
+    def minute_is_right(self, s: Minute) -> bool:
+        """The minute has been computed with all of its rides up to complete_to."""
+        return s.computed_to >= s.complete_to
+
+    start = Minute()
+    by_chance = (sends, overtakes, crashes, is_flushed, is_backed_up)
+    invariants: ClassVar = {"8": minute_is_right}
 
 
-def lowest(*rides: int) -> int:
+def lowest_of(*rides: int) -> int:
     return min(filter(None, rides), default=0)
-
-
-def minute_is_right(s: Minute) -> bool:
-    """The minute has been computed with all of its rides up to complete_to."""
-    return s.computed_to >= s.complete_to
 
 
 class Worker(Value, frozen=True):
     name: int
-    entry: int | None = None  # in hand; 0: swept up
-    done: bool = False  # delivered
-    sweeps: int = 0  # how many looks it has taken
-    waits: bool = False  # the sweep has seen it pending
+    entry: int | None = None  # in hand; 0 if it was swept up
+    delivered: bool = False
+    looked: int = 0  # how often, for the sweep
+    waits: bool = False  # as the sweep saw it pending
 
 
 class Receipt(Value, frozen=True):
     is_sent: bool = False
     outcome: bool = False
+    is_complete: bool = False  # complete_to is past it
     delivered: bool = False  # as the receiver knows
-    complete: bool = False  # complete_to is past it
     log: tuple[int, ...] = ()
-    appended: int = 0
     last_delivered: int = 0
     pending: tuple[tuple[int, int], ...] = ()  # entry, worker
-    workers: tuple[Worker, ...] = ()
+    workers: tuple[Worker, ...] = (Worker(1), Worker(2))
+    appended: int = 0  # from here on: what has been used of the bounds
     losses: int = 0
 
 
 class Group(System):
-    """One ride, which may be in the log before it is committed, and more than once.
+    """One ride's receipt: its entry may be there before the commit, and more than once.
 
-    A worker that crashes leaves its entries pending; others claim them. One that has several
-    receipts in hand is as several workers. The sweep makes up for what the log has lost.
+    Whoever crashes leaves its entries pending. A worker with two in hand is as two workers.
     """
-
-    def __init__(self, workers: int, entries: int) -> None:
-        self.entries = entries
-        self.invariants = {"outcome": outcome_was_delivered, "complete_to": complete_has_outcome}
-        self.start = Receipt(workers=tuple(Worker(name) for name in range(1, workers + 1)))
 
     def appends(self, s: Receipt) -> Receipt:
         """the streamer appends the ride"""
         return s.but(log=(*s.log, s.appended + 1), appended=s.appended + 1)
 
     def commits(self, s: Receipt) -> Receipt:
-        """the streamer commits it"""
+        """the streamer commits the ride"""
         require(s.appended and not s.is_sent)
         return s.but(is_sent=True)
+
+    def looks_at_unread(self, s: Receipt, worker: int) -> Receipt:
+        """worker {worker} sweeps: reads last_sent, and then that no entry up to there is unread"""
+        mine = named(s.workers, worker)
+        require(s.is_sent and not s.is_complete and not any(each.looked for each in s.workers))
+        require(not any(entry > s.last_delivered for entry in s.log))
+        return s.but(workers=swap(s.workers, mine, mine.but(looked=1)))
+
+    def looks_at_pending(self, s: Receipt, worker: int) -> Receipt:
+        """worker {worker} sweeps: reads what is pending"""
+        mine = named(s.workers, worker)
+        require(mine.looked == 1)
+        looked = mine.but(looked=2, waits=bool(s.pending))
+        return s.but(workers=swap(s.workers, mine, looked))
+
+    def sweeps(self, s: Receipt, worker: int) -> Receipt:
+        """worker {worker} sweeps: takes up the ride if it has no outcome, or moves complete_to"""
+        mine = named(s.workers, worker)
+        require(mine.looked == 2)
+        is_lost = not (s.outcome or mine.waits or mine.entry)
+        swept = mine.but(looked=0, waits=False, entry=0 if is_lost else mine.entry)
+        return s.but(is_complete=s.outcome, workers=swap(s.workers, mine, swept))
 
     def reads(self, s: Receipt, worker: int) -> Receipt:
         """worker {worker} is given the next entry"""
         unread = [entry for entry in s.log if entry > s.last_delivered]
         require(unread)
         return s.but(last_delivered=unread[0], pending=(*s.pending, (unread[0], worker)))
+
+    def claims(self, s: Receipt, worker: int, entry: int) -> Receipt:
+        """worker {worker} claims entry {entry} of another, or acknowledges that it is gone"""
+        old = (entry, dict(s.pending).get(entry, worker))
+        require(entry in dict(s.pending) and entry not in {each.entry for each in s.workers})
+        require(entry not in s.log or (s.is_sent and old != (entry, worker)))
+        return s.but(pending=swap(s.pending, old, *[(entry, worker)] * (entry in s.log)))
 
     def takes_up(self, s: Receipt, worker: int, entry: int) -> Receipt:
         """worker {worker} takes up entry {entry}, whose ride was committed"""
@@ -348,12 +335,12 @@ class Group(System):
     def delivers(self, s: Receipt, worker: int) -> Receipt:
         """worker {worker} delivers the receipt"""
         mine = named(s.workers, worker)
-        require(mine.entry is not None and not mine.done)
-        return s.but(delivered=True, workers=swap(s.workers, mine, mine.but(done=True)))
+        require(mine.entry is not None and not mine.delivered)
+        return s.but(delivered=True, workers=swap(s.workers, mine, mine.but(delivered=True)))
 
     def saves(self, s: Receipt, worker: int) -> Receipt:
         """worker {worker} writes the outcome"""
-        require(named(s.workers, worker).done and not s.outcome)
+        require(named(s.workers, worker).delivered and not s.outcome)
         return s.but(outcome=True)
 
     def acknowledges(self, s: Receipt, worker: int) -> Receipt:
@@ -361,42 +348,12 @@ class Group(System):
         mine = named(s.workers, worker)
         require(mine.entry is not None and s.outcome)
         pending = tuple(each for each in s.pending if each[0] != mine.entry)
-        free = mine.but(entry=None, done=False)
+        free = mine.but(entry=None, delivered=False)
         return s.but(pending=pending, workers=swap(s.workers, mine, free))
-
-    def claims(self, s: Receipt, worker: int, entry: int) -> Receipt:
-        """worker {worker} claims entry {entry} of another, or acknowledges that it is gone"""
-        [old] = [each for each in s.pending if each[0] == entry] or [None]
-        require(old and entry not in [other.entry for other in s.workers])
-        require(entry not in s.log or (s.is_sent and old != (entry, worker)))
-        return s.but(pending=swap(s.pending, old, *((entry, worker),) * (entry in s.log)))
 
     def crashes(self, s: Receipt, worker: int) -> Receipt:
         """worker {worker} crashes"""
         return s.but(workers=swap(s.workers, named(s.workers, worker), Worker(worker)))
-
-    def looks_at_unread(self, s: Receipt, worker: int) -> Receipt:
-        """worker {worker} sweeps: reads last_sent, then that all entries up to there were read"""
-        mine = named(s.workers, worker)
-        require(s.is_sent and not s.complete and not any(other.sweeps for other in s.workers))
-        require(not any(entry > s.last_delivered for entry in s.log))
-        return s.but(workers=swap(s.workers, mine, mine.but(sweeps=1)))
-
-    def looks_at_pending(self, s: Receipt, worker: int) -> Receipt:
-        """worker {worker} sweeps: reads what is pending"""
-        mine = named(s.workers, worker)
-        require(mine.sweeps == 1)
-        looked = mine.but(sweeps=2, waits=bool(s.pending))
-        return s.but(workers=swap(s.workers, mine, looked))
-
-    def sweeps(self, s: Receipt, worker: int) -> Receipt:
-        """worker {worker} sweeps: takes up the ride if it has no outcome, or moves complete_to"""
-        mine = named(s.workers, worker)
-        require(mine.sweeps == 2)
-        swept = mine.but(sweeps=0, waits=False)
-        if not s.outcome and not mine.waits and mine.entry is None:
-            swept = swept.but(entry=0)
-        return s.but(complete=s.outcome, workers=swap(s.workers, mine, swept))
 
     def is_flushed(self, s: Receipt) -> Receipt:
         """Redis is flushed, and the group is made anew"""
@@ -406,39 +363,21 @@ class Group(System):
         """the log is trimmed of its first {count} entries"""
         return s.but(log=s.log[count:], losses=s.losses + 1)
 
-    goes_on = (
-        acknowledges,
-        saves,
-        delivers,
-        takes_up,
-        claims,
-        reads,
-        commits,
-        sweeps,
-        looks_at_pending,
-        looks_at_unread,
-    )
-    by_chance = (appends, crashes, is_flushed, is_trimmed)
-
     def ranges(self, s: Receipt) -> dict[str, Iterable[int]]:
-        return {
-            "worker": [worker.name for worker in s.workers],
-            "entry": range(1, s.appended + 1),
-            "count": range(1, len(s.log)),
-        }
-
-    def is_within(self, s: Receipt) -> bool:
-        return s.appended <= self.entries and s.losses <= 1
+        entries = range(1, s.appended + 1)
+        return {"worker": (1, 2), "entry": entries, "count": range(1, len(s.log))}
 
     def is_complete(self, s: Receipt, me: None) -> bool:
-        return s.is_sent in {False, s.complete and not s.pending}
+        return not s.is_sent or (s.is_complete and not s.pending)
 
+    def outcome_was_delivered(self, s: Receipt) -> bool:
+        """What has an outcome, its receiver has."""
+        return s.delivered or not s.outcome
 
-def outcome_was_delivered(s: Receipt) -> bool:
-    """What has an outcome, its receiver has."""
-    return s.delivered or not s.outcome
+    def has_outcome(self, s: Receipt) -> bool:
+        """Every ride up to complete_to has an outcome."""
+        return s.outcome or not s.is_complete
 
-
-def complete_has_outcome(s: Receipt) -> bool:
-    """Every ride up to complete_to has an outcome."""
-    return s.outcome or not s.complete
+    start = Receipt()
+    by_chance = (appends, crashes, is_flushed, is_trimmed)
+    invariants: ClassVar = {"outcome": outcome_was_delivered, "complete_to": has_outcome}
