@@ -47,6 +47,7 @@ FIND_KEY = """
 TAKE_RIDE = Prepared("take_ride", TAKE)
 TAKE_RIDE_UNDER_KEY = Prepared("take_ride_under_key", TAKE_UNDER_KEY)
 FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
+KEYS = "idempotency_keys"
 KEY_CONSTRAINT = "idempotency_keys_pkey"
 
 ATTEMPTS = 10
@@ -82,7 +83,8 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
 
     Serialization failures and deadlocks are retried, and so is a lost connection if a key can tell
     whether the ride was taken. Without a key nobody can tell, so it is never retried. Raises
-    KeyReused or TryLater, within two seconds.
+    KeyReused or TryLater, within two seconds; but a commit waits for a synchronous standby for as
+    long as it takes.
     """
     deadline = time.monotonic() + PATIENCE
     reason, maybe_taken = "too many rides at once", False
@@ -119,6 +121,9 @@ def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | Non
     except psycopg.errors.UniqueViolation as refused:
         if refused.diag.constraint_name != KEY_CONSTRAINT:
             raise
+    except psycopg.errors.LockNotAvailable as refused:
+        waited_for_key = KEYS in (refused.diag.context or "")
+        raise TryLater(refusal(refused), maybe_taken=waited_for_key) from None
     try:
         used = FIND_RIDE_OF_KEY(connection, key)
     except CONFLICTS:

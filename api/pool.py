@@ -10,6 +10,7 @@ from psycopg.abc import Buffer
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool
 
+from api.prepared import heed_notices
 from rocket_rides import database
 from rocket_rides.settings import Settings
 
@@ -50,6 +51,7 @@ def open_pool(config: Settings) -> Pool:
     def configure(connection: psycopg.Connection) -> None:
         connection.adapters.register_loader("timestamptz", Moment)
         database.configure(connection, **SESSION)
+        heed_notices(connection)
 
     return ConnectionPool(
         config.postgres_url,

@@ -5,12 +5,27 @@ other threads take turns: under load that costs more than all else that psycopg 
 """
 
 from collections.abc import Sequence
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import psycopg
 from psycopg import errors, pq
 
 Row = list[bytes]
+
+# Says that someone cancelled the wait for a synchronous standby. The commit is on this server only.
+NOT_REPLICATED = "SyncRepWaitForLSN"
+_not_replicated: WeakSet[psycopg.Connection] = WeakSet()
+
+
+def heed_notices(connection: psycopg.Connection) -> None:
+    """Have statements raise whose commit has not waited for its synchronous standby."""
+    this = ref(connection)
+
+    def heed(notice: errors.Diagnostic) -> None:
+        if notice.source_function == NOT_REPLICATED and (noticed := this()):
+            _not_replicated.add(noticed)
+
+    connection.add_notice_handler(heed)
 
 
 class Prepared:
@@ -38,6 +53,9 @@ class Prepared:
             _checked(libpq.prepare(self._name, self._statement))
             self._prepared_on.add(connection)
         result = _checked(libpq.exec_prepared(self._name, [value.encode() for value in values]))
+        if connection in _not_replicated:
+            connection.close()
+            raise psycopg.OperationalError("nobody knows whether the standby has this commit")
         columns = range(result.nfields)
         return [
             [_not_null(result.get_value(row, column)) for column in columns]

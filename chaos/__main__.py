@@ -19,12 +19,14 @@ import argparse
 import random
 import signal
 import sys
+from pathlib import Path
 
 from tqdm import tqdm
 
 from chaos.disks import enter_own_namespace
 from chaos.faults import FAULTS
 from chaos.fleet import Fleet
+from chaos.judge import lines
 from chaos.play import Options, Play
 from chaos.table import table
 from embedded.failures import ServerFailed
@@ -47,6 +49,7 @@ def main() -> int:
         waits=options.waits,
         disks="disk-full" in options.kinds and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
+        recorded=bool(options.record),
     )
     keep = True
     try:
@@ -70,6 +73,8 @@ def main() -> int:
             signal.signal(number, signal.SIG_IGN)
         fleet.stop(keep=keep)
     print(table(outcome))
+    for line in lines(outcome.verdict) if outcome.verdict else ():
+        print(line)
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
@@ -114,6 +119,12 @@ def arguments() -> Options:
         action="store_true",
         help="the streamer waits until the replica of Redis has each batch (LOG_REPLICAS=1)",
     )
+    add(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="also record what the processes commit, and replay it through the specification",
+    )
     given = parser.parse_args()
     return Options(
         random.randrange(2**32) if given.seed is None else given.seed,
@@ -123,6 +134,7 @@ def arguments() -> Options:
         given.rides,
         given.stream_server,
         given.wait,
+        given.record,
     )
 
 

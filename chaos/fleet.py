@@ -89,10 +89,11 @@ class Fleet:
         waits: bool = False,
         disks: bool = False,
         clocks: bool = False,
+        recorded: bool = False,
     ) -> None:
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
-        self.postgreses = PostgresPair(self.folder)
+        self.postgreses = PostgresPair(self.folder, recorded=recorded)
         self.redises = RedisPair(self.folder, stream_server)
         self._hosts: list[Host] = [
             kept.server for kept in (*self.postgreses.every, *self.redises.servers)

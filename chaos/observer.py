@@ -33,8 +33,14 @@ SLOWEST = """
 class LogReader(threading.Thread):
     """Reads the entries of the log in the order in which they were appended."""
 
-    def __init__(self, url: Callable[[], str], stream: str) -> None:
+    def __init__(
+        self,
+        url: Callable[[], str],
+        stream: str,
+        tell: Callable[[str, Told], None] = lambda _id, _told: None,
+    ) -> None:
         super().__init__(name="log reader", daemon=True)
+        self._tell = tell  # takes each well-formed entry
         self.told: list[Told] = []
         self.invalid: list[str] = []
         self._url = url
@@ -72,6 +78,7 @@ class LogReader(threading.Thread):
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self.told.append(Told(record, time.monotonic()))
+            self._tell(redis_id, self.told[-1])
 
     def end(self) -> None:
         self._ending.set()

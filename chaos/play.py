@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,8 +20,11 @@ from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, READERS, ROLLUPS, SETTINGS, STREAM, Fleet
 from chaos.journal import Journal
+from chaos.judge import Verdict, judge
 from chaos.nemesis import Nemesis, plan
 from chaos.observer import LogReader, Watch
+from chaos.recorder import Recorder
+from chaos.recording import Loss, Recording, read
 from chaos.recovery import Recovery, recoveries
 from rocket_rides.errors import Unavailable
 
@@ -40,6 +44,8 @@ LOSE_ENTRIES = {
     "redis-failover",
     "redis-split",
 }
+# After these the onlooker may not see entries that were there.
+HIDE_ENTRIES = LOSE_ENTRIES | {"redis-crash", "client-kill", "clock-jump", "disk-full"}
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
@@ -71,6 +77,7 @@ class Options:
     rides: int | None = None
     stream_server: str = "valkey"
     waits: bool = False
+    record: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class Outcome:
     said: logs.Said
     recoveries: list[Recovery]
     seconds: float
+    verdict: Verdict | None = None  # of the specification, where the run was recorded
 
 
 def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
@@ -106,7 +114,12 @@ class Play:
         self.options = options
         self.journal = Journal(options.rides)
         self.scene = Scene(fleet, self.journal)
+        self.recorder: Recorder | None = None
         self.reader = LogReader(lambda: fleet.redis_url, STREAM)
+        if options.record:
+            self.recording = Recording(options.record)
+            self.recorder = Recorder(lambda: fleet.postgres_url, self.recording)
+            self.reader = LogReader(lambda: fleet.redis_url, STREAM, self.recording.append)
         self.watch = Watch(lambda: fleet.postgres_url, len(CONSUMERS))
         faults = plan(options.seed, options.seconds, options.kinds)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
@@ -118,6 +131,9 @@ class Play:
 
     def run(self, bar: Any) -> Outcome:
         """Play the run to its end; `bar` shows the seconds."""
+        if self.recorder:
+            self.recorder.start()
+            self.recorder.wait_until_it_records()
         started = time.monotonic()
         for actor in (self.reader, self.watch, *self.clients, self.nemesis):
             actor.start()
@@ -145,6 +161,15 @@ class Play:
         self.errors += self.fleet.end()
         for onlooker in (self.watch, self.reader):
             onlooker.end()
+        if self.recorder:
+            self._end_recording(self.recorder)
+
+    def _end_recording(self, recorder: Recorder) -> None:
+        recorder.end()
+        for fault in self.nemesis.struck:
+            if fault.kind in HIDE_ENTRIES:
+                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
+        self.recording.close()
 
     def _wait_until(self, done: Condition, limit: float, otherwise: str) -> None:
         deadline = time.monotonic() + limit
@@ -215,12 +240,19 @@ class Play:
             accounts=self._accounts(),
             batch_size=int(SETTINGS["BATCH_SIZE"]),
         )
+        verdict = self._replay()
         return Outcome(
             evidence,
-            checker.check(evidence),
+            checker.check(evidence) + (verdict.findings if verdict else []),
             Counter(fault.kind for fault in self.nemesis.struck),
             self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
             recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
             seconds,
+            verdict,
         )
+
+    def _replay(self) -> Verdict | None:
+        """What the specification says of the recording."""
+        file = self.options.record
+        return judge(lambda: read(file)) if file else None

@@ -25,6 +25,7 @@ from rocket_rides.errors import Unavailable
 
 # What a standby, or a primary that comes back, still needs is there.
 SETTINGS = {"wal_keep_size": "128MB", "wal_retrieve_retry_interval": "100ms"}
+RECORDED = {"wal_level": "logical"}  # so that `chaos.recording` can tell what is committed
 PATIENCE = 60.0  # seconds
 POLL = 0.02
 
@@ -40,9 +41,10 @@ PROMOTE = "SELECT pg_promote()"
 class PostgresPair:
     """Two servers in `folder`. Methods raise TimeoutError where they say nothing else."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, recorded: bool = False) -> None:
+        settings = SETTINGS | (RECORDED if recorded else {})
         self.primary, self.standby = (
-            KeptServer(PostgresHost(folder / data, folder / sockets, SETTINGS))
+            KeptServer(PostgresHost(folder / data, folder / sockets, settings))
             for data, sockets in (("data", "run"), ("standby", "run2"))
         )
         self.every = (self.primary, self.standby)

@@ -179,7 +179,6 @@ class Log:
                 self._connection.read_response()
             except redis.exceptions.NoScriptError:  # it was restarted: this loads the script
                 self._append(keys=[self.name], args=values)
-            self.wait_for_replicas()
 
         with appending_errors():
             self._connection.send_command(*words)  # type: ignore[no-untyped-call]
@@ -191,6 +190,7 @@ class Log:
             raise
         with appending_errors():
             answer()
+        self.wait_for_replicas()
 
     def wait_for_replicas(self) -> None:
         """Wait until the replicas have in memory what this connection has written, if anything.
@@ -199,7 +199,7 @@ class Log:
         """
         if self._replicas:
             milliseconds = int(REPLICAS_TIMEOUT * 1000)
-            having = self.redis.execute_command("WAIT", self._replicas, milliseconds)  # type: ignore[no-untyped-call]
+            having: int = self.command("WAIT", self._replicas, milliseconds)
             if having < self._replicas:
                 raise redis.ConnectionError(f"Redis: {having} of {self._replicas} replicas follow")
 

@@ -1,5 +1,6 @@
 """Settings: from the environment, checked, refused in one clear line, and all documented."""
 
+import re
 import socket
 from base64 import b64encode
 from pathlib import Path
@@ -33,6 +34,7 @@ BAD = {
     "CLAIM_AFTER": "0",
     "SWEEP_AFTER": "inf",
 }
+NAMED = re.compile(r"# [A-Z_]+=")
 NEVER_A_RECEIVER = """
     ftp://h/x http:// http:///x http://h:0/ http://h:/ http://h:many/ http://h:99999/ http://h/#top
     http://a..b/ http://-h/ http://exämple/ http://h/a|b HTTP:/h/x http://h/%s
@@ -238,3 +240,13 @@ def test_every_setting_is_documented_with_its_default() -> None:
         if name != "data_dir" and field.default not in {"", None}:
             assert default == str(field.default), name
     assert documented == {}
+
+
+def test_the_example_names_every_setting_with_its_default() -> None:
+    lines = Path(PROJECT, ".env.example").read_text().splitlines()
+    shown = dict(line[2:].split("=", 1) for line in lines if NAMED.match(line))
+    for name, field in Settings.model_fields.items():
+        value = shown.pop(name.upper())
+        if field.default not in {"", 0, None} and name != "data_dir":
+            assert value == str(field.default), name
+    assert shown.keys() == {"POSTGRES_PASSWORD"}

@@ -53,8 +53,9 @@ def test_the_servers_reach_their_folder_whatever_tmpdir_is(
 
 
 @pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories", "fail-overs"])
-def test_a_short_run_loses_nothing(options: list[str]) -> None:
-    run = start(*options)
+def test_a_short_run_loses_nothing(options: list[str], tmp_path: Path) -> None:
+    """And does nothing that the specification does not allow."""
+    run = start(*options, "--record", str(tmp_path / "run.gz"))
     said, _ = run.communicate(timeout=LIMIT)
     assert run.returncode == 0, said
     assert said.startswith("seed 7\n")
@@ -62,6 +63,7 @@ def test_a_short_run_loses_nothing(options: list[str]) -> None:
     figures = {name.strip(): figure for name, figure in rows}
     assert figures["exact totals"] == "3 of 3"
     assert figures["lost"] == figures["double"] == "0"
+    assert " steps, all allowed\n" in said
     for kind in options[-1].split(",") if "--faults" in options else ():
         assert kind in figures["faults"]
 

@@ -192,6 +192,44 @@ def test_a_replay_is_answered_once_the_standby_has_the_ride(
         assert world.truth == (answer.json()["ride"]["id"], 5)
 
 
+def test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it(
+    postgreses: PostgresPair, redis: Redis, tmp_path: Path
+) -> None:
+    """Postgres then ends the commit with no more than a warning."""
+    key = {"Idempotency-Key": "k"}
+    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
+        api = Api(world)
+        postgreses.wait_for_standby()
+        postgreses.cut_off()
+        asked = client.submit(api.post, 5, **key)
+        taking = eventually(lambda: waiting(postgreses))
+        with connect(postgreses.primary) as primary:
+            primary.execute("SELECT pg_cancel_backend(%s)", taking)
+        eventually(lambda: asked.done() or waiting(postgreses) not in ([], taking), "a replay")
+        assert not asked.done()
+        postgreses.link.turn(postgreses.primary.server.socket)
+        answer = asked.result()
+        assert answer.status_code == 201
+        assert answer.headers["Idempotent-Replayed"] == "true"
+
+
+def test_a_retry_beside_a_request_that_waits_does_not_say_that_there_is_no_ride(
+    postgreses: PostgresPair, redis: Redis, tmp_path: Path
+) -> None:
+    key = {"Idempotency-Key": "k"}
+    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
+        api = Api(world)
+        postgreses.wait_for_standby()
+        postgreses.cut_off()
+        first = client.submit(api.post, 5, **key)
+        eventually(lambda: waiting(postgreses))
+        retry = api.post(5, **key)
+        assert retry.status_code == 503
+        assert retry.json()["type"] == "/openapi.json#ride-maybe-taken"
+        postgreses.link.turn(postgreses.primary.server.socket)
+        assert first.result().status_code == 201
+
+
 def waiting(pair: PostgresPair) -> list[int]:
     with connect(pair.primary) as primary:
         return [pid for (pid,) in primary.execute(WAITING)]

@@ -1,0 +1,135 @@
+"""The steps of a recording as transitions of the specification: all that chaos knows of it.
+
+The specification's states are small. So each step gets a *window*: a state with only those rides,
+terms and entries that the step can touch. The transition is then made there by the specification's
+own function, with its guards; and what it leads to must be what was observed. Its invariants about
+the window are asked, too. A window has the size of the step's batch, or of the gap that it heals.
+
+Distances are millimetres; an entry's id and a term's name are numbers.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from rocket_rides.log import LARGEST_ID
+from specification import core
+from specification.core import INVARIANTS, Core
+from specification.states import (
+    Database,
+    Entry,
+    Leader,
+    Reading,
+    Refused,
+    Ride,
+    State,
+    Total,
+    Writer,
+    is_true,
+)
+
+__all__ = ["Entry", "Reading", "Ride", "Total"]  # of the specification
+
+CORE = Core(core.Bounds(writers=0, leads=0, consumers=1))
+Terms = tuple[tuple[int, int], ...]  # after, name
+
+
+class NotAllowed(Exception):
+    """The specification does not allow this step here; the message says why."""
+
+
+class Bounds(NamedTuple):
+    """How far a reader can believe entries."""
+
+    last_sent: int
+    drawn: int  # an entry past the last number drawn tells nothing
+    terms: Terms
+
+
+class Batch(NamedTuple):
+    """What a leader sends and commits: from `after` to the last ride."""
+
+    term: int
+    after: int
+    entries: Sequence[Entry]  # as they are in the log
+
+
+def require(allowed: object, otherwise: str) -> None:
+    if not allowed:
+        raise NotAllowed(otherwise)
+
+
+def holds(state: State, *numbers: str) -> None:
+    """Raises NotAllowed unless these invariants hold in the window."""
+    for number in numbers:
+        invariant = INVARIANTS[number]
+        require(invariant(state), f"invariant {number}: {invariant.__doc__}")
+
+
+def takes(last_sent: int, rides: Sequence[Ride], staged: Sequence[Ride]) -> None:
+    """A writer commits rides and their records."""
+    state = State(Database(last_sent=last_sent))
+    for name, ride in enumerate(rides):
+        state = CORE.takes(replace(state, writers=(Writer(name, ride),)), name)
+    require(state.db.staged == tuple(sorted(staged)), "a ride and its record commit together")
+    holds(state, "1", "2")
+
+
+def begins(last_sent: int, terms: Terms, then: Terms) -> None:
+    """A streamer takes the lead; `then` is what the terms are then."""
+    state = State(Database(last_sent=last_sent, terms=terms))
+    new = {name for _, name in then} - {name for _, name in terms}
+    require(len(new) == 1, "a leader begins one term")
+    state = CORE.begins(state, new.pop())
+    require(state.db.terms == then, "a term begins at last_sent")
+
+
+def moves_last_sent(
+    sent: Batch, newest: tuple[int, int], staged: Sequence[Ride], gone: Sequence[Ride]
+) -> None:
+    """A leader has sent its batch, deletes it and commits; `staged` lies up to the batch's end."""
+    last = gone[-1].id
+    mine = Leader(sent.term, sent.after, settled=last)
+    db = Database(LARGEST_ID, tuple(staged), tuple(staged), sent.after, (newest,))
+    state = State(db, leaders=(mine,))
+    try:
+        state = CORE.appends(CORE.selects(state, sent.term, len(staged)), sent.term)
+        told = [(entry.ride, entry.prev) for entry in sent.entries]
+        require(
+            [(entry.ride, entry.prev) for entry in state.log] == told,
+            "the log has another batch, or another chain",
+        )
+        state = CORE.moves_last_sent(state, sent.term, last)
+    except Refused:
+        raise NotAllowed("a leader of the newest term moves last_sent, from where it was") from None
+    left = tuple(ride for ride in staged if ride not in gone)
+    require(state.db.staged == left, "exactly what was sent is deleted")
+    holds(state, "1", "2", "3")
+
+
+def counts(
+    bounds: Bounds,
+    rides: Sequence[Ride],
+    reading: Reading,
+    was: Total,
+    then: Total,
+    *,
+    is_wiped: bool = False,
+) -> None:
+    """A consumer counts what it has read, heals what it has not, and commits.
+
+    It starts over where the log `is_wiped`.
+    """
+    db = Database(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, (was,))
+    log = reading.entries or (() if is_wiped else (Entry(was.redis_id, Ride(0, 0), 0, 0),))
+    state = CORE.counts(State(db, log=log, readings=(reading,)), 0)
+    [total] = state.db.totals
+    require(total == then, f"what it read leads to {total}, not to {then}")
+    holds(state, "11")
+
+
+def believed(drawn: int, terms: Terms, entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that are true under these terms."""
+    db = Database(drawn, terms=terms)
+    return [entry for entry in entries if is_true(db, entry)]

@@ -1,0 +1,266 @@
+"""The specification judges recordings: an honest one is allowed, and none that was tampered with.
+
+The recording is of a world with everything in it that the core has; each test changes one step of
+it, and the judge must refuse that step.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from chaos.backup import Backup
+from chaos.judge import INTERESTING, lines
+from chaos.pgoutput import Change, Row
+from chaos.recording import Appended, Commit, Loss, Step
+from embedded.servers import Redis
+from rocket_rides.terms import Term
+from tests.support.clusters import restore
+from tests.support.recorded import Tape, recorded_world, recording
+from tests.support.tampering import changed, commits, judged, plus, refused_at, which
+from tests.support.world import World, catch_up, drain, eventually, take, transaction
+
+REACHED = "SELECT pg_current_wal_insert_lsn()::text"
+IS_TAKEN = "SELECT count(*) FROM pg_replication_slots WHERE confirmed_flush_lsn >= %s::pg_lsn"
+
+
+def stranger_writes(world: World) -> None:
+    world.log().append([(9, '{"id": 9, "distance": 777.000}')], 8, Term("0123456789abcdef", 8))
+
+
+def play(world: World) -> None:
+    """Leaders that take turns, a slow writer, a batch sent twice, strangers, and a trimmed log."""
+    consumer = world.consumer(batch_size=5)
+    streamer = world.streamer(batch_size=3)
+    with transaction(world) as slow:
+        take(slow, 1)
+        world.take(2, 3)
+        streamer.run_once()
+        slow.commit()
+    streamer.run_once(double_send=True)
+    catch_up(consumer)
+    stranger_writes(world)
+    world.take(4, 5, 6)
+    streamer = world.streamer(batch_size=3)
+    drain(streamer)
+    catch_up(consumer)
+    world.take(7, 8)
+    drain(streamer)
+    world.take(9)
+    drain(streamer)
+    catch_up(consumer)
+
+
+@pytest.fixture(scope="module")
+def honest(
+    redis_of_kind: Callable[[str], Redis], prepared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Step]]:
+    with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x")) as world:
+        with recording(world) as tape:
+            play(world)
+        yield tape.steps
+
+
+def play_with_a_restore(world: World, tape: Tape) -> None:
+    """What one of its readers is set back to was trimmed, and what was undone is said again."""
+    streamer, consumer = world.streamer(), world.consumer(batch_size=2)
+    world.take(1, 2)
+    drain(streamer)
+    catch_up(consumer)
+    world.take(3, 4)
+    drain(streamer)
+    backup = Backup(world.postgres, "first")
+    world.take(5)
+    drain(streamer)
+    catch_up(consumer)
+    [(reached,)] = world.connection.execute(REACHED)
+    world.take(6)
+    eventually(lambda: world.value(IS_TAKEN, reached), "the recorder")
+    eventually(lambda: len(tape.reader.told) == 5, "the onlooker")
+    world.log().trim_before(consumer.at.redis_id, exactly=True)
+    restore(world, backup, recovery_signal=False)
+    eventually(lambda: tape.recorder.life == 2, "another life")
+    term = Term(tape.reader.told[-1].record.term.decode(), 0)
+    world.log().append([(n, f'{{"id": {n}, "distance": 777.000}}') for n in (5, 6)], 4, term)
+    world.take(50, 60)
+    drain(world.streamer())
+    catch_up(world.consumer(batch_size=2))
+
+
+@pytest.fixture(scope="module")
+def restored(
+    redis_of_kind: Callable[[str], Redis], prepared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Step]]:
+    with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("y")) as world:
+        with recording(world) as tape:
+            play_with_a_restore(world, tape)
+        yield tape.steps
+
+
+def test_an_honest_recording_is_allowed(honest: list[Step]) -> None:
+    verdict = judged(honest)
+    assert verdict.refused == "", verdict
+    assert verdict.is_whole
+    core = {"takes", "begins", "appends", "appends twice", "moves last_sent", "counts"}
+    assert core | {"skips what was sent again", "disbelieves"} <= {*+verdict.met}
+    assert "delivers" in verdict.missing
+    assert any(line.startswith("thin: never met: ") for line in lines(verdict))
+    assert verdict.status == 2
+    for name in INTERESTING:
+        verdict.met[name] += 1
+    assert verdict.status == 0
+    assert not any(line.startswith("thin") for line in lines(verdict))
+
+
+def test_a_recording_that_is_cut_short_is_not_called_right(honest: list[Step]) -> None:
+    verdict = judged(honest[:-1])
+    assert verdict.refused == ""
+    assert "the recording is cut short" in lines(verdict)
+    verdict.met.update(INTERESTING)
+    assert verdict.status == 2
+
+
+def test_what_a_restore_leaves_in_the_log_is_allowed(restored: list[Step]) -> None:
+    """A zombie's entries beside the batch that it repeats, and a reader that is set back."""
+    verdict = judged(restored)
+    assert verdict.refused == "", verdict
+    assert verdict.met["begins a life"] == 2
+    assert verdict.met["moves last_sent"] == 4
+    assert verdict.met["disbelieves"]
+    assert verdict.met["heals"]
+
+
+def test_a_zombies_distance_is_refused(restored: list[Step]) -> None:
+    """As that of the batch beside which it stands."""
+    true, false = (
+        next(s for s in restored if isinstance(s, Appended) and is_of(s, ride, distance))
+        for ride, distance in ((5, 5), (5, 777))
+    )
+    gone = [step for step in restored if step is not true]
+    at = which(restored, "streamer_state")[2]
+    assert is_of(false, 5, 777)
+    assert refused_at(judged(gone), at)
+
+
+def is_of(told: Appended, ride: int, distance: int) -> bool:
+    return told.record.id == ride and told.record.distance == distance
+
+
+def test_a_checkpoint_moved_by_one_is_refused(honest: list[Step]) -> None:
+    for at in which(honest, "consumer_states"):
+        for by in ("-1", "1"):
+            tampered = changed(honest, at, "checkpoints", last_ride_id=plus(by))
+            assert refused_at(judged(tampered), at)
+
+
+def test_a_total_that_is_off_by_a_millimetre_is_refused(honest: list[Step]) -> None:
+    for at in which(honest, "consumer_states"):
+        tampered = changed(
+            honest,
+            at,
+            "consumer_states",
+            total_distance=plus("0.001"),
+        )
+        assert refused_at(judged(tampered), at)
+
+
+def test_two_commits_in_another_order_are_refused(honest: list[Step]) -> None:
+    """What is counted before it was sent; what is sent before it was taken."""
+    for table in ("consumer_states", "streamer_state"):
+        at = which(honest, table)[0]
+        told = commits(honest)
+        one, other = honest.index(told[at - 1]), honest.index(told[at])
+        swapped = [*honest]
+        swapped[one], swapped[other] = honest[other], honest[one]
+        assert refused_at(judged(swapped), at - 1)
+
+
+def test_an_entry_that_is_counted_before_its_commit_is_refused(honest: list[Step]) -> None:
+    """The last commit of the streamer is left out, but not what was counted after it."""
+    last, counted = which(honest, "streamer_state")[-1], which(honest, "consumer_states")[-1]
+    gone = commits(honest)[last]
+    assert refused_at(judged([step for step in honest if step is not gone]), counted - 1)
+
+
+def test_a_strangers_entry_that_counts_is_refused(honest: list[Step]) -> None:
+    at = which(honest, "consumer_states")[-1]
+    tampered = changed(honest, at, "consumer_states", total_distance=plus("777"))
+    assert refused_at(judged(tampered), at)
+
+
+def test_a_record_that_is_deleted_and_was_not_sent_is_refused(honest: list[Step]) -> None:
+    at = which(honest, "streamer_state")[-1]
+    step = commits(honest)[at]
+    assert isinstance(step, Commit)
+    ride = next(int(c.row["id"] or 0) for c in step.did.changes if c.what == "D")
+    unsent = [
+        known for known in honest if not (isinstance(known, Appended) and known.record.id == ride)
+    ]
+    assert refused_at(judged(unsent), at)
+    hidden = [*unsent, Loss("redis-cut", step.at - 1, step.at)]
+    assert judged(hidden).refused == ""
+
+
+def test_what_a_stale_leader_commits_is_refused(honest: list[Step]) -> None:
+    """The batch was appended under the term before."""
+    at = which(honest, "streamer_state")[-1]
+    terms = [
+        change.row["term"]
+        for step in commits(honest)
+        if isinstance(step, Commit)
+        for change in step.did.changes
+        if change.table == "terms"
+    ]
+    old, new = (str(term).encode() for term in terms)
+    stale = [
+        replace(known, record=replace(known.record, term=old))
+        if isinstance(known, Appended) and known.record.term == new and known.record.id > 8
+        else known
+        for known in honest
+    ]
+    verdict = judged(stale)
+    assert refused_at(verdict, at)
+    assert "newest term" in verdict.refused
+
+
+def test_what_makes_no_sense_is_refused(honest: list[Step]) -> None:
+    at = which(honest, "rides", "I")[-1]
+    for data in ("{", '{"id": 9}'):
+        assert refused_at(judged(changed(honest, at, "staged_log_records", data=data)), at)
+    assert refused_at(judged(changed(honest, at, "rides", distance="much")), at)
+
+
+def test_a_late_ride_is_refused(honest: list[Step]) -> None:
+    """One that is taken below what was sent."""
+    at = which(honest, "rides", "I")[-1]
+    tampered = changed(honest, at, "rides", id="3")
+    tampered = changed(
+        tampered, at, "staged_log_records", id="3", data='{"id": 3, "distance": 9.000}'
+    )
+    assert refused_at(judged(tampered), at)
+
+
+def test_a_minute_is_right_or_refused(honest: list[Step]) -> None:
+    last = commits(honest)[-1]
+    assert isinstance(last, Commit)
+    row: Row = {"minute": "2000-01-01 00:00:00+00", "rides": "1", "distance": "1.000", "upto": "9"}
+    extra = replace(last, did=replace(last.did, changes=[Change("I", "ride_minutes", row)]))
+    at = len(commits(honest))
+    assert refused_at(judged([*honest[:-1], extra, honest[-1]]), at)
+
+
+def test_an_outcome_of_a_ride_that_there_is_not_is_refused(honest: list[Step]) -> None:
+    last = commits(honest)[-1]
+    assert isinstance(last, Commit)
+    row: Row = {"ride_id": "10", "outcome": "delivered"}
+    extra = replace(last, did=replace(last.did, changes=[Change("I", "receipts", row)]))
+    at = len(commits(honest))
+    assert refused_at(judged([*honest[:-1], extra, honest[-1]]), at)
+
+
+def test_the_refused_step_is_shown_with_what_is_around_it(honest: list[Step]) -> None:
+    at = which(honest, "consumer_states")[1]
+    verdict = judged(changed(honest, at, "consumer_states", total_distance="0.001"))
+    assert verdict.status == 1
+    assert [line.startswith("> ") for line in verdict.around].index(True) == min(at, 10)

@@ -1,0 +1,99 @@
+"""A recording tells what was committed, in order, across a crash and a restore of Postgres."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.backup import Backup
+from chaos.pgoutput import Change
+from chaos.recorder import TABLES
+from chaos.recording import Appended, Commit, End, Life, Step
+from embedded.servers import Redis
+from tests.support.clusters import restore
+from tests.support.recorded import recorded_world, recording
+from tests.support.world import World, drain, eventually, take, transaction
+
+
+@pytest.fixture
+def recorded(redis: Redis, prepared: Path, tmp_path: Path) -> Iterator[World]:
+    with recorded_world(redis, prepared, tmp_path) as world:
+        yield world
+
+
+def taken(step: Step) -> list[int]:
+    """The rides that a life begins with, or that a commit took."""
+    if isinstance(step, Life):
+        return [int(row["id"] or 0) for row in step.tables["rides"]]
+    assert isinstance(step, Commit)
+    rides = (change.row for change in step.did.changes if change.table == "rides")
+    return [int(row["id"] or 0) for row in rides]
+
+
+def test_transactions_are_whole_and_in_the_order_of_their_commits(recorded: World) -> None:
+    recorded.take(1)
+    with recording(recorded) as tape:
+        with transaction(recorded) as slow:
+            early = take(slow, 2)
+            late = recorded.take(3, 4)
+            slow.commit()
+        drain(recorded.streamer())
+    life, *commits, end = (step for step in tape.steps if not isinstance(step, Appended))
+    entries = [step.record.id for step in tape.steps if isinstance(step, Appended)]
+    assert entries == [1, 2, 3, 4]
+    assert isinstance(life, Life)
+    assert taken(life) == [1]
+    assert {*life.tables} == {*TABLES}
+    assert [taken(commit) for commit in commits][:2] == [late, early]
+    begun, sent = (commit.did.changes for commit in commits[2:] if isinstance(commit, Commit))
+    assert [(change.what, change.table) for change in begun] == [("I", "terms")]
+    assert [change.row for change in sent if change.what == "D"] == [
+        {"id": str(ride)} for ride in range(1, 5)
+    ]
+    assert [change.row["last_sent_id"] for change in sent if change.what == "U"] == ["4"]
+    assert end == End(cut_short=False)
+
+
+def test_nothing_comes_twice_or_not_at_all_when_postgres_crashes(recorded: World) -> None:
+    with recording(recorded) as tape:
+        first = [recorded.take(n) for n in range(1, 6)]
+        recorded.postgres.kill()
+        recorded.postgres.start()
+        then = [recorded.take(n) for n in range(6, 11)]
+    life, *commits, _ = tape.steps
+    assert isinstance(life, Life)
+    assert [taken(commit) for commit in commits] == first + then
+
+
+@pytest.mark.parametrize("recovery_signal", [True, False], ids=["signal", "no signal"])
+def test_a_restore_begins_another_life(recorded: World, recovery_signal: bool) -> None:
+    with recording(recorded) as tape:
+        kept = recorded.take(1)
+        backup = Backup(recorded.postgres, "first")
+        lost = recorded.take(2)
+        restore(recorded, backup, recovery_signal=recovery_signal)
+        eventually(lambda: tape.recorder.life == 2, "another life")
+        new = recorded.take(3)
+    told = [
+        (step.number if isinstance(step, Life) else step.life, taken(step))
+        for step in tape.steps
+        if isinstance(step, Life | Commit)
+    ]
+    # What was committed last may not have been read before the crash.
+    assert [step for step in told if step != (1, lost)] == [(1, []), (1, kept), (2, kept), (2, new)]
+
+
+def test_a_table_that_is_emptied_is_told_of(recorded: World) -> None:
+    recorded.take(1)
+    with recording(recorded) as tape:
+        recorded.connection.execute("TRUNCATE staged_log_records")
+    _, commit, _ = tape.steps
+    assert isinstance(commit, Commit)
+    assert commit.did.changes == [Change("T", "staged_log_records", {})]
+
+
+def test_a_recording_has_an_end(recorded: World) -> None:
+    with recording(recorded, limit=10_000) as tape:
+        for _ in range(3):
+            recorded.take(*range(1, 100))
+    assert tape.steps[-1] == End(cut_short=True)

@@ -1,0 +1,70 @@
+"""Worlds that are recorded, as chaos records a run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chaos.observer import LogReader
+from chaos.postgres_pair import RECORDED
+from chaos.recorder import Recorder
+from chaos.recording import Recording, Step, read
+from embedded.servers import Postgres, Redis
+from tests.support.clusters import world_on
+from tests.support.folders import short_folder
+from tests.support.prepared import put_into
+from tests.support.world import World
+
+# A database with a slot can't be dropped.
+FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+
+
+@contextmanager
+def recorded_postgres(prepared: Path) -> Iterator[Postgres]:
+    """A migrated Postgres that can be recorded."""
+    with short_folder() as folder:
+        server = Postgres(folder / "data", folder / "run", RECORDED)
+        put_into(server.data, prepared)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def recorded_world(redis: Redis, prepared: Path, files: Path) -> Iterator[World]:
+    """A world whose Postgres can be recorded."""
+    with (
+        recorded_postgres(prepared) as server,
+        world_on(server, redis, server.sockets.parent.name, files) as world,
+    ):
+        yield world
+        world.log().redis.delete(world.stream)
+
+
+class Tape:
+    """What is recorded of a world; `steps` once it has ended."""
+
+    def __init__(self, world: World, limit: int) -> None:
+        self._file = world.folder / "recording"
+        self.recording = Recording(self._file, limit)
+        self.recorder = Recorder(lambda: world.postgres_url, self.recording)
+        self.reader = LogReader(lambda: world.redis.url, world.stream, self.recording.append)
+
+    @property
+    def steps(self) -> list[Step]:
+        return [*read(self._file)]
+
+
+@contextmanager
+def recording(world: World, limit: int = 1 << 24) -> Iterator[Tape]:
+    """Record what is committed, and the log, during a block."""
+    tape = Tape(world, limit)
+    tape.recorder.start()
+    tape.reader.start()
+    tape.recorder.wait_until_it_records()
+    yield tape
+    tape.recorder.end()
+    tape.reader.end()
+    tape.recording.close()
+    world.connection.execute(FORGET)

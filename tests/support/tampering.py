@@ -1,0 +1,85 @@
+"""Recordings in which a step says something else than it did, and what the judge says of them."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from chaos.judge import Verdict, judge
+from chaos.pgoutput import Change
+from chaos.recording import Commit, Life, Step
+
+
+def plus(much: str) -> Callable[[str], str]:
+    return lambda value: str(Decimal(value) + Decimal(much))
+
+
+def judged(steps: list[Step]) -> Verdict:
+    return judge(lambda: iter(steps))
+
+
+def commits(steps: list[Step]) -> list[Life | Commit]:
+    return [step for step in steps if isinstance(step, Life | Commit)]
+
+
+def changed(
+    steps: list[Step], at: int, table: str, **columns: Callable[[str], str] | str
+) -> list[Step]:
+    """The steps, with one commit's change of a table made to say something else."""
+    step = commits(steps)[at]
+    assert isinstance(step, Commit)
+
+    def other(change: Change) -> Change:
+        if change.table != table:
+            return change
+        new = {
+            name: value if isinstance(value, str) else value(str(change.row[name]))
+            for name, value in columns.items()
+        }
+        return replace(change, row=change.row | new)
+
+    told = replace(step, did=replace(step.did, changes=[other(c) for c in step.did.changes]))
+    return [told if known is step else known for known in steps]
+
+
+def which(steps: list[Step], table: str, what: str = "U") -> list[int]:
+    """The commits that change a table, by their places."""
+    return [
+        at
+        for at, step in enumerate(commits(steps))
+        if isinstance(step, Commit)
+        and any(change.table == table and change.what == what for change in step.did.changes)
+    ]
+
+
+def refused_at(verdict: Verdict, at: int) -> bool:
+    return bool(verdict.refused) and verdict.steps == at + 1
+
+
+def again(steps: list[Step], at: int) -> list[Step]:
+    """The steps, with one commit a second time behind itself."""
+    step = commits(steps)[at]
+    told = [[known, known] if known is step else [known] for known in steps]
+    return [known for both in told for known in both]
+
+
+def swapped(steps: list[Step], at: int) -> list[Step]:
+    """The steps, with one commit and the one before it in each other's place."""
+    told = commits(steps)
+    one, other = steps.index(told[at - 1]), steps.index(told[at])
+    result = [*steps]
+    result[one], result[other] = steps[other], steps[one]
+    return result
+
+
+def last(steps: list[Step], table: str, **columns: str) -> int:
+    """The last commit that has a row of a table say so."""
+    return [
+        at
+        for at, step in enumerate(commits(steps))
+        if isinstance(step, Commit)
+        and any(
+            change.table == table and columns.items() <= change.row.items()
+            for change in step.did.changes
+        )
+    ][-1]
