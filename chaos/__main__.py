@@ -16,6 +16,8 @@ The seed decides which faults come, when, and on what. What state they meet depe
 """
 
 import argparse
+import gc
+import json
 import random
 import signal
 import sys
@@ -25,15 +27,24 @@ from tqdm import tqdm
 
 from chaos.disks import enter_own_namespace
 from chaos.faults import FAULTS
-from chaos.fleet import Fleet
+from chaos.fleet import ORDINARY_RATE, Fleet
 from chaos.judge import lines
+from chaos.nemesis import EVERY
 from chaos.play import Options, Play
-from chaos.table import table
+from chaos.recovery import LONGEST
+from chaos.table import figures, table
 from embedded.failures import ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
-RATE = 60.0
+# A million rides under a thousand faults, in at most 45 minutes with its start and its end.
+MILLION = {
+    "seconds": 2340.0,
+    "rate": 800.0,
+    "every": 1.7,
+    "rides": 1_000_000,
+    "strikes": 1000,
+}
 
 
 def main() -> int:
@@ -44,11 +55,13 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    gc.disable()  # all is kept until the end, and to look through it would hold up the proxies
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.waits,
         disks="disk-full" in options.kinds and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
+        rate=options.rate,
         recorded=bool(options.record),
     )
     keep = True
@@ -58,7 +71,7 @@ def main() -> int:
             total=options.seconds,
             unit="s",
             disable=None,  # only on a terminal
-            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {postfix}",
+            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {remaining} left, {postfix}",
         ) as bar:
             outcome = Play(fleet, options).run(bar)
         keep = bool(outcome.findings)
@@ -72,13 +85,17 @@ def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(outcome))
+    print(table(rows := figures(outcome)))
     for line in lines(outcome.verdict) if outcome.verdict else ():
         print(line)
+    if options.json:
+        said = {"seed": options.seed, "findings": outcome.findings, "figures": rows}
+        options.json.write_text(json.dumps(said, indent=2) + "\n")
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
         again = f"python -m chaos --seed {options.seed} --stream-server {options.stream_server}"
+        again += f" --seconds {options.seconds:g} --rate {options.rate:g} --every {options.every:g}"
         again += " --wait" if options.waits else ""
         print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
@@ -99,8 +116,34 @@ def arguments() -> Options:
         default=SECONDS,
         help="duration of the faults (default: %(default).0f)",
     )
-    add("--rate", type=positive, default=RATE, help="rides a second (default: %(default).0f)")
+    add(
+        "--rate",
+        type=positive,
+        default=ORDINARY_RATE,
+        help="rides a second (default: %(default).0f)",
+    )
+    add(
+        "--every",
+        type=positive,
+        default=EVERY,
+        metavar="SECONDS",
+        help="from one fault to the next, on average (default: %(default).1f)",
+    )
     add("--rides", type=whole, metavar="N", help="end after N rides, if that comes first")
+    add("--strikes", type=whole, metavar="N", help="the same after N faults; with both, after both")
+    add(
+        "--million",
+        action="store_true",
+        help="a million rides under a thousand faults, in at most 45 minutes",
+    )
+    add(
+        "--recovery",
+        type=positive,
+        default=LONGEST,
+        metavar="SECONDS",
+        help="that a recovery may take (default: %(default).0f)",
+    )
+    add("--json", type=Path, metavar="FILE", help="write the figures and findings to it")
     add(
         "--faults",
         type=fault_kinds,
@@ -125,6 +168,8 @@ def arguments() -> Options:
         metavar="FILE",
         help="also record what the processes commit, and replay it through the specification",
     )
+    if parser.parse_args().million:
+        parser.set_defaults(**MILLION)
     given = parser.parse_args()
     return Options(
         random.randrange(2**32) if given.seed is None else given.seed,
@@ -135,6 +180,10 @@ def arguments() -> Options:
         given.stream_server,
         given.wait,
         given.record,
+        given.every,
+        given.strikes,
+        given.recovery,
+        given.json,
     )
 
 

@@ -1,14 +1,14 @@
 """Clients of the API: each posts rides until they are answered, and some behave badly.
 
 Every ride has an Idempotency-Key. Most are posted again and again with the same key until an answer
-comes; `Manner` lists the other ways.
+comes; `Manner` lists the other ways. All clients share one event loop: see chaos/crowd.py.
 """
 
-import http.client
+import asyncio
 import json
 import random
+import re
 import socket
-import threading
 import time
 from collections import deque
 from contextlib import suppress
@@ -22,8 +22,8 @@ HOST = "127.0.0.1"
 TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
 CATCH_UP = 1.0  # seconds a client may fall behind its schedule before it skips rides
 AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
-PATIENCE = 60.0  # seconds it keeps asking after the faults have ended
 FORM = "application/x-www-form-urlencoded"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class Manner(Enum):
@@ -49,93 +49,140 @@ SHARES = {
 }
 
 
-class Client(threading.Thread):
+class Client:
     """Posts `rate` rides a second to the API at `port`, until `end`."""
 
     def __init__(self, name: str, port: int, rate: float, journal: Journal) -> None:
-        super().__init__(name=name, daemon=True)
+        self.name = name
         self._port = port
         self._rate = rate
         self._journal = journal
         self._dice = random.Random(name)
-        self._ending = threading.Event()
+        self._ending = asyncio.Event()
         self._give_up_at = float("inf")
         self._again: deque[tuple[float, Ask]] = deque()  # rides to post once more, and when
-        self._http = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
+        self._api = KeepAlive(port)
 
-    def run(self) -> None:
+    async def run(self) -> None:
         due = time.monotonic()
-        while not self._journal.full:
+        while True:
             due = max(due, time.monotonic() - CATCH_UP) + self._dice.expovariate(self._rate)
-            if self._ending.wait(max(0, due - time.monotonic())):
+            if await self._ends_before(due):
                 break
-            self._ride()
+            await self._ride()
             while self._again and self._again[0][0] < time.monotonic():
-                self._post(self._again.popleft()[1])
+                await self._post(self._again.popleft()[1])
         for _, ask in self._again:
-            self._post(ask)
-        self._http.close()
+            await self._post(ask)
+        self._api.close()
 
-    def end(self, patience: float = PATIENCE) -> None:
-        """Request no more rides; the thread ends when those requested are answered.
+    def end(self, patience: float) -> None:
+        """Request no more rides; `run` returns when those requested are answered.
 
         After `patience` seconds the client gives up and leaves a ride unanswered.
         """
         self._give_up_at = time.monotonic() + patience
         self._ending.set()
 
-    def _ride(self) -> None:
+    async def _ends_before(self, due: float) -> bool:
+        if (left := due - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._ending.wait()
+        return self._ending.is_set()
+
+    async def _ride(self) -> None:
         ask = self._journal.ask(self.name)
         manner = self._dice.choices(list(SHARES), list(SHARES.values()))[0]
         head, body = request(ask)
         if manner is Manner.HALF_BODY or manner is Manner.HALF_THEN_WHOLE:
-            self._send(head + body[: -self._dice.randint(1, len(body) - 1)])
+            await self._send(head + body[: -self._dice.randint(1, len(body) - 1)])
         elif manner is Manner.HALF_HEAD:
-            self._send(head[: self._dice.randint(10, len(head) - 3)])
+            await self._send(head[: self._dice.randint(10, len(head) - 3)])
         elif manner is Manner.TWICE or manner is Manner.GONE:
             ask.whole = True
             ask.given_up = manner is Manner.GONE
-            self._send(head + body)
+            await self._send(head + body)
         if manner in (Manner.PATIENT, Manner.AGAIN, Manner.TWICE, Manner.HALF_THEN_WHOLE):
-            self._post(ask)
+            await self._post(ask)
         if manner is Manner.AGAIN:
             self._again.append((time.monotonic() + AGAIN_AFTER, ask))
 
-    def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes) -> None:
         """Send `data` and hang up, at once or a moment later."""
-        with (
-            suppress(OSError),
-            socket.create_connection((HOST, self._port), timeout=TIMEOUT) as half,
-        ):
-            half.sendall(data)
-            time.sleep(self._dice.choice([0, 0.002, 0.02]))
+        half = KeepAlive(self._port)
+        with suppress(OSError):
+            async with asyncio.timeout(TIMEOUT):
+                await half.send(data)
+            await asyncio.sleep(self._dice.choice([0, 0.002, 0.02]))
+        half.close()
 
-    def _post(self, ask: Ask) -> None:
+    async def _post(self, ask: Ask) -> None:
         """Post the ride until it is answered. A 503 or a lost connection is not an answer."""
         ask.whole = True
-        headers = {"Content-Type": FORM, "Idempotency-Key": ask.key or ""}
+        whole = b"".join(request(ask))
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
             try:
-                self._http.request("POST", "/rides", f"distance={ask.distance}", headers)
-                answer = self._http.getresponse()
-                content = answer.read()
-            except (OSError, http.client.HTTPException):
-                self._http.close()  # it reconnects by itself
+                async with asyncio.timeout(TIMEOUT):
+                    status, content = await self._api.ask(whole)
+            except (OSError, ValueError):
+                self._api.close()  # it reconnects by itself
             else:
-                if answer.status == 201:
+                if status == 201:
+                    self._journal.answered += not ask.answers
                     ask.answers.append(read(content, sent))
                     return
-                if answer.status != 503:
+                if status != 503:
                     self._journal.troubles.append(
-                        f"the ride of {ask.distance} m was answered with {answer.status}: "
+                        f"the ride of {ask.distance} m was answered with {status}: "
                         f"{content[:200].decode(errors='replace')}"
                     )
-                    if answer.status < 500:
+                    if status < 500:
                         return
             if time.monotonic() > self._give_up_at:
                 return
-            time.sleep(delay)
+            await asyncio.sleep(delay)
+
+
+class KeepAlive:
+    """A connection to the API at `port`, made when it is needed, with one request under way."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._socket: socket.socket | None = None
+
+    async def send(self, data: bytes) -> socket.socket:
+        """Raises OSError."""
+        loop = asyncio.get_running_loop()
+        if self._socket is None:
+            self._socket = socket.socket()
+            self._socket.setblocking(False)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(self._socket, (HOST, self._port))
+        await loop.sock_sendall(self._socket, data)
+        return self._socket
+
+    async def ask(self, request: bytes) -> tuple[int, bytes]:
+        """The status and the body of the answer. Raises OSError or, if it is none, ValueError."""
+        api, loop = await self.send(request), asyncio.get_running_loop()
+        received = b""
+        while True:
+            if not (part := await loop.sock_recv(api, 65536)):
+                raise ConnectionResetError("the API hung up")
+            received += part
+            head, blank, content = received.partition(b"\r\n\r\n")
+            if not blank:
+                continue
+            if (length := LENGTH.search(head)) is None:
+                raise ValueError(f"an answer without a length: {head!r}")
+            if len(content) >= int(length[1]):
+                return int(head[9:12]), content
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
 def request(ask: Ask) -> tuple[bytes, bytes]:

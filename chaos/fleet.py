@@ -46,6 +46,7 @@ LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
 # outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced. No
 # receipt dies of a receiver that is away for seconds, or of workers that are killed.
+ORDINARY_RATE = 60.0  # rides a second that these are made for
 SETTINGS = {
     "CRASH_RATE": "0.1",
     "DOUBLE_SEND_RATE": "0.1",
@@ -59,6 +60,8 @@ SETTINGS = {
     "CLAIM_AFTER": "2",
     "SWEEP_AFTER": "2",
 }
+# What grows with the rate, so that as many seconds of rides fit in as ever, and the most of each.
+GROWING = {"BATCH_SIZE": 2000, "STREAM_MAX_LENGTH": 1_000_000, "RECEIPT_CONCURRENCY": 256}
 
 
 def folder_for_servers() -> Path:
@@ -79,6 +82,15 @@ def _new_folder(parent: str | None) -> Path:
     return folder
 
 
+def settings(rate: float) -> dict[str, str]:
+    """The settings for so many rides a second."""
+    scale = max(1.0, rate / ORDINARY_RATE)
+    grown = {
+        name: str(min(most, round(int(SETTINGS[name]) * scale))) for name, most in GROWING.items()
+    }
+    return SETTINGS | grown
+
+
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
@@ -89,8 +101,10 @@ class Fleet:
         waits: bool = False,
         disks: bool = False,
         clocks: bool = False,
+        rate: float = ORDINARY_RATE,
         recorded: bool = False,
     ) -> None:
+        self.settings = settings(rate)
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
         self.postgreses = PostgresPair(self.folder, recorded=recorded)
@@ -183,7 +197,7 @@ class Fleet:
     def environment(self) -> dict[str, str]:
         """The settings of every process of the fleet."""
         port = self.postgres_proxy.port
-        return SETTINGS | {
+        return self.settings | {
             "API_PORT": str(self.api_port),
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",

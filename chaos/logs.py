@@ -6,7 +6,7 @@ final table. All patterns are in this file: whoever changes such a line changes 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,20 +78,21 @@ def blamed(service: Service) -> list[str]:
 
 def said(logs: Iterable[Path]) -> Said:
     """What the consumers with these logs had to cope with."""
-    text = "\n".join(line for log in logs for line in lines(log))
-    healed = [int(rides) for rides in HEALED.findall(text)]
-    skipped = sum(int(rides) for rides in SKIPPED.findall(text))
-    rolled_up = [(int(rides), int(minutes)) for rides, minutes in ROLLED_UP.findall(text)]
-    return Said(
-        skipped,
-        len(healed),
-        sum(healed),
-        len(CRASHED.findall(text)),
-        sum(rides for rides, _ in rolled_up),
-        sum(minutes for _, minutes in rolled_up),
-    )
+    skipped = gaps = healed = crashes = marked = computed = 0
+    for line in (line for log in logs for line in lines(log)):
+        crashes += bool(CRASHED.search(line))
+        if found := SKIPPED.search(line):
+            skipped += int(found[1])
+        if found := HEALED.search(line):
+            gaps, healed = gaps + 1, healed + int(found[1])
+        if found := ROLLED_UP.search(line):
+            marked, computed = marked + int(found[1]), computed + int(found[2])
+    return Said(skipped, gaps, healed, crashes, marked, computed)
 
 
-def lines(log: Path) -> list[str]:
+def lines(log: Path) -> Iterator[str]:
     """All lines of a log, each with its time."""
-    return log.read_text(errors="replace").splitlines() if log.exists() else []
+    if log.exists():
+        with log.open(errors="replace") as text:
+            for line in text:
+                yield line.rstrip("\n")

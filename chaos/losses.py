@@ -1,5 +1,10 @@
 """Rides that were answered and are missing: lost, or undone by a restore, which keeps a prefix."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from operator import attrgetter
+
 from chaos.evidence import Evidence
 from chaos.journal import Answer, Ask
 from chaos.restore import Restore
@@ -14,7 +19,9 @@ class Excuses:
     """
 
     def __init__(self, evidence: Evidence) -> None:
-        kept = [ask for ask in evidence.asks if _is_kept(evidence, ask)]
+        kept = sorted(
+            (ask.answers[0].came, ask.asked_at) for ask in evidence.asks if _is_kept(evidence, ask)
+        )
         self._since = [(restore, _kept_up_to(restore, kept)) for restore in evidence.restores]
 
     def cover(self, answer: Answer) -> bool:
@@ -30,11 +37,28 @@ def _is_kept(evidence: Evidence, ask: Ask) -> bool:
     return len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
 
 
-def _kept_up_to(restore: Restore, kept: list[Ask]) -> float:
-    by_the_old_server = (
-        ask.asked_at for ask in kept if restore.began < ask.answers[0].came < restore.killed
-    )
-    return max(by_the_old_server, default=restore.began)
+def _kept_up_to(restore: Restore, kept: Sequence[tuple[float, float]]) -> float:
+    """`kept` is when each answer came, in order, and when its ride was asked for."""
+    first = bisect_right(kept, restore.began, key=_came)
+    by_the_old_server = kept[first : bisect_left(kept, restore.killed, key=_came)]
+    return max((asked_at for _, asked_at in by_the_old_server), default=restore.began)
+
+
+def _came(kept: tuple[float, float]) -> float:
+    return kept[0]
+
+
+class Undoing:
+    """Whether any of the restores may have undone an answer, found by halving."""
+
+    def __init__(self, restores: Iterable[Restore]) -> None:
+        self._restores = sorted(restores, key=attrgetter("began"))
+        # Of those that began so early, the latest end.
+        self._killed = list(accumulate((r.killed for r in self._restores), max))
+
+    def may_undo(self, answer: Answer) -> bool:
+        began_before = bisect_left(self._restores, answer.came, key=attrgetter("began"))
+        return began_before > 0 and answer.sent < self._killed[began_before - 1]
 
 
 def lost(evidence: Evidence) -> list[Ask]:
@@ -56,10 +80,10 @@ def undone(evidence: Evidence, *, by_failover: bool) -> tuple[list[Ask], list[As
     A ride that was asked for again after the restore exists again.
     """
     there = set(evidence.final.rides.values())
-    restores = [each for each in evidence.restores if each.by_failover == by_failover]
+    undoing = Undoing(r for r in evidence.restores if r.by_failover == by_failover)
     exposed = [
         ask
         for ask in evidence.asks
-        if ask.answers and all(any(r.may_undo(answer) for r in restores) for answer in ask.answers)
+        if ask.answers and all(undoing.may_undo(answer) for answer in ask.answers)
     ]
     return [ask for ask in exposed if ask.distance not in there], exposed

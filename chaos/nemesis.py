@@ -16,7 +16,7 @@ from chaos.faults import FAULTS
 from chaos.faults.scene import Moot, Scene
 from rocket_rides.errors import in_one_line
 
-PAUSE = 1.5  # average seconds from the start of one fault to the start of the next
+EVERY = 1.5  # average seconds from the start of one fault to the start of the next
 TURNS = 0.75  # by this share of the run each kind has had its turn, on average
 
 
@@ -28,13 +28,15 @@ class Planned(NamedTuple):
     dice: random.Random
 
 
-def plan(seed: int, seconds: float, kinds: Sequence[str]) -> Iterator[Planned]:
+def plan(
+    seed: int, seconds: float, kinds: Sequence[str], every: float = EVERY
+) -> Iterator[Planned]:
     """Faults of all `kinds`, each as often as the others, at random moments within `seconds`.
 
     In a short run they come faster, so that each kind has its turn.
     """
     dice = random.Random(seed)
-    pause = min(PAUSE, TURNS * seconds / len(kinds))
+    pause = min(every, TURNS * seconds / len(kinds))
     at = 0.0
     for round_ in itertools.count():
         for kind in dice.sample(kinds, len(kinds)):

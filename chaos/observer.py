@@ -11,7 +11,6 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import closing, suppress
-from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from rocket_rides.log import START, Invalid, Log, Record, as_numbers, decode
 
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
+BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
 SLOWEST = """
     SELECT min(last_ride_id) FROM checkpoints WHERE kind = 'total' HAVING count(*) = %s
 """
@@ -55,6 +55,7 @@ class LogReader(threading.Thread):
                 with Log(self._url(), self._stream) as log:
                     while not self._ending.is_set():
                         self._read(log, wait=BLOCK)
+                        self._ending.wait(BREATH)
             except redis.RedisError:
                 self._ending.wait(PAUSE)
         with suppress(redis.RedisError), Log(self._url(), self._stream) as log:
@@ -129,7 +130,8 @@ class Watch(threading.Thread):
         between the same two.
         """
         first = bisect_left(self.looks, after, key=attrgetter("asked"))
-        for look in islice(self.looks, first, None):
+        for index in range(first, len(self.looks)):
+            look = self.looks[index]
             if look.asked >= before:
                 break
             if look.counted >= ride:

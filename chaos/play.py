@@ -1,5 +1,6 @@
 """One run: clients post, the nemesis strikes, the fleet settles, and the evidence is checked."""
 
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,28 +14,32 @@ import redis
 
 from chaos import checker, logs
 from chaos.accounts import Account, account
-from chaos.clients import Client
 from chaos.counts import read_counts
+from chaos.crowd import Crowd
 from chaos.derived import pending_entries, read_receipts, read_rollup
 from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
-from chaos.fleet import CONSUMERS, READERS, ROLLUPS, SETTINGS, STREAM, Fleet
+from chaos.fleet import CONSUMERS, READERS, ROLLUPS, STREAM, Fleet
 from chaos.journal import Journal
 from chaos.judge import Verdict, judge
-from chaos.nemesis import Nemesis, plan
+from chaos.nemesis import EVERY, Nemesis, plan
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
 from chaos.recording import Loss, Recording, read
-from chaos.recovery import Recovery, recoveries
+from chaos.recovery import LONGEST, Recovery, recoveries, too_slow
+from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
-CLIENTS = 8
 LOOK = 0.1  # seconds
+GLANCE = 0.5  # seconds between two looks at how far a run is
 AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 # Seconds until all is counted and rolled up, and until each ride has its receipt: one that has
 # failed for the fifth time waits for 81 s.
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
+CATCH_UP = 50.0  # rides a second at the least; so both are longer where more is to be done
+COUNT_AGAIN = 1.0  # seconds
+MAKE_UP = 60.0  # seconds in which clients may make up for what the last restore has undone
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
 LOSE_ENTRIES = {
     "redis-cut",
@@ -61,6 +66,18 @@ SETTLED = """
             WHERE kind = 'total' AND last_ride_id = newest.ride) = %s
        AND (SELECT complete_to = newest.ride FROM rollup_state, newest)
 """
+BEHIND = """
+    SELECT count(*) FROM rides WHERE id > least(
+        (SELECT complete_to FROM receipts_state), (SELECT min(last_ride_id) FROM checkpoints)
+    )
+"""
+# Seconds until the last receipt that waits is tried again, by its worker's own schedule. A clock
+# that was ahead has made it wait longer, and at most for as long as a worker believes.
+WAITS = """
+    SELECT coalesce(ceil(extract(epoch FROM max(due_at) - now())), 0) FROM receipts
+    WHERE outcome IS NULL AND due_at BETWEEN now() AND now() + interval '600 s'
+"""
+RIDES = "SELECT count(*) FROM rides"
 DELIVERED = """
     SELECT complete_to = (SELECT coalesce(max(id), 0) FROM rides) FROM receipts_state
 """
@@ -78,6 +95,10 @@ class Options:
     stream_server: str = "valkey"
     waits: bool = False
     record: Path | None = None
+    every: float = EVERY  # seconds from one fault to the next, on average
+    strikes: int | None = None
+    recovery: float = LONGEST  # seconds
+    json: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +111,10 @@ class Outcome:
     nights: Counter[str]  # runs of the nightly job, by their end
     said: logs.Said
     recoveries: list[Recovery]
-    seconds: float
+    played: float  # seconds with clients
+    seconds: float  # until everything had settled
+    checked: float  # seconds that the check took
+    memory: int  # bytes that chaos itself had at most
     verdict: Verdict | None = None  # of the specification, where the run was recorded
 
 
@@ -112,7 +136,7 @@ class Play:
     def __init__(self, fleet: Fleet, options: Options) -> None:
         self.fleet = fleet
         self.options = options
-        self.journal = Journal(options.rides)
+        self.journal = Journal()
         self.scene = Scene(fleet, self.journal)
         self.recorder: Recorder | None = None
         self.reader = LogReader(lambda: fleet.redis_url, STREAM)
@@ -121,48 +145,73 @@ class Play:
             self.recorder = Recorder(lambda: fleet.postgres_url, self.recording)
             self.reader = LogReader(lambda: fleet.redis_url, STREAM, self.recording.append)
         self.watch = Watch(lambda: fleet.postgres_url, len(CONSUMERS))
-        faults = plan(options.seed, options.seconds, options.kinds)
+        faults = plan(options.seed, options.seconds, options.kinds, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
-        self.clients = [
-            Client(f"{options.seed}/{n}", fleet.api_port, options.rate / CLIENTS, self.journal)
-            for n in range(CLIENTS)
-        ]
+        self.crowd = Crowd(options.seed, fleet.api_port, options.rate)
         self.errors: list[str] = []
+        self._count_at = 0.0  # on the monotonic clock
 
     def run(self, bar: Any) -> Outcome:
         """Play the run to its end; `bar` shows the seconds."""
         if self.recorder:
             self.recorder.start()
             self.recorder.wait_until_it_records()
-        started = time.monotonic()
-        for actor in (self.reader, self.watch, *self.clients, self.nemesis):
+        started, was_enough = time.monotonic(), False
+        for actor in (self.reader, self.watch, self.crowd, self.nemesis):
             actor.start()
         while (elapsed := time.monotonic() - started) < self.options.seconds:
-            if self.journal.full:
-                break
             bar.update(round(elapsed - bar.n, 1))
-            so_far = f"{self.watch.counted} rides, {len(self.nemesis.struck)} faults"
-            bar.set_postfix_str(so_far, refresh=False)
-            time.sleep(LOOK)
-        self.settle()
-        return self.judge(time.monotonic() - started)
+            answered, struck = self.crowd.answered, len(self.nemesis.struck)
+            bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
+            if was_enough := self._is_enough(answered, struck):
+                break
+            time.sleep(GLANCE)
+        bar.set_postfix_str("settling")
+        played = self.settle(self.options.rides if was_enough else None) - started
+        bar.set_postfix_str("checking")
+        return self.judge(played, time.monotonic() - started)
 
-    def settle(self) -> None:
-        """End faults and clients, and wait until the fleet has nothing left to do."""
+    def _is_enough(self, answered: int, struck: int) -> bool:
+        """Whether there are as many rides, and as many faults, as are wanted, if any are."""
+        rides, strikes = self.options.rides, self.options.strikes
+        if not (rides or strikes) or struck < (strikes or 0) or answered < (rides or 0):
+            return False
+        if time.monotonic() < self._count_at:
+            return False
+        self._count_at = time.monotonic() + COUNT_AGAIN
+        return self._number(RIDES) >= (rides or 0)  # some were undone
+
+    def settle(self, rides: int | None) -> float:
+        """End faults and clients, and wait until the fleet has nothing left to do.
+
+        There are to be so many `rides` still, or again. Returns when the clients had ended.
+        """
         self.nemesis.end()
         time.sleep(AFTERMATH)
-        for client in self.clients:
-            client.end()
-        for client in self.clients:
-            client.join()
-        self._wait_until(is_counted, SETTLE_LIMIT, "the fleet had not settled")
-        self._wait_until(is_delivered, RECEIPTS_LIMIT, "not every ride had its receipt")
+        deadline = time.monotonic() + MAKE_UP
+        while rides and self._number(RIDES) < rides and time.monotonic() < deadline:
+            time.sleep(COUNT_AGAIN)
+        self.crowd.end()
+        ended = time.monotonic()
+        more = self._number(BEHIND) / CATCH_UP
+        self._wait_until(is_counted, SETTLE_LIMIT + more, "the fleet had not settled")
+        more += self._number(WAITS)
+        self._wait_until(is_delivered, RECEIPTS_LIMIT + more, "not every ride had its receipt")
         time.sleep(QUIET)
         self.errors += self.fleet.end()
         for onlooker in (self.watch, self.reader):
             onlooker.end()
         if self.recorder:
             self._end_recording(self.recorder)
+        return ended
+
+    def _number(self, query: str) -> int:
+        """The answer to a query for a number; 0 while Postgres is away."""
+        try:
+            with closing(self.fleet.connect()) as connection:
+                return int(one_row(connection.execute(query))[0])
+        except (psycopg.Error, Unavailable):
+            return 0
 
     def _end_recording(self, recorder: Recorder) -> None:
         recorder.end()
@@ -201,10 +250,12 @@ class Play:
         harmless = {"redis-failover"} if self.options.waits else set()
         return not (LOSE_ENTRIES - harmless) & set(self.options.kinds)
 
-    def judge(self, seconds: float) -> Outcome:
+    def judge(self, played: float, seconds: float) -> Outcome:
         """Collect the evidence and have it checked."""
+        began = time.monotonic()
         services = self.fleet.services.values()
-        self.errors += self.journal.troubles
+        clients = self.crowd.hand_over()
+        self.errors += clients.troubles + self.journal.troubles
         self.errors += [f"a fault failed: {failure}" for failure in self.nemesis.failures]
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
         self.errors += [f"invalid entry in the log: {entry}" for entry in self.reader.invalid]
@@ -220,7 +271,7 @@ class Play:
             receipts = read_receipts(connection, client, STREAM, self.scene.jumps)
             counts = read_counts(connection)
         evidence = Evidence(
-            self.journal.asks,
+            clients.asks + self.journal.asks,
             final,
             self.reader.told,
             [end for service in services for end in service.exits],
@@ -238,17 +289,24 @@ class Play:
             deliveries=self.fleet.receiver.deliveries,
             counts=counts,
             accounts=self._accounts(),
-            batch_size=int(SETTINGS["BATCH_SIZE"]),
+            batch_size=int(self.fleet.settings["BATCH_SIZE"]),
         )
+        struck, restores = self.nemesis.struck, self.scene.restores
+        recovered = recoveries(struck, evidence.asks, self.watch, restores)
+        found = [*checker.check(evidence), *too_slow(recovered, self.options.recovery)]
+        checked = time.monotonic() - began
         verdict = self._replay()
         return Outcome(
             evidence,
-            checker.check(evidence) + (verdict.findings if verdict else []),
+            found + (verdict.findings if verdict else []),
             Counter(fault.kind for fault in self.nemesis.struck),
             self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
-            recoveries(self.nemesis.struck, self.journal.asks, self.watch, self.scene.restores),
+            recovered,
+            played,
             seconds,
+            checked,
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             verdict,
         )
 

@@ -37,6 +37,7 @@ class _End(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.pipe.send(None)
+        self.other = None  # each would keep the other: in a long run nobody looks for such pairs
 
     def abort(self) -> None:
         if self.transport is not None:

@@ -1,21 +1,66 @@
 """The receiver of the receipts: a real HTTP server, which notes what it is sent.
 
-It fails on demand, in one of the ways that `Mood` lists.
+It fails on demand, in one of the ways that `Mood` lists. It runs in a process of its own.
 """
 
+import asyncio
 import base64
 import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from chaos.apart import Apart
 from chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
 
 HOST = "127.0.0.1"
-POLL = 0.05  # seconds
+BACKLOG = 128
+PAGE = 10_000  # deliveries that are handed over at once
+REASONS = {204: "No Content", 400: "Bad Request", 410: "Gone", 503: "Service Unavailable"}
+
+
+class Site:
+    """The server, on the event loop of its process."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        self.mood = Mood.WELL
+        self.deliveries: list[Delivery] = []
+        self.open: set[_Visit] = set()
+        # It is bound and never listens: it keeps the port ours while the server is away.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind((HOST, 0))
+        self._server: asyncio.Server | None = None
+
+    async def listen(self) -> int:
+        """The port."""
+        port: int = self._place.getsockname()[1]
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Visit(self), HOST, port, backlog=BACKLOG, reuse_address=True
+        )
+        return port
+
+    async def fail(self, mood: Mood) -> None:
+        self.mood = mood
+        if mood is Mood.AWAY and self._server:
+            self._server.close()
+            for visit in list(self.open):
+                visit.transport.abort()
+
+    async def recover(self) -> None:
+        was, self.mood = self.mood, Mood.WELL
+        if was is Mood.AWAY:
+            await self.listen()
+        for visit in [visit for visit in self.open if visit.hangs]:
+            visit.transport.close()
+
+    async def take(self) -> list[Delivery]:
+        """Some of what came, in order, each once; none when there is no more."""
+        self.deliveries[:], page = self.deliveries[PAGE:], self.deliveries[:PAGE]
+        return page
 
 
 class Receiver:
@@ -23,42 +68,35 @@ class Receiver:
 
     def __init__(self) -> None:
         self.secret = f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
-        self.deliveries: list[Delivery] = []
         self.busy = threading.Lock()  # held by the one fault that acts on it
-        self.mood = Mood.WELL
-        self.is_well = threading.Event()
-        self.is_well.set()
-        self.open: set[socket.socket] = set()
-        # It is bound and never listens: it keeps the port ours while the server is away.
-        self._place = socket.socket()
-        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._place.bind((HOST, 0))
-        self.port: int = self._place.getsockname()[1]
-        self._server: _Server | None = None
+        self.port = 0
+        self._apart: Apart | None = None
+        self._taken: list[Delivery] = []
 
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}{PATH}"
 
     def start(self) -> None:
-        self._server = _Server(self)
-        serve = threading.Thread(target=self._server.serve_forever, args=[POLL], daemon=True)
-        serve.start()
+        self._apart = Apart(Site, self.secret)
+        self.port = self._apart.ask("listen")
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """All that it was sent until now."""
+        while self._apart and (page := self._apart.ask("take")):
+            self._taken += page
+        return self._taken
 
     @contextmanager
     def failing(self, mood: Mood) -> Iterator[None]:
         """Fail in this way for as long as the block takes."""
-        self.mood = mood
-        self.is_well.clear()
-        if mood is Mood.AWAY:
-            self._close()
+        assert self._apart is not None  # noqa: S101 (it has started)
+        self._apart.ask("fail", mood)
         try:
             yield
         finally:
-            self.mood = Mood.WELL
-            self.is_well.set()
-            if mood is Mood.AWAY:
-                self.start()
+            self._apart.ask("recover")
 
     def __enter__(self) -> Self:
         self.start()
@@ -68,68 +106,56 @@ class Receiver:
         self.stop()
 
     def stop(self) -> None:
-        self.is_well.set()
-        self._close()
-        self._place.close()
-
-    def _close(self) -> None:
-        """Stop listening, and cut all connections."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.shutdown()
-        server.server_close()
-        for connection in list(self.open):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        """Stop listening, and cut all connections; what came is kept."""
+        if self._apart:
+            with suppress(OSError, EOFError):  # somebody has ended its process, too
+                self.deliveries  # noqa: B018 (it takes the last ones over)
+            self._apart.end()
+            self._apart = None
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Visit(asyncio.Protocol):
+    """A connection: one request after another, each answered before the next is read."""
 
-    def __init__(self, receiver: Receiver) -> None:
-        self.receiver = receiver
-        super().__init__((HOST, receiver.port), _Handler)
+    transport: Any
 
-    def handle_error(self, *_: object) -> None:
-        """A lost connection is no news here."""
+    def __init__(self, site: Site) -> None:
+        self.hangs = False
+        self._site = site
+        self._unread = b""
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self._site.open.add(self)
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: _Server
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._site.open.discard(self)
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.receiver.open.add(self.connection)
+    def data_received(self, data: bytes) -> None:
+        self._unread += data
+        while not self.hangs and not self.transport.is_closing():
+            head, blank, rest = self._unread.partition(b"\r\n\r\n")
+            if not blank:
+                return
+            first, *lines = head.decode("latin-1").split("\r\n")
+            pairs = (line.partition(":") for line in lines)
+            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+            length = int(headers.get("content-length", "0"))
+            if len(rest) < length:
+                return
+            body, self._unread = rest[:length], rest[length:]
+            self._answer(first.split(" ")[1], headers, body)
 
-    def finish(self) -> None:
-        self.server.receiver.open.discard(self.connection)
-        super().finish()
-
-    def do_POST(self) -> None:
-        receiver = self.server.receiver
-        body = self.rfile.read(length := int(self.headers["content-length"]))
-        if len(body) < length:  # it was cut
-            self.close_connection = True
-            return
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        delivery = judge(receiver.secret, receiver.mood, self.path, headers, body)
-        receiver.deliveries.append(delivery)
+    def _answer(self, path: str, headers: dict[str, str], body: bytes) -> None:
+        site = self._site
+        delivery = judge(site.secret, site.mood, path, headers, body)
+        site.deliveries.append(delivery)
         if delivery.status is None:
-            if receiver.mood is Mood.HANGING:
-                receiver.is_well.wait()
-            else:
-                self.wfile.write(b"HTTP/1.1 204 No Con")
-            self.close_connection = True
+            self.hangs = site.mood is Mood.HANGING
+            if not self.hangs:
+                self.transport.write(b"HTTP/1.1 204 No Con")
+                self.transport.close()
             return
-        self.send_response(delivery.status)
-        if delivery.status != TAKEN:
-            self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing: the deliveries are noted."""
+        empty = "" if delivery.status == TAKEN else "Content-Length: 0\r\n"
+        line = f"HTTP/1.1 {delivery.status} {REASONS[delivery.status]}\r\n{empty}\r\n"
+        self.transport.write(line.encode())

@@ -1,8 +1,14 @@
-"""How long it took after a fault until rides reached the totals again."""
+"""How long it took until rides reached the totals again, when nothing was broken any more.
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+Faults overlap. So they are taken together: a fault that begins before the fleet has recovered from
+those before it belongs to the same *chain*, and a chain ends with the last end of its faults. From
+then on nothing is broken until the fleet has recovered, and how long that takes is asserted.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from chaos.journal import Ask
@@ -10,46 +16,96 @@ from chaos.nemesis import Struck
 from chaos.observer import Watch
 from chaos.restore import Restore
 
+LONGEST = 10.0  # seconds that a recovery may take
+# They keep no ride from the totals, however long they take, so no recovery has to wait for their
+# end. Only from their end on is there anything to recover from.
+HARMLESS = {"nightly", "receiver-fails", "stranger"}
+NEVER = float("inf")
+
 
 class Recovery(NamedTuple):
-    """From the end of a fault until a ride asked for after it was in every total."""
+    """From the end of a chain of faults until a ride asked for after it was in every total."""
 
     seconds: float
-    after: str
-    disturbed: bool  # by another fault during some or all of that time
+    after: str  # the fault that ended last
+    faults: int = 1  # in the chain
+    lasted: float = 0  # seconds, from the first fault's beginning to the last one's end
 
 
 def recoveries(
-    struck: Sequence[Struck], asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore] = ()
+    struck: Iterable[Struck], asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore] = ()
 ) -> list[Recovery]:
-    """One for each fault after which a ride was asked for and counted."""
-    bounds = [0.0, *sorted(restore.killed for restore in restores), float("inf")]
-    answered = [ask for ask in asks if ask.answers]
-    lives = [Life(begin, end, answered, watch) for begin, end in pairwise(bounds)]
+    """One for each chain of faults after which a ride was asked for and counted."""
+    lives = Lives(asks, watch, restores)
     measured = []
-    for fault in struck:
-        moments = (life.first_counted(fault.ended) for life in lives)
-        counted = next((moment for moment in moments if moment is not None), None)
-        if counted is not None:
-            disturbed = any(
-                other is not fault and other.began < counted and other.ended > fault.ended
-                for other in struck
+    spans = (f._replace(began=f.ended) if f.kind in HARMLESS else f for f in struck)
+    for chain, counted in _chains(sorted(spans), lives):
+        if counted < NEVER:
+            last = max(chain, key=attrgetter("ended"))
+            measured.append(
+                Recovery(
+                    counted - last.ended,
+                    f"{last.kind} of {last.hit}",
+                    len(chain),
+                    last.ended - chain[0].began,
+                )
             )
-            what = f"{fault.kind} of {fault.hit}"
-            measured.append(Recovery(counted - fault.ended, what, disturbed))
     return measured
 
 
-class Life:
-    """The database between two restores. The next restore draws some of the same ids again."""
+def too_slow(recoveries: Iterable[Recovery], longest: float) -> Iterator[str]:
+    """A finding for each recovery that took longer than `longest` seconds."""
+    for each in recoveries:
+        if each.seconds > longest:
+            alone = each.faults == 1
+            chain = "" if alone else f", the last of {each.faults} faults that overlapped,"
+            yield (
+                f"after {each.after}{chain} it took {each.seconds:.1f} s until rides were counted, "
+                f"and may take {longest:.0f} s"
+            )
 
-    def __init__(self, begin: float, end: float, answered: Iterable[Ask], watch: Watch) -> None:
+
+def _chains(struck: Sequence[Struck], lives: "Lives") -> Iterator[tuple[list[Struck], float]]:
+    """The faults, by when they began, in chains; and when the fleet had recovered from each."""
+    chain: list[Struck] = []
+    ended = counted = 0.0
+    for fault in struck:
+        if chain and fault.began > ended and fault.began > (counted := lives.first_counted(ended)):
+            yield chain, counted
+            chain = []
+        ended = max(ended, fault.ended) if chain else fault.ended
+        chain.append(fault)
+    if chain:
+        yield chain, lives.first_counted(ended)
+
+
+class Lives:
+    """The database between one restore and the next, which draws some of the same ids again."""
+
+    def __init__(self, asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore]) -> None:
+        self._bounds = [0.0, *sorted(restore.killed for restore in restores), NEVER]
+        rides: list[list[tuple[float, int]]] = [[] for _ in pairwise(self._bounds)]
+        for ask in asks:
+            life = bisect_right(self._bounds, ask.asked_at) - 1
+            if ask.answers and ask.answers[0].came < self._bounds[life + 1]:
+                rides[life].append((ask.asked_at, ask.answers[0].ride))
+        spans = zip(pairwise(self._bounds), rides, strict=True)
+        self._lives = [Life(*span, sorted(taken), watch) for span, taken in spans]
+
+    def first_counted(self, since: float) -> float:
+        """When every total had the first ride that was asked for after `since`; or never."""
+        first = bisect_left(self._bounds, since, lo=1) - 1
+        moments = (life.first_counted(since) for life in self._lives[first:])
+        return next((moment for moment in moments if moment is not None), NEVER)
+
+
+class Life:
+    """One of them, with its `rides`: when each was asked for, in order, and its id."""
+
+    def __init__(
+        self, begin: float, end: float, rides: Sequence[tuple[float, int]], watch: Watch
+    ) -> None:
         self._begin, self._end, self._watch = begin, end, watch
-        rides = sorted(
-            (ask.asked_at, ask.answers[0].ride)
-            for ask in answered
-            if ask.asked_at >= begin and ask.answers[0].came < end
-        )
         self._moments = [asked_at for asked_at, _ in rides]
         # The lowest ride asked for at that moment or later, which is the first to be counted.
         self._least = list(accumulate((ride for _, ride in reversed(rides)), min))[::-1]

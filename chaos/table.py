@@ -1,7 +1,7 @@
 """The table that shows a person how a run went."""
 
 from collections import Counter
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 
 from chaos.checker import double, true_total
 from chaos.evidence import Evidence
@@ -14,8 +14,15 @@ from chaos.receipts_checker import DEAD, DELIVERED, Deliveries
 from chaos.recovery import Recovery
 
 
-def table(outcome: Outcome) -> str:
-    """The figures of a run as a Markdown table, one per line."""
+def table(rows: dict[str, str]) -> str:
+    """Figures as a Markdown table, one per line."""
+    width = max(map(len, rows))
+    lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
+    return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
+
+
+def figures(outcome: Outcome) -> dict[str, str]:
+    """The figures of a run, in words."""
     evidence, said = outcome.evidence, outcome.said
     asks = evidence.asks
     answered = sum(1 for ask in asks if ask.answers)
@@ -25,22 +32,24 @@ def table(outcome: Outcome) -> str:
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     nights = ", ".join(f"{n:,} {end}" for end, n in sorted(outcome.nights.items()))
+    others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
     totals = [standing.total for standing in evidence.final.consumers.values()]
     exact = totals.count(true_total(evidence))
-    rows = {
+    return {
         "rides": f"{rides:,} ({answered:,} answered); {half:,} more were half sent or rolled back",
+        "rides answered a second, outages included": f"{answered / outcome.played:.0f}",
         "seconds until everything had settled": f"{outcome.seconds:.0f}",
+        "seconds of the check": f"{outcome.checked:.0f}",
+        "memory of chaos itself": f"{outcome.memory / 2**20:,.0f} MB",
         "faults": f"{outcome.faults.total()}: {kinds}",
         "injected consumer crashes": f"{said.crashes:,}",
         "re-sends skipped, by all consumers": f"{said.skipped:,}",
         "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
         "true log entries seen by the onlooker": f"{len(story.true):,}",
-        "untrue log entries": ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items())),
-        "slowest recovery": slowest(r for r in outcome.recoveries if not r.disturbed),
-        "slowest recovery during other faults": slowest(
-            r for r in outcome.recoveries if r.disturbed
-        ),
+        "untrue log entries": others or "none",
+        "recoveries": chains(outcome.recoveries),
+        "slowest recovery": slowest(outcome.recoveries),
         "receipts delivered": receipts(evidence),
         "minutes": minutes(evidence, said),
         "nightly runs": nights or "none",
@@ -50,9 +59,6 @@ def table(outcome: Outcome) -> str:
         "lost by asynchronous fail-overs": lost_of(*failed_over, "their standbys fell behind"),
         "double": f"{len(double(evidence))}",
     }
-    width = max(map(len, rows))
-    lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
-    return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
 
 
 def lost_of(gone: Sized, exposed: Sized, since: str) -> str:
@@ -81,6 +87,13 @@ def receipts(evidence: Evidence) -> str:
         f"{outcomes[DEAD]:,} dead as meant; {failed:,} attempts failed; "
         f"{len(deliveries.others):,} from lost pasts"
     )
+
+
+def chains(recoveries: Sequence[Recovery]) -> str:
+    """How many there were, and of how many faults, in words."""
+    faults = sum(recovery.faults for recovery in recoveries)
+    lasted = max((recovery.lasted for recovery in recoveries), default=0)
+    return f"{len(recoveries):,}, from {faults:,} faults; the longest chain took {lasted:.0f} s"
 
 
 def slowest(recoveries: Iterable[Recovery]) -> str:

@@ -26,6 +26,11 @@ class Weather:
         self.dice = Random()
         self.held_up: set[Way] = set()
 
+    @property
+    def is_fine(self) -> bool:
+        """Whether everything is passed on at once."""
+        return not self.longest_delay and not self.held_up
+
     def clear_up(self, way: Way, *, deliver: bool) -> None:
         """End the hold-up: deliver what has come together, or break the connections that have any.
 
@@ -59,6 +64,9 @@ class Pipe:
     def send(self, data: bytes | None) -> None:
         """Send a piece of data on its way, or the end of the connection, which is None."""
         weather = self._weather
+        if weather.is_fine and not self._under_way and self.target is not None and data is not None:
+            self.target.write(data)
+            return
         delay = weather.dice.uniform(0, weather.longest_delay)
         self._last_due = max(self._last_due, asyncio.get_running_loop().time() + delay)
         self._under_way.append((self._last_due, data))

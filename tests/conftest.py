@@ -49,10 +49,11 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def prepared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A migrated cluster's data folder, to be copied."""
-    from tests.support.prepared import prepared_cluster
+    from tests.support.prepared import SHARED_IN, prepared_cluster
 
     run = tmp_path_factory.getbasetemp()
-    with prepared_cluster(run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) as data:
+    run = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
+    with prepared_cluster(Path(os.environ.get(SHARED_IN, run))) as data:
         yield data
 
 

@@ -1,9 +1,12 @@
 """What a restore takes back, or the promotion of a standby that is behind, is counted apart."""
 
+import random
+
 from chaos.checker import check
 from chaos.evidence import FinalStanding
 from chaos.journal import Answer
-from chaos.losses import undone
+from chaos.losses import Undoing, undone
+from chaos.restore import Restore
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_another, sound
 
 
@@ -60,3 +63,15 @@ def test_a_synchronous_fail_over_excuses_nothing() -> None:
     evidence = sound()
     evidence.restores.clear()
     assert "4.036 m was answered (as [3]) and is lost" in "\n".join(check(evidence))
+
+
+def test_what_may_be_undone_is_the_same_whether_looked_up_or_asked_of_each_restore() -> None:
+    dice = random.Random(0)
+    spans = [sorted(dice.choices(range(60), k=2)) for _ in range(2000)]
+    restores = [Restore(began, killed) for began, killed in spans[:6]]
+    answers = [Answer(1, ONE, *span) for span in spans]
+    undoing = Undoing(restores)
+    found = [undoing.may_undo(answer) for answer in answers]
+    assert found == [any(each.may_undo(answer) for each in restores) for answer in answers]
+    assert {*found} == {True, False}
+    assert not Undoing([]).may_undo(answers[0])

@@ -83,33 +83,84 @@ def test_what_is_registered_is_called(app: Flask, called: Called) -> None:
 def test_a_signal_alone_is_sent(app: Flask) -> None:
     names: Called = []
 
-    def on_end(_: Flask, **__: object) -> None:
-        names.append("signal")
+    def on_request_end(_: Flask, **__: object) -> None:
+        names.append("request")
 
-    with request_tearing_down.connected_to(on_end, app):
+    def on_context_end(_: Flask, **__: object) -> None:
+        names.append("context")
+
+    with (
+        request_tearing_down.connected_to(on_request_end, app),
+        appcontext_tearing_down.connected_to(on_context_end, app),
+    ):
         app.test_client().get("/plain")
-    assert names == ["signal"]
+    assert names == ["request", "context"]
 
 
-def test_what_one_view_or_blueprint_asks_for_is_called(app: Flask) -> None:
+def test_a_function_is_called_at_the_end_though_no_signal_is_sent(app: Flask) -> None:
+    names: Called = []
+    app.teardown_request(lambda _: names.append("request"))
+    app.teardown_appcontext(lambda _: names.append("context"))
+    app.test_client().get("/plain")
+    assert names == ["request", "context"]
+
+
+def test_a_function_that_is_to_see_the_values_of_paths_is_called(app: Flask) -> None:
+    seen = []
+    app.url_value_preprocessor(lambda endpoint, values: seen.append((endpoint, values)))
+    app.test_client().get("/plain")
+    assert seen == [("routes.plain", {})]
+
+
+def test_each_function_after_a_view_gets_what_the_one_registered_after_it_answered(
+    app: Flask,
+) -> None:
+    def replace(response: Response) -> Response:
+        return Response(response.data + b" and more")
+
+    def close(response: Response) -> Response:
+        return Response(response.data + b", no more")
+
+    app.after_request(close)
+    app.after_request(replace)
+    assert app.test_client().get("/plain").data == b'{"id":1}\n and more, no more'
+
+
+def test_an_answer_to_head_has_all_but_the_body(app: Flask) -> None:
+    get, head = (getattr(app.test_client(), method)("/with-headers") for method in ("get", "head"))
+    assert (head.status_code, head.headers) == (get.status_code, get.headers)
+    assert get.data
+    assert not head.data
+
+
+def test_what_one_request_asks_for_is_called(app: Flask) -> None:
+    """Beside what each of them asks for."""
     names: Called = []
 
     def note(response: Response) -> Response:
         names.append("this request")
         return response
 
-    def note_of_blueprint(response: Response) -> Response:
-        names.append("blueprint")
-        return response
-
     def before() -> None:
         after_this_request(note)
 
     app.before_request(before)
+    app.after_request(lambda response: response)
     app.test_client().get("/plain")
-    app.after_request_funcs["routes"].append(note_of_blueprint)
+    assert names == ["this request"]
+
+
+def test_what_a_blueprint_asks_for_is_called(app: Flask) -> None:
+    names: Called = []
+
+    def note(response: Response) -> Response:
+        names.append("blueprint")
+        return response
+
+    app.after_request(lambda response: response)
+    app.after_request_funcs["routes"].append(note)
     app.test_client().get("/plain")
-    assert names == ["this request", "this request", "blueprint"]
+    assert names == ["blueprint"]
 
 
 def test_what_is_to_be_called_before_a_view_can_answer(app: Flask) -> None:

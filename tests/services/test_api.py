@@ -11,6 +11,7 @@ from tests.support.api import Api, is_problem
 from tests.support.world import World, drain
 
 ROUNDED = {
+    "0.0025000000000000000001": "0.003",  # as a binary float it would be 0.0025
     "539.837": "539.837",
     "1": "1.000",
     "+1.5": "1.500",

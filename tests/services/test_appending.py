@@ -1,8 +1,13 @@
 """Appending to the log: a whole batch in one step, while the caller does something else."""
 
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 import redis
 
+from chaos.proxy import Proxy
+from rocket_rides.groups import Group
 from rocket_rides.log import LARGEST_ID, START, Log
 from rocket_rides.terms import Term
 from tests.support.world import World, eventually
@@ -88,3 +93,40 @@ def test_a_server_that_forgot_the_script_gets_it_again_and_appends_once(world: W
     assert written(log) == CHAIN
     log.append([(4, "{}")], 3, TERM)
     assert log.length() == 3
+
+
+class LosesOneAnswer(Proxy):
+    """And the connection with it; the next one is as good as any."""
+
+    to_lose = 0
+
+    @property
+    def deaf(self) -> bool:
+        lose, self.to_lose = self.to_lose > 0, 0
+        return lose
+
+    @deaf.setter
+    def deaf(self, lose: bool) -> None:
+        self.to_lose = int(lose)
+
+
+def test_a_command_whose_answer_is_lost_is_not_sent_again(world: World) -> None:
+    """Nor by redis-py: whoever sent it decides what to do, for it may have been carried out."""
+    proxy = LosesOneAnswer(Path(urlsplit(world.redis.url).path))
+    proxy.start()
+    log = Log(f"redis://127.0.0.1:{proxy.port}", world.stream)
+    log.clock()
+    proxy.lose_answers(True)
+    with pytest.raises(redis.ConnectionError):
+        log.command("XADD", world.stream, "*", "data", "once")
+    proxy.stop()
+    log.redis.close()
+    assert written(world.log()) == [[b"data", b"once"]]
+
+
+def test_a_wait_of_less_than_a_millisecond_ends(world: World) -> None:
+    """For Redis, no milliseconds are a wait without an end."""
+    with Log(world.redis.url, world.stream, timeout=0.5) as log:
+        group = Group(log, "a group", "a member")
+        group.make()
+        assert log.read(START, 1, 0.0001) == group.read(1, 0.0001) == []

@@ -3,14 +3,17 @@
 import random
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from embedded.servers import Postgres, Redis
 from rocket_rides.errors import in_one_line
 from streamer.barrier import Barrier
-from tests.support.world import World, catch_up, drain, eventually, take, transaction
+from tests.support.clusters import fresh_world
+from tests.support.world import World, catch_up, chained, drain, eventually, take, transaction
 
 
 def test_the_log_waits_for_a_transaction_that_drew_a_lower_position(world: World) -> None:
@@ -35,6 +38,7 @@ def test_a_position_drawn_and_rolled_back_holds_nothing_up(world: World) -> None
         assert drain(streamer) == 0
     assert drain(streamer) == 1
     assert [record.id for record in world.records()] == later
+    assert chained(world)
     assert drain(streamer) == 0
 
 
@@ -89,6 +93,32 @@ def test_an_unrelated_long_transaction_does_not_hold_the_log_back(world: World) 
         unrelated.execute("SELECT count(*) FROM rides")  # and has read, not written, rides
         world.take(5)
         assert drain(world.streamer()) == 1
+
+
+def test_a_writer_in_a_copy_of_the_database_is_not_waited_for(
+    world: World, postgres: Postgres, redis: Redis, tmp_path: Path
+) -> None:
+    """Its tables have the same oids."""
+    with fresh_world(postgres, redis, tmp_path) as copy, transaction(copy) as elsewhere:
+        oids = {w.value("SELECT 'rides'::regclass::oid") for w in (world, copy)}
+        assert len(oids) == 1
+        take(elsewhere, 1)
+        world.take(5)
+        assert drain(world.streamer()) == 1
+
+
+def test_a_batch_ends_with_what_is_settled(world: World) -> None:
+    """The rest of a backlog, while a record above it is committed before one between them."""
+    world.take(1, 2, 3)
+    streamer = world.streamer(batch_size=2)
+    assert streamer.run_once() == 2
+    with transaction(world) as slow:
+        take(slow, 4)
+        world.take(5)
+        assert drain(streamer) == 1
+        slow.commit()
+    assert drain(streamer) == 2
+    assert [record.id for record in world.records()] == [1, 2, 3, 4, 5]
 
 
 def test_a_prepared_transaction_is_waited_for(world: World) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from api.pool import SESSION, open_pool
+from api.pool import PATIENCE, SESSION, open_pool
 from rocket_rides.settings import load
 from tests.support.api import (
     KEY_REUSED,
@@ -58,13 +58,16 @@ def test_a_key_whose_first_request_failed_can_be_used_again(api: Api, world: Wor
     assert world.truth[1] == 5
 
 
-def test_serialization_failures_are_tried_again(api: Api, world: World) -> None:
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+def test_serialization_failures_and_deadlocks_are_tried_again(
+    api: Api, world: World, state: str
+) -> None:
     """A trigger fails the first three transactions of each ride, as a conflict would."""
     world.connection.execute("CREATE SEQUENCE attempts")
     world.connection.execute(
-        """
+        f"""
         CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '40001'; END IF;
+            IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '{state}'; END IF;
             RETURN NEW;
         END $$
         """
@@ -173,6 +176,9 @@ def test_the_pools_sessions_are_serializable_and_never_hang(
         for name, wanted in SESSION.items():
             assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)
     assert SESSION["idle_in_transaction_session_timeout"] == "2s"
+    lock_timeout = int(SESSION["lock_timeout"].removesuffix("ms")) / 1000
+    assert lock_timeout > 0
+    assert PATIENCE + 2 * lock_timeout < 2  # for a connection, for the ride and for its key
 
 
 def test_a_lock_on_the_rides_makes_503s_within_two_seconds(api: Api, world: World) -> None:
@@ -194,6 +200,27 @@ def test_a_retry_that_fails_does_not_deny_what_the_first_try_may_have_done(
     answer = api.post("5", **{"Idempotency-Key": "k"})
     assert is_problem(answer, 503, MAYBE_TAKEN)
     assert answer.json()["detail"].endswith("the ride may have been taken")
+
+
+def test_a_retry_that_is_refused_does_not_deny_it_either(api: Api, world: World) -> None:
+    world.connection.execute("CREATE SEQUENCE tries")
+    world.connection.execute(
+        """
+        CREATE FUNCTION falter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('tries') = 1 THEN
+                PERFORM pg_terminate_backend(pg_backend_pid());
+                PERFORM pg_sleep(10);
+            END IF;
+            RAISE 'no more rides';
+        END $$
+        """
+    )
+    world.connection.execute(
+        "CREATE TRIGGER falter BEFORE INSERT ON rides FOR EACH ROW EXECUTE FUNCTION falter()"
+    )
+    answer = api.post("5", **{"Idempotency-Key": "k"})
+    assert is_problem(answer, 503, MAYBE_TAKEN)
+    assert "no more rides" in answer.json()["detail"]
 
 
 def test_it_starts_without_a_schema(world: World) -> None:

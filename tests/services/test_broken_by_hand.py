@@ -49,6 +49,16 @@ def test_a_last_sent_that_was_set_back_is_said_and_begins_no_term(
     assert exact(world)
 
 
+def test_no_term_begins_below_a_later_one_though_its_rides_are_gone(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.streamer()
+    world.connection.execute("DELETE FROM rides WHERE id > 1")
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
+    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but it was"):
+        world.streamer()
+
+
 def advice(lost: StateLost) -> str:
     found = re.search(r"INSERT INTO.*", str(lost))
     assert found

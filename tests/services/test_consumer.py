@@ -1,5 +1,6 @@
 """Consumers: every ride counts once, whatever the log does."""
 
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
@@ -8,13 +9,16 @@ from typing import Any
 import pytest
 import redis
 
+from consumers.checkpoint import Position
 from consumers.committing import TOO_SOON
 from consumers.follower import LONGEST_REST, SMALLEST_BATCH
+from consumers.reader import Reader
 from consumers.round import Healed, Step
 from consumers.running import IDLE_ROUND
+from consumers.totals.total import Total
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
-from rocket_rides.log import Entry, Record
+from rocket_rides.log import START, Entry, Record
 from streamer.drain import Step as SendStep
 from tests.support.clock import Clock
 from tests.support.disasters import cut_newest, flush, restart_redis
@@ -123,6 +127,16 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     assert exact(world, consumer)
 
 
+def test_what_was_in_the_log_already_is_looked_at_without_a_wait(
+    world: World, clock: Clock
+) -> None:
+    consumer = world.consumer()
+    world.take(1)
+    drain(world.streamer())
+    assert consumer.run_once(wait=1).news
+    assert clock.now == 0
+
+
 def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World, clock: Clock) -> None:
     consumer, streamer = world.consumer(), world.streamer()
     consumer._log.read = clock.goes(1, consumer._log.read)  # type: ignore[method-assign]
@@ -145,6 +159,42 @@ def test_nobody_waits_for_the_commit_of_what_was_there_before(world: World, cloc
     drain(world.streamer())
     assert consumer.run_once(wait=1).news
     assert clock.now == 0
+
+
+def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: World) -> None:
+    """A process of the same name counts a batch between the two looks, or would."""
+    world.take(1)
+    drain(world.streamer())
+    first = world.consumer("same")
+    first.run_once()
+    world.take(2)
+    drain(world.streamer())
+    counting = threading.Thread(target=first.run_once)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+    class LateTotal(Total):
+        def load(self, at: Position) -> None:
+            counting.start()
+            eventually(lambda: world.value(waiting) or not counting.is_alive())
+            super().load(at)
+
+    connection = world.connect()
+    second = Reader(connection, world.log(), "same", LateTotal)
+    counting.join()
+    assert (second.at.ride_id, second.projection.distance) == (1, Decimal(1))
+    assert first.standing == world.truth
+
+
+def test_a_consumer_that_dies_while_it_begins_has_not_begun(world: World) -> None:
+    class Mortal(Total):
+        def begin(self) -> None:
+            raise InjectedCrash(Step.BEFORE_COMMIT)
+
+    with pytest.raises(InjectedCrash):
+        Reader(world.connect(), world.log(), "consumer0", Mortal)
+    world.take(1)
+    drain(world.streamer())
+    assert exact(world)
 
 
 def test_a_checkpoint_never_moves_without_its_total(world: World) -> None:
@@ -265,6 +315,23 @@ def test_a_log_restored_to_an_earlier_state_is_read_again_from_its_start(world: 
     assert exact(world, consumer)
 
 
+def test_a_log_that_ends_before_the_reader_is_read_again_from_its_start(world: World) -> None:
+    """By numbers: as text, 9-0 would come after 10-0."""
+    streamer, consumer = world.streamer(), world.consumer()
+    world.take(1, 2)
+    drain(streamer)
+    log = world.log()
+    first, second = (entry.fields for entry in log.read(START, 2))
+    log.start_anew()
+    log.command("XADD", world.stream, "10-0", *second)
+    catch_up(consumer)
+    log.start_anew()
+    log.command("XADD", world.stream, "9-0", *first)
+    assert consumer.run_once().rewound
+    assert consumer.run_once().skipped == 1
+    assert exact(world, consumer)
+
+
 def test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap(world: World) -> None:
     consumer, streamer = world.consumer(), world.streamer()
     world.take(5)
@@ -319,6 +386,17 @@ def test_a_tail_of_one_ride_is_healed(world: World) -> None:
     [healed] = consumer.run_once().news
     assert isinstance(healed, Healed)
     assert consumer.standing == world.truth
+
+
+def test_a_gap_whose_rides_are_gone_is_healed(world: World) -> None:
+    """As of a consumer that begins where old rides were deleted."""
+    world.take(1, 2)
+    drain(world.streamer())
+    flush(world)
+    world.connection.execute("DELETE FROM rides")
+    world.take(4)
+    drain(world.streamer())
+    assert exact(world)
 
 
 def test_an_idle_consumer_has_no_open_transaction_and_does_not_poll_fast(world: World) -> None:

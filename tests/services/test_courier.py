@@ -214,6 +214,8 @@ def test_what_follows_the_head_changes_nothing(couriers: Couriers) -> None:
     assert answered(couriers, Answer(503, endless=True)).kind is Kind.RETRY
     assert answered(couriers, Answer(404, endless=True)).kind is Kind.REFUSED
     assert answered(couriers, CUT_SHORT).kind is Kind.DELIVERED
+    bare = Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", closes=True)
+    assert answered(couriers, bare).kind is Kind.DELIVERED
     large = Answer(404, body=b"a" * 10_000_000)
     assert answered(couriers, large).reason == f"status 404: {'a' * 188}"
     unfinished = Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf")

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,12 +15,12 @@ from rocket_rides import database
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
 from rocket_rides.waiting import Progress
-from streamer.doorbell import Doorbell
+from streamer.doorbell import ARM, Doorbell
 from streamer.upkeep import Alarms
 from tests.support.world import PATIENCE, World, drain, eventually, transaction
 
 ARMED = "SELECT count(pg_sequence_last_value('doorbell'))"
-AT_ONCE, NEVER = 0.0, 3600.0  # seconds
+AT_ONCE, NEVER = 0.0, 3600.0  # seconds; only a leader is to wake from the latter
 
 
 @pytest.fixture
@@ -92,14 +93,31 @@ def test_a_bell_that_rings_during_the_last_look_is_not_slept_through(
     bell.arm()
     post(world.connection)
     eventually(lambda: sleeper.execute("SELECT 1") and not bell.armed, "the notification")
-    assert rings(bell, NEVER)
+    assert rings(bell, PATIENCE)
+
+
+def test_a_bell_that_rings_while_it_is_armed_is_not_slept_through(world: World) -> None:
+    """The notification is read with the answer to the statement that arms it."""
+
+    class Interrupted(psycopg.Connection):
+        def execute(self, query: Any, *values: Any, **options: Any) -> Any:
+            answer = super().execute(query, *values, **options)
+            if query == ARM:
+                post(world.connection)
+                super().execute("SELECT 1")
+            return answer
+
+    with Interrupted.connect(world.postgres_url, autocommit=True) as connection:
+        bell = Doorbell(connection)
+        bell.arm()
+        assert rings(bell, PATIENCE)
 
 
 def test_a_process_that_is_asked_to_stop_sleeps_no_longer(bell: Doorbell) -> None:
     stop = Stop()
     stop.ask()
     bell.arm()
-    assert bell.wait(stop, NEVER)
+    assert bell.wait(stop, PATIENCE)
 
 
 def test_a_dead_leader_s_bell_is_rung_once(world: World) -> None:
@@ -135,9 +153,11 @@ def leader(world: World) -> Iterator[None]:
 
     thread = threading.Thread(target=lead)
     thread.start()
-    yield
-    stop.ask()
-    thread.join(PATIENCE)
+    try:
+        yield
+    finally:
+        stop.ask()
+        thread.join(PATIENCE)
     assert not thread.is_alive()
 
 

@@ -143,6 +143,13 @@ def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(
     assert world.value("SELECT count(*) FROM terms") == 0
 
 
+def test_a_streamer_waits_for_as_many_as_it_is_told_to(world: World) -> None:
+    """Nobody follows this server."""
+    world.take(1)
+    world.service("streamer", LOG_REPLICAS="1").says("0 of 1 replicas follow")
+    assert world.staged() == 1
+
+
 @pytest.mark.parametrize("commit", ["on", "remote_apply", "remote_write", "local", "off"])
 def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
     postgreses: PostgresPair, redis: Redis, tmp_path: Path, commit: str

@@ -127,6 +127,14 @@ def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize("level", ["off", "local"])
+def test_a_commit_that_may_be_lost_is_warned_about(world: World, level: str) -> None:
+    """Either by a crash, or by a fail-over to a standby."""
+    session = world.connect(synchronous_commit=level)
+    [warning] = checks.durability_warnings(session, world.log())
+    assert warning.startswith(f"Postgres has synchronous_commit {level}:")
+
+
 @pytest.mark.stream_servers
 def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
     world: World, caplog: pytest.LogCaptureFixture

@@ -49,6 +49,36 @@ def test_a_sequence_as_the_migrations_made_it_is_right(world: World) -> None:
     checks.require_rising_sequence(world.connection)
 
 
+def test_a_sequence_that_was_set_back_by_one_is_not(world: World) -> None:
+    """It would draw the last number again."""
+    world.take(1, 2, 3)
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 3")
+    with pytest.raises(Unavailable, match="set back below ride 3"):
+        checks.require_rising_sequence(world.connection)
+
+
+def test_what_was_sent_was_drawn_though_its_rides_are_gone(world: World) -> None:
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.connection.execute("DELETE FROM rides")
+    checks.require_rising_sequence(world.connection)
+    world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
+    with pytest.raises(Unavailable, match="set back below ride 3"):
+        checks.require_rising_sequence(world.connection)
+
+
+def test_rides_that_are_yet_to_be_sent_are_left_to_the_log(world: World) -> None:
+    consumer = world.consumer()
+    stranded(world)
+    catch_up(consumer)
+    world.take(50)
+    assert mend(world.connect())[0] == [2]
+    assert world.staged() == 1
+    drain(world.streamer())
+    at = catch_up(consumer)
+    assert at == world.truth
+
+
 def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
     """One consumer is past them, one has yet to begin, and one reads on meanwhile."""
     past = world.consumer("past")
@@ -94,6 +124,13 @@ def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: Worl
             at = catch_up(world.consumer(name))
             assert at == world.truth
     assert world.truth[1] == 1100
+
+
+def test_what_a_mend_has_disowned_is_not_called_a_strangers(world: World) -> None:
+    stranded(world)
+    mend(world.connect())
+    unbelieved = world.consumer("late").run_once().unbelieved
+    assert unbelieved.uncommitted.total() == unbelieved.total > 0
 
 
 def test_a_leader_goes_on_beside_a_mend(world: World) -> None:
@@ -162,11 +199,13 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
     assert mender.process.wait(30) == 0
 
 
-def test_a_record_staged_again_by_hand_changes_no_total(world: World) -> None:
+@pytest.mark.parametrize("ride", [1, 2])
+def test_a_record_staged_again_by_hand_changes_no_total(world: World, ride: int) -> None:
     consumer = world.consumer()
     world.take(1, 2)
     drain(world.streamer())
-    world.connection.execute("INSERT INTO staged_log_records VALUES (1, 'create', 'ride', '{}')")
-    assert mend(world.connect())[0] == [1]
+    staged = "INSERT INTO staged_log_records VALUES (%s, 'create', 'ride', '{}')"
+    world.connection.execute(staged, [ride])
+    assert mend(world.connect())[0] == [ride]
     at = catch_up(consumer)
     assert at == world.truth == (2, 3)

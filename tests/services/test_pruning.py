@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from threading import Thread
 
@@ -122,6 +123,15 @@ def test_only_the_ranges_own_blocks_are_read(world: World) -> None:
     plan = world.connection.execute(f"EXPLAIN {pruning.PRUNE_BLOCKS}", values).fetchall()
     wanted = "TID Cond: ((ctid >= '(128,0)'::tid) AND (ctid < '(256,0)'::tid))"
     assert wanted in [line.strip() for (line,) in plan], plan
+
+
+def test_a_key_goes_once_its_time_is_over_and_not_at_its_end(world: World) -> None:
+    world.connection.execute(KEYS, [1])
+    created = datetime(2026, 1, 1, tzinfo=UTC)
+    world.connection.execute("UPDATE idempotency_keys SET created_at = %s", [created])
+    for later, gone in ((timedelta(), 0), (timedelta.resolution, 1)):
+        values = {"first": "(0,0)", "behind": "(9,0)", "cutoff": created + later}
+        assert world.connection.execute(pruning.PRUNE_BLOCKS, values).rowcount == gone
 
 
 def test_told_to_stop_it_deletes_no_more(world: World) -> None:

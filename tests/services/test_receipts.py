@@ -1,13 +1,17 @@
 """Receipts: each ride's is delivered, and its outcome is in Postgres before its entry is done."""
 
 import time
+from collections.abc import Iterable
 
 import psycopg
 import pytest
 
 from chaos.backup import Backup
+from consumers.receipts.arrivals import Arrivals
 from consumers.receipts.round import Round, Step
 from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.log import START
+from rocket_rides.receipts import WEBHOOK_ID
 from streamer.drain import Step as SendStep
 from tests.support.clusters import fresh_world, restore
 from tests.support.receipts import SOON, USUALLY, Staff, sent
@@ -242,6 +246,68 @@ def test_nothing_is_sent_before_the_streamer_has_committed_it(staff: Staff) -> N
     drain(world.streamer())
     worker.until(lambda: staff.outcomes() == 1 and staff.pending == 0)
     assert staff.receiver.rides == {ride_id: 1}
+
+
+def test_what_is_to_be_tried_again_stays_pending_and_in_hand(staff: Staff) -> None:
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.behaviour = refuse(503)
+    worker = staff.worker("one")
+    worker.until(lambda: staff.receipt(ride_id).reason)
+    assert (staff.pending, worker.in_hand) == (1, 1)
+
+
+def test_an_entry_is_news_held_or_done_with(world: World) -> None:
+    """By what is complete, and by what the streamer has committed."""
+    world.take(1, 2, 3)
+    drain(world.streamer())
+    world.take(4)
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        world.streamer().run_once()
+    world.connection.execute("UPDATE receipts_state SET complete_to = 1")
+    entries = world.log().read(START, 10)
+    arrived = Arrivals(world.connection, "a group").sort_out(entries)
+    assert arrived.done == [entries[0].redis_id]
+    assert [ride for _, ride in arrived.news] == [2, 3]
+    assert arrived.held == entries[3:]
+
+
+def test_an_entry_that_waits_for_the_commit_is_kept_alive(staff: Staff) -> None:
+    """Else another worker would claim it."""
+    staff.world.take(5)
+    with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
+        staff.world.streamer().run_once()
+    worker = staff.worker("one")
+    worker.until(lambda: staff.pending == 1)
+    kept: list[str] = []
+    keep = worker._group.keep
+
+    def keep_and_tell(ids: Iterable[str]) -> list[str]:
+        kept.extend(keep(ids))
+        return kept
+
+    worker._group.keep = keep_and_tell  # type: ignore[method-assign]
+    worker.intake._keep_at = 0
+    worker.run_once()
+    assert len(kept) == 1
+
+
+def test_receipts_are_sent_while_the_sequence_is_set_back(staff: Staff) -> None:
+    """What was sent was drawn."""
+    sent(staff.world, 3)
+    staff.world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
+    rounds = staff.worker("one").until(lambda: staff.outcomes() == 3)
+    assert sum(done.unbelieved.total for done in rounds) == 0
+
+
+def test_databases_with_equal_rides_give_them_different_ids(world: World) -> None:
+    """Each has a salt of its own."""
+    world.take(5)
+    ids = set()
+    for digit in "01":
+        world.connection.execute("UPDATE receipts_state SET salt = repeat(%s, 32)", [digit])
+        row = world.connection.execute(f"SELECT {WEBHOOK_ID} FROM rides, receipts_state").fetchone()
+        ids.add(row)
+    assert len(ids) == 2
 
 
 def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent(

@@ -82,6 +82,16 @@ def test_a_replay_is_delivered_and_keeps_what_was_before(
     assert staff.receiver.rides == {1: 2, 2: 2, 3: 2, 4: 1}
 
 
+def test_a_replay_that_failed_waits_until_it_is_due(
+    staff: Staff, letters: list[int], say: Say
+) -> None:
+    say("replay", "1")
+    sweep = staff.worker("other").intake.sweep
+    assert sweep.marked(10) == [1]
+    staff.world.connection.execute("UPDATE receipts SET due_at = now() + interval '1 minute'")
+    assert sweep.marked(10) == []
+
+
 def test_a_dropped_one_is_never_sent_again(staff: Staff, letters: list[int], say: Say) -> None:
     assert say("drop", "1", "2", "--dry-run")[1].splitlines()[0] == "ride 1: would be dropped"
     assert say("drop", "1", "2") == (0, "ride 1: dropped\nride 2: dropped\n")

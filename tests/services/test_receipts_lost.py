@@ -6,11 +6,13 @@ import pytest
 
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at, listening
+from rocket_rides.locks import Lock
+from rocket_rides.terms import Term
 from streamer.mend import mend
 from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.receiver import ACCEPT, HANG, Answer, Request, refuse
-from tests.support.world import World, drain, eventually
+from tests.support.world import World, drain, eventually, transaction
 
 pytestmark = pytest.mark.stream_servers
 LOSSES: dict[str, Callable[[Staff], object]] = {
@@ -60,6 +62,18 @@ def test_what_is_under_way_when_the_log_is_lost_is_not_sent_by_another_worker_to
     rounds = other.until(lambda: one.run_once() and staff.complete_to == 10)
     assert sum(done.made_group for done in rounds) <= 1
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+def test_what_is_under_way_is_not_lost_before_its_lease_is_over(staff: Staff) -> None:
+    [ride_id] = sent(staff.world, 1)
+    staff.receiver.behaviour = HANG
+    one, other = staff.worker("one"), staff.worker("other")
+    one.until(lambda: one.deliveries.under_way)
+    flush(staff.world)
+    other.run_once()  # makes the group
+    assert other.intake.sweep.lost() == []
+    staff.world.connection.execute("UPDATE receipts SET due_at = '-infinity'")
+    assert other.intake.sweep.lost() == [ride_id]
 
 
 @pytest.mark.parametrize("disaster", [flush, restart_redis])
@@ -133,6 +147,43 @@ def test_a_pending_entry_that_was_trimmed_is_acknowledged_and_its_ride_delivered
     staff.world.log().trim_to(0, exactly=True)
     staff.worker("other", SOON).until(lambda: staff.complete_to == 10 and staff.pending == 0)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+def test_one_worker_sweeps_at_a_time(staff: Staff) -> None:
+    worker = staff.worker("one")
+    worker.run_once()  # makes the group
+    sent(staff.world, 1)
+    flush(staff.world)
+    worker.run_once()
+    sweep = "SELECT pg_advisory_xact_lock(%s)"
+    with transaction(staff.world) as other:
+        other.execute(sweep, [int(Lock.SWEEP)])
+        assert worker.intake.sweep.lost() is None
+    assert worker.intake.sweep.lost() == [1]
+
+
+def test_what_is_behind_a_page_of_foreign_entries_is_not_lost(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumers.receipts.sweep.PAGE", 2)
+    worker = staff.worker("one")
+    worker.run_once()  # makes the group
+    stranger = Term("0123456789abcdef", 0)
+    theirs = [(ride, f'{{"id": {ride}, "distance": 7}}') for ride in (1, 2)]
+    staff.world.log().append(theirs, 0, stranger)
+    sent(staff.world, 1)
+    assert worker.intake.sweep.lost() == []
+
+
+def test_what_is_before_a_foreign_entry_is_lost(staff: Staff) -> None:
+    """Its number says nothing about ours."""
+    worker = staff.worker("one")
+    sent(staff.world, 1)
+    flush(staff.world)
+    worker.run_once()  # makes the group
+    theirs = Term("0123456789abcdef", 0)
+    staff.world.log().append([(1, '{"id": 1, "distance": 7}')], 0, theirs)
+    assert worker.intake.sweep.lost() == [1]
 
 
 def test_what_is_unread_or_in_hand_is_never_swept(staff: Staff, impatient: None) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from consumers.receipts.membership import Membership
 from consumers.receipts.round import Step
 from rocket_rides import sessions
 from rocket_rides.faults import InjectedCrash, crash_at
@@ -95,6 +96,14 @@ def test_a_process_that_was_stopped_and_continued_repeats_at_most_under_the_same
 
 
 @BOTH
+def test_who_has_no_lock_for_a_moment_is_not_gone(staff: Staff) -> None:
+    """As after a restart of Postgres, when others are not back yet."""
+    look = Membership(staff.world.connection, staff.group, claim_after=3600)
+    assert look.gone(["another"]) == set()
+    look.gone_after = 0
+    assert look.gone(["another"]) == {"another"}
+
+
 def test_a_slow_delivery_keeps_its_claim_alive(staff: Staff) -> None:
     """For much longer than CLAIM_AFTER, beside a worker that looks for what to claim.
 
@@ -166,5 +175,6 @@ def test_a_worker_goes_on_with_what_its_former_session_had(staff: Staff) -> None
     worker.connection.close()
     worker.log.redis.close()
     again = staff.session("one", worker.deliveries)
+    again.intake.membership.claim_after = 3600  # that is for what others have
     again.until(lambda: staff.outcomes() == 10 and staff.pending == 0)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)

@@ -203,6 +203,17 @@ def test_a_worker_that_holds_all_it_can_waits_for_the_streamer_to_commit(
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
 
 
+def test_a_worker_that_is_to_end_writes_down_what_has_ended_before(staff: Staff) -> None:
+    sent(staff.world, 1)
+    staff.receiver.behaviour = Answer(delay=0.2)
+    one = staff.worker("one")
+    one.until(lambda: one.deliveries.under_way)
+    while not one.deliveries.unsaved:
+        one.deliveries.wait(1)
+    one.finish(0)
+    assert (staff.outcomes(), staff.pending) == (1, 0)
+
+
 def test_a_worker_that_is_to_end_without_redis_writes_down_what_was_delivered(
     staff: Staff,
 ) -> None:

@@ -91,6 +91,16 @@ def test_a_reset_leaves_other_consumers_alone(world: World) -> None:
     assert exact(world, consumer)
 
 
+def test_a_reset_leaves_readers_of_other_kinds_alone(world: World) -> None:
+    send(world, 1, 2)
+    consumer = world.consumer()
+    world.connection.execute("INSERT INTO checkpoints (kind, name) VALUES ('billing', 'consumer0')")
+    ask(world)
+    consumer.run_once()
+    stands = "SELECT last_ride_id FROM checkpoints WHERE kind = %s AND name = 'consumer0'"
+    assert [world.value(stands, kind) for kind in ("billing", "total")] == [0, 2]
+
+
 def test_a_reset_is_applied_once(world: World) -> None:
     consumer = half_way(world)
     ask(world, upto=2)

@@ -118,6 +118,29 @@ def test_the_lowest_score_is_never_above_the_lowest_ride(world: World) -> None:
         assert ride > 2**53 or lowest == ride
 
 
+def test_a_dirty_minute_is_not_right_from_its_first_ride_on(world: World) -> None:
+    first, _ = send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:00:30Z", 2))
+    leading = lead(world)
+    leading.marker.run_once()
+    assert leading.dirty.lowest() == first
+
+
+def test_a_minute_says_up_to_which_ride_it_was_counted(world: World) -> None:
+    leading = lead(world)
+    for _ in range(2):
+        [ride] = send_at(world, ("2026-03-01 10:00:00Z", 1))
+        hurry(leading)
+        assert world.value("SELECT upto FROM ride_minutes") == ride
+
+
+def test_what_is_complete_stays_so(world: World) -> None:
+    """Above 2^53 a mark may have a score below the ride that is complete already."""
+    leading = lead(world)
+    for upto in (5, 3):
+        leading.generation.complete(upto)
+        assert leading.generation.complete_to == complete_to(world) == 5
+
+
 def test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_with_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,9 +9,11 @@ import pytest
 import redis
 
 from chaos.backup import Backup
-from consumers.rollup import marker
+from consumers.checkpoint import Checkpoint
+from consumers.rollup import generation, marker
 from consumers.rollup.__main__ import lead as lead_until
 from consumers.rollup.dirty import Mark, MarksLost
+from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.report import Report
@@ -250,14 +252,24 @@ def test_whoever_was_replaced_can_neither_move_nor_commit_anything(world: World)
     assert is_complete(world)
 
 
+def test_of_two_who_begin_after_the_same_leader_one_leads(world: World) -> None:
+    """The other would leave an Ick behind that nobody deletes."""
+    one, other = (world.connect(**SESSION) for _ in range(2))
+    before = generation.of_before(one)
+    Generation(one, Checkpoint(one, KIND, NAME), before)
+    with pytest.raises(Overtaken):
+        Generation(other, Checkpoint(other, KIND, NAME), before)
+
+
 ATTEMPTS: list[Callable[[Lead], object]] = [
     lambda stale: stale.marker.run_once(),
     lambda stale: compute(stale.connection, stale.generation, ["2026-03-01 10:00Z"]),
     lambda stale: stale.generation.complete(10),
+    lambda stale: stale.indexer._set_aside(Mark("2026-03-01 10:00Z", 1), "in vain", 1),
 ]
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS, ids=["move", "compute", "complete"])
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=["move", "compute", "complete", "set aside"])
 def test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused(
     world: World, attempt: Callable[[Lead], object]
 ) -> None:
@@ -282,6 +294,7 @@ def test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused(
         attempting.join()
     assert outcome
     assert world.value("SELECT last_ride_id FROM checkpoints") == complete_to(world) == 0
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
     assert kept(world) == []
 
 

@@ -28,6 +28,13 @@ SLOW = """
     CREATE TRIGGER slow BEFORE INSERT ON ride_minutes FOR EACH ROW
     WHEN (new.minute = '2026-03-01 10:01Z') EXECUTE FUNCTION slow()
 """
+FULL = """
+    CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE SQLSTATE '53100'; END
+    $$;
+    CREATE TRIGGER full_disk BEFORE INSERT ON ride_minutes
+    FOR EACH ROW EXECUTE FUNCTION full_disk()
+"""
 FAST = "DROP TRIGGER slow ON ride_minutes"
 CURE = "ALTER TABLE ride_minutes DROP CONSTRAINT poison"
 RIDES = [(f"2026-03-01 10:{minute:02}:{second:02}Z", 1) for minute in range(5) for second in (0, 1)]
@@ -220,6 +227,18 @@ def test_a_server_that_cannot_write_is_no_minutes_fault(world: World) -> None:
     assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
     hurry(lead(world))
     assert is_complete(world)
+
+
+def test_a_disk_that_is_full_is_no_minutes_fault(world: World) -> None:
+    """Though a minute could still be set aside."""
+    world.connection.execute(FULL, prepare=False)
+    send_at(world, *RIDES)
+    leading = lead(world)
+    leading.marker.run_once()
+    for _ in range(5):
+        with pytest.raises(psycopg.errors.DiskFull):
+            leading.indexer.run_once(leading.marker.at.ride_id)
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
 
 
 def test_the_command_says_in_one_line_what_keeps_it_from_working(aside: Command) -> None:

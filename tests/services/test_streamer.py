@@ -1,13 +1,16 @@
 """The outbox's way into the log: nothing lost, nothing out of order, whatever fails."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from enum import Enum
 from typing import Any
 
 import pytest
 
 from rocket_rides.errors import Overtaken
-from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.faults import InjectedCrash, crash_at, listening
 from streamer.drain import NEXT_BATCH, Step
+from streamer.mend import COUNT_MENDED
 from tests.support.world import World, catch_up, chained, drain, eventually, transaction
 
 pytestmark = pytest.mark.stream_servers
@@ -81,6 +84,46 @@ def test_two_streamers_at_once_never_lose_a_batch(world: World) -> None:
     assert world.staged() == 1
     assert drain(leader) == 1
     assert catch_up(world.consumer()).total == 6
+
+
+def change_a_record(world: World) -> None:
+    world.connection.execute("DELETE FROM staged_log_records WHERE id = 2")
+
+
+def change_last_sent(world: World) -> None:
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = 0")
+
+
+@pytest.mark.parametrize("change", [change_a_record, change_last_sent])
+def test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over(
+    world: World, change: Callable[[World], None]
+) -> None:
+    world.take(1)
+    streamer = world.streamer()
+    assert drain(streamer) == 1
+    world.take(2, 3)
+
+    def interfere(step: Enum) -> None:
+        if step is Step.BEFORE_SEND:
+            change(world)
+
+    with pytest.raises(Overtaken), listening(interfere):
+        streamer.run_once()
+    assert world.value("SELECT max(id) FROM staged_log_records") == 3
+
+
+def test_who_counts_what_was_mended_does_not_disturb_a_batch(world: World) -> None:
+    """The leader's transaction sees what others have committed since it began."""
+    world.take(1)
+    streamer = world.streamer()
+
+    def count(step: Enum) -> None:
+        if step is Step.BEFORE_SEND:
+            world.connection.execute(COUNT_MENDED, [1])
+
+    with listening(count):
+        assert streamer.run_once() == 1
+    assert world.value("SELECT records_sent FROM streamer_state") == 2
 
 
 def test_no_batch_visits_rows_deleted_before_it(world: World) -> None:

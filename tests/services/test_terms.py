@@ -14,7 +14,7 @@ from rocket_rides.log import Entry
 from rocket_rides.terms import NO_TERM, Term, begin
 from streamer.drain import Step
 from tests.support.clusters import fresh_world
-from tests.support.world import World, chained, drain, eventually, exact
+from tests.support.world import World, catch_up, chained, drain, eventually, exact
 
 pytestmark = pytest.mark.stream_servers
 
@@ -269,6 +269,18 @@ def test_knowing_the_terms_costs_no_trip_of_its_own(world: World) -> None:
 def drain_another(world: World) -> None:
     world.take(2)
     drain(world.streamer())
+
+
+def test_terms_that_are_all_gone_are_believed_no_longer(world: World) -> None:
+    consumer, streamer = world.consumer(), world.streamer()
+    for distance in (1, 2):
+        world.take(distance)
+        drain(streamer)
+        if distance == 1:
+            catch_up(consumer)
+    world.connection.execute("DELETE FROM terms")
+    assert consumer.run_once().unbelieved.total == 1
+    assert exact(world, consumer)
 
 
 def test_a_batch_sent_twice_is_still_a_resend(world: World) -> None:

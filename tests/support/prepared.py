@@ -1,6 +1,7 @@
 """A migrated cluster's data folder, which tests copy: that is a tenth of the work of making one.
 
 The workers of a run share it. The first that needs it makes it, the last that has it deletes it.
+Several runs share it where the environment names a folder for it.
 """
 
 import fcntl
@@ -14,6 +15,8 @@ from embedded.account import server_account
 from embedded.servers import Postgres
 from migrations import upgrade
 from tests.support.folders import short_folder
+
+SHARED_IN = "TESTS_SHARE_A_CLUSTER_IN"  # a variable
 
 
 @contextmanager

@@ -1,0 +1,196 @@
+"""Whatever is in the log, and in whatever order: each ride counts once, and nothing else does."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from decimal import Decimal
+from itertools import pairwise
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumers.digest import Bounds, Digest, Gap, digest
+from rocket_rides.distance import MOST, is_exact
+from rocket_rides.log import LARGEST_ID, Entry, Invalid, Record, decode
+from rocket_rides.terms import Range, Terms
+from tests.support.properties import always
+
+IDS = st.integers(1, 40)
+FOREIGN = b"theirs"
+
+
+class History(NamedTuple):
+    """What a database knows: its rides, by id, and its terms."""
+
+    rides: Mapping[int, Decimal]
+    rows: list[tuple[int, str, list[str]]]
+    last_drawn: int
+    last_sent: int
+
+    @property
+    def terms(self) -> Mapping[bytes, Range]:
+        return Terms().update(self.rows, self.last_drawn)
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.last_sent, self.terms)
+
+    def term_of(self, ride: int) -> bytes:
+        """Of the leader that sent it: the last that began below."""
+        return max(((a, t) for a, t, _ in self.rows if a < ride), default=(0, ""))[1].encode()
+
+    def entry(self, ride: int) -> list[bytes]:
+        prev = max((other for other in self.rides if other < ride), default=0)
+        data = f'{{"id": {ride}, "distance": {self.rides[ride]}}}'
+        return fields(data, prev, self.term_of(ride))
+
+    def distance(self, after: int, upto: int) -> Decimal:
+        """The exact sum over `after < id <= upto`."""
+        return sum((d for ride, d in self.rides.items() if after < ride <= upto), Decimal(0))
+
+
+def fields(data: str, prev: int, term: bytes) -> list[bytes]:
+    return [b"data", data.encode(), b"prev", b"%d" % prev, b"term", term]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Some rides, in a few terms, of which some are sent."""
+    ids = draw(st.lists(IDS, unique=True, min_size=1).map(sorted))
+    rides = {ride: Decimal(draw(st.integers(1, 10**12))).scaleb(-3) for ride in ids}
+    begins = draw(st.lists(st.sampled_from([0, *ids]), unique=True).map(sorted))
+    rows = [(after, f"term{i}", [f"void{i}"]) for i, after in enumerate(begins)]
+    last_sent = draw(st.sampled_from([0, *ids]))
+    return History(rides, rows, ids[-1], max(last_sent, begins[-1] if begins else 0))
+
+
+@st.composite
+def logs(draw: st.DrawFn, history: History) -> list[Entry]:
+    """Entries that tell of rides, again and in any order, with others between them."""
+    voids = [name.encode() for _, _, names in history.rows for name in names]
+    chain = st.sampled_from([*history.rides]).map(history.entry)
+    strangers = st.builds(
+        lambda ride, prev, term: fields(f'{{"id": {ride}, "distance": 7}}', prev % ride, term),
+        IDS, IDS, st.sampled_from([FOREIGN, *voids]),
+    )  # fmt: skip
+    nonsense = st.lists(st.binary(max_size=5), max_size=4)
+    told = draw(st.lists(st.one_of(chain, chain, chain, strangers, nonsense), max_size=30))
+    return [Entry(f"{at}-0", words) for at, words in enumerate(told, start=1)]
+
+
+def covered(history: History, begin: int, news: list[Record | Gap]) -> tuple[int, Decimal]:
+    """Where the news lead, and their metres; each begins where the one before it ends."""
+    at, metres = begin, Decimal(0)
+    for new in news:
+        if isinstance(new, Gap):
+            assert (new.after, new.upto > at) == (at, True)
+            at, metres = new.upto, metres + history.distance(*new)
+        else:
+            assert new.prev <= at < new.id
+            at, metres = new.id, metres + new.distance
+    return at, metres
+
+
+def passed(entries: list[Entry], result: Digest) -> int:
+    ids = [entry.redis_id for entry in entries]
+    return ids.index(result.last_redis_id) + 1 if result.last_redis_id in ids else 0
+
+
+@always
+@given(st.data())
+def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> None:
+    """The news and the gaps are the rides up to where they lead, none twice and none left out."""
+    history = data.draw(histories())
+    entries = data.draw(logs(history))
+    begin = data.draw(st.sampled_from([0, *(r for r in history.rides if r <= history.last_sent)]))
+    result = digest(entries, begin, "0-0", history.bounds)
+    at, metres = covered(history, begin, result.news)
+    assert at == result.last_ride_id <= max(begin, history.last_sent)
+    assert metres == history.distance(begin, at)
+    result.close_gap(history.last_sent)
+    at, metres = covered(history, begin, result.news)
+    assert (at, metres) == (history.last_sent, history.distance(begin, history.last_sent))
+
+
+@always
+@given(st.data())
+def test_each_entry_is_one_thing_and_the_batch_ends_before_what_is_not_committed(
+    data: st.DataObject,
+) -> None:
+    history = data.draw(histories())
+    entries = data.draw(logs(history))
+    result = digest(entries, 0, "0-0", history.bounds)
+    records = sum(isinstance(new, Record) for new in result.news)
+    count = passed(entries, result)
+    assert count == records + result.skipped + len(result.dead) + result.unbelieved.total
+    assert set(result.unbelieved.foreign) <= {FOREIGN, b""}
+    for entry in entries[count : count + 1]:
+        assert decode(entry.fields).id > history.last_sent
+
+
+@always
+@given(st.data())
+def test_it_does_not_matter_where_a_batch_ends(data: st.DataObject) -> None:
+    history = data.draw(histories())
+    entries = data.draw(logs(history))
+    whole = digest(entries, 0, "0-0", history.bounds)
+    cut = data.draw(st.integers(0, len(entries)))
+    first = digest(entries[:cut], 0, "0-0", history.bounds)
+    rest = entries[passed(entries, first) :]
+    second = digest(rest, first.last_ride_id, first.last_redis_id, history.bounds)
+    assert first.news + second.news == whole.news
+    assert (second.last_ride_id, second.last_redis_id) == (whole.last_ride_id, whole.last_redis_id)
+    assert first.skipped + second.skipped == whole.skipped
+    assert first.dead + second.dead == whole.dead
+
+
+@always
+@given(histories())
+def test_each_ride_is_believed_under_one_term(history: History) -> None:
+    """That of the leader that sent it; and under a void one none is."""
+    for ride in range(1, history.last_drawn + 1):
+        believed = [
+            term for term, rides in history.terms.items() if rides.after < ride <= rides.upto
+        ]
+        assert believed == [history.term_of(ride)]
+    assert not any(
+        history.terms[name.encode()].after < history.terms[name.encode()].upto
+        for _, _, names in history.rows
+        for name in names
+    )
+    ranges = sorted(rides for rides in history.terms.values() if rides.after < rides.upto)
+    assert all(one.upto == other.after for one, other in pairwise(ranges))
+
+
+@always
+@given(st.lists(st.binary(max_size=8) | st.sampled_from([b"data", b"prev", b"term", b"1"])))
+def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
+    with suppress(Invalid):
+        record = decode(words)
+        assert 0 <= record.prev < record.id <= LARGEST_ID
+        assert is_exact(record.distance)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@always
+@given(st.fixed_dictionaries({"id": JSON, "distance": JSON}), st.text("0123456789-", max_size=21))
+def test_any_data_is_a_record_or_refused(data: dict[str, object], prev: str) -> None:
+    with suppress(Invalid):
+        record = decode([b"data", json.dumps(data).encode(), b"prev", prev.encode()])
+        assert (record.id, record.prev) == (data["id"], int(prev))
+        assert float(record.distance) == data["distance"]
+
+
+@always
+@given(st.integers(1, LARGEST_ID), st.integers(1, int(MOST * 1000)), st.binary(max_size=20))
+def test_what_was_appended_is_read_exactly(ride: int, millimetres: int, term: bytes) -> None:
+    metres = Decimal(millimetres).scaleb(-3)
+    data = f'{{"id": {ride}, "distance": {metres:f}}}'
+    assert decode(fields(data, ride - 1, term)) == Record(ride, ride - 1, metres, term)

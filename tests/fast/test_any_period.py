@@ -1,0 +1,94 @@
+"""Whatever range of time is asked for, and however a moment or a duration is written."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import UnprocessableEntity
+
+from api.periods import DAY, HOUR, LONGEST, Period
+from consumers.rollup.dirty import _score
+from rocket_rides import durations
+from rocket_rides.log import LARGEST_ID, moments
+from tests.support.properties import always
+
+PERIODS = st.sampled_from([HOUR, DAY])
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+LAST = datetime.max.replace(tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SPANS = st.timedeltas(timedelta(microseconds=1), LONGEST)
+
+
+def asked(period: Period, start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    return period.asked_for(MultiDict({"from": start.isoformat(), "to": end.isoformat()}))
+
+
+@always
+@given(PERIODS, MOMENTS, SPANS)
+@example(DAY, LAST - timedelta(seconds=1), timedelta(seconds=1))
+@example(HOUR, datetime(2026, 11, 22, 8, tzinfo=UTC), timedelta(hours=1))
+def test_a_range_is_whole_periods_those_that_it_touches_and_no_other(
+    period: Period, start: datetime, span: timedelta
+) -> None:
+    assume(start <= LAST - span)
+    end = start + span
+    first, until = asked(period, start, end)
+    assert first <= start < end <= until
+    assert start - first < period.length
+    assert until - end < period.length
+    for edge in (first, until):
+        assert edge == LAST or (edge - EPOCH) % period.length == timedelta(0)
+
+
+@always
+@given(PERIODS, MOMENTS, st.timedeltas(LONGEST + timedelta(microseconds=1), timedelta(days=900)))
+def test_a_range_that_is_too_long_or_backwards_is_refused(
+    period: Period, start: datetime, span: timedelta
+) -> None:
+    assume(start <= LAST - span)
+    with pytest.raises(UnprocessableEntity, match="at most 31 days apart"):
+        asked(period, start, start + span)
+    for end in (start, start + span):
+        with pytest.raises(UnprocessableEntity, match="from must be before to"):
+            asked(period, end, start)
+
+
+@always
+@given(st.integers(0, 253_402_300_799_999))
+def test_a_millisecond_is_read_as_it_is_shown(milliseconds: int) -> None:
+    shown = moments.shown(milliseconds)
+    assert shown
+    assert moments.milliseconds(shown, 0) == milliseconds
+
+
+@always
+@given(st.integers(1, 10**6), st.sampled_from("smhd"), st.integers(0, 10**13))
+def test_a_duration_is_that_long_before_now(number: int, unit: str, now: int) -> None:
+    seconds = number * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
+    assume(seconds <= durations.LONGEST)
+    assert durations.seconds(f"{number}{unit}") == seconds
+    assert moments.milliseconds(f"{number}{unit}", now) == max(0, now - 1000 * seconds)
+
+
+@always
+@given(st.text(max_size=30) | st.from_regex(r"[0-9T:Z+-]{0,30}", fullmatch=True))
+def test_any_text_is_a_moment_or_refused(text: str) -> None:
+    try:
+        moment = moments.parse(text)
+    except ValueError:
+        return
+    assert moment.tzinfo is UTC
+    assert moments.parse(moment.isoformat()) == moment
+
+
+@always
+@given(st.integers(1, LARGEST_ID) | st.integers(-2000, 0).map(lambda n: LARGEST_ID + n))
+@example(2**53 + 1)
+@example(2**62 + 257)
+def test_a_marks_score_is_the_greatest_double_that_is_not_above_its_ride(ride: int) -> None:
+    score = _score(ride)
+    assert score <= ride < math.nextafter(score, math.inf)
+    assert ride >= 2**53 or int(score) == ride

@@ -1,0 +1,177 @@
+"""Whatever ride a receipt is about, and however often it is attempted."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks import Webhook
+
+from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
+from consumers.receipts.hand import Hand
+from consumers.receipts.outcomes import AWAY_DELAY, FACTOR, FIRST_DELAY, LONGEST_DELAY, Ended
+from consumers.receipts.receipt import Receipt, rfc3339
+from consumers.receipts.verdict import (
+    LONGEST_REASON,
+    LONGEST_RETRY_AFTER,
+    Answer,
+    Kind,
+    Verdict,
+    judge,
+)
+from rocket_rides.distance import MOST
+from rocket_rides.log import LARGEST_ID, moments
+from rocket_rides.settings import DEMO_SECRET
+from rocket_rides.waiting import delays
+from tests.support.properties import always
+
+METRES = st.integers(1, int(MOST * 1000)).map(lambda mm: Decimal(mm).scaleb(-3))
+ZONES = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(timezone)
+TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+WEBHOOK_IDS = st.from_regex(r"msg_[0-9a-f]{32}", fullmatch=True)
+RECEIPTS = st.builds(Receipt, st.integers(1, LARGEST_ID), METRES, TIMES, WEBHOOK_IDS)
+KINDS = st.sampled_from([Kind.DELIVERED, Kind.REFUSED, Kind.RETRY, Kind.AWAY])
+
+
+@always
+@given(RECEIPTS, ZONES)
+def test_a_body_says_exactly_what_the_ride_is_in_whatever_zone(
+    receipt: Receipt, zone: timezone
+) -> None:
+    body = receipt.body()
+    assert receipt._replace(created_at=receipt.created_at.astimezone(zone)).body() == body
+    told = json.loads(body, parse_float=Decimal, parse_int=Decimal)
+    assert told["type"] == "ride.receipt"
+    assert told["data"]["ride_id"] == receipt.ride_id
+    assert told["data"]["distance"] == receipt.distance
+    assert told["timestamp"] == told["data"]["created_at"]
+    assert datetime.fromisoformat(told["timestamp"]) == receipt.created_at
+
+
+@always
+@given(RECEIPTS)
+def test_a_signature_is_true_of_its_own_body_and_id_alone(receipt: Receipt) -> None:
+    webhook, now = Webhook(DEMO_SECRET), datetime.fromtimestamp(int(time.time()), UTC)
+    signature = webhook.sign(receipt.webhook_id, now, receipt.body().decode())
+    headers = {
+        "webhook-id": receipt.webhook_id,
+        "webhook-timestamp": f"{now.timestamp():.0f}",
+        "webhook-signature": signature,
+    }
+    assert webhook.verify(receipt.body(), headers) == json.loads(receipt.body())
+    other = receipt._replace(ride_id=receipt.ride_id % LARGEST_ID + 1)
+    assert webhook.sign(receipt.webhook_id, now, other.body().decode()) != signature
+
+
+@always
+@given(TIMES)
+def test_a_moment_is_read_as_it_is_written(moment: datetime) -> None:
+    assert moments.parse(rfc3339(moment)) == moment
+
+
+@always
+@given(st.integers(1, 100), st.sampled_from([None, 0.5, 7.0, LONGEST_RETRY_AFTER]))
+def test_the_next_attempt_is_neither_too_soon_nor_ever_too_late(
+    number: int, asked: float | None
+) -> None:
+    ended = Ended(
+        Receipt(1, Decimal(1), datetime.now(UTC), ""), Verdict(Kind.RETRY, "", asked), number
+    )
+    whole = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (number - 1))
+    assert max(asked or 0, whole / 2) <= ended.delay <= max(asked or 0, whole) <= LONGEST_DELAY
+    away = ended._replace(verdict=Verdict(Kind.AWAY, "", asked))
+    assert away.delay == AWAY_DELAY
+
+
+@always
+@given(st.floats(0.001, 10), st.floats(1, 100), st.integers(0, 40))
+def test_each_wait_is_twice_the_one_before_up_to_the_longest(
+    first: float, times: float, number: int
+) -> None:
+    longest = first * times
+    waits = delays(first, longest)
+    for _ in range(number):
+        next(waits)
+    whole = min(first * 2**number, longest)
+    assert whole / 2 <= next(waits) <= whole
+
+
+@always
+@given(st.integers(0, 999), st.binary(max_size=300), st.integers(-(10**6), 10**6), st.text())
+def test_any_answer_has_a_meaning_in_one_bounded_line(
+    status: int, body: bytes, retry_after: int, redirect: str
+) -> None:
+    verdict = judge(Answer(status, body, retry_after, redirect))
+    assert verdict.kind is not Kind.AWAY
+    assert (verdict.kind is Kind.DELIVERED) == (200 <= status < 300)
+    assert 0 < len(verdict.reason) <= LONGEST_REASON
+    assert verdict.reason.isprintable()
+    assert verdict.retry_after is None or 0 < verdict.retry_after <= LONGEST_RETRY_AFTER
+
+
+@always
+@given(st.lists(st.tuples(st.floats(0, 5), KINDS)))
+def test_a_receiver_is_only_probed_after_so_many_failures_in_a_row(
+    story: list[tuple[float, Kind]],
+) -> None:
+    now = 0.0
+    breaker = Breaker(lambda: now)
+    failures = 0
+    for seconds, kind in story:
+        now += seconds
+        assert breaker.is_open == (failures >= TRIP)
+        assert breaker.pause <= LONGEST_PAUSE
+        assert breaker.allows(0, 64) == (64 if failures < TRIP else int(breaker.pause == 0))
+        breaker.note(Verdict(kind, ""))
+        failures = 0 if kind in (Kind.DELIVERED, Kind.REFUSED) else failures + 1
+
+
+RIDES = st.integers(1, 6)
+STEPS = st.one_of(
+    st.tuples(st.just("take"), RIDES, st.none() | st.integers(0, 3)),
+    st.tuples(st.just("next"), RIDES, st.booleans()),
+    st.tuples(st.just("postpone"), RIDES, st.integers(0, 3)),
+    st.tuples(st.just("suspect"), RIDES, st.integers(2, 5)),
+    st.tuples(st.just("settle"), RIDES, st.none()),
+    st.tuples(st.just("lose"), RIDES, st.integers(0, 3)),
+)
+
+
+@always
+@given(st.lists(STEPS, max_size=60))
+def test_no_ride_in_hand_is_attempted_twice_at_a_time_or_forgotten(
+    story: list[tuple[str, int, int | None]],
+) -> None:
+    """A ride that is under way is not handed out again; one that is not is, in the end."""
+    now = 0.0
+    hand = Hand(lambda: now)
+    under_way: set[int] = set()
+    for step, ride, value in story:
+        entry = None if value is None else f"{ride}-{value}"
+        if step == "take":
+            hand.take(ride, entry, under_way=ride in under_way)
+        elif step == "next":
+            found = [errand.ride_id for errand in hand.next(ride, fresh_first=bool(value))]
+            assert len(set(found)) == len(found) <= ride
+            assert not under_way & set(found)
+            under_way |= set(found)
+        elif step == "lose" and entry:
+            hand.lose([entry], under_way)
+        elif ride in under_way:
+            under_way.discard(ride)
+            if step == "settle":
+                hand.settle([ride])
+            elif step == "suspect":
+                hand.suspect(ride, value or 0)
+            else:
+                hand.postpone(ride, value or 0)
+    now += 10
+    rest = {errand.ride_id for errand in hand.next(100)}
+    while suspect := hand.next_suspect():
+        rest.add(suspect.ride_id)
+    in_hand = {ride for ride in range(1, 7) if ride in hand}
+    assert rest == in_hand - under_way
+    assert len(hand) == len(in_hand)
+    assert {int(entry.partition("-")[0]) for entry in hand.entries} <= in_hand

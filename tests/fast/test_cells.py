@@ -1,0 +1,140 @@
+"""What the nightly job adds up, against the same rides added up one by one."""
+
+import random
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics.cells import BLOCK, Cell, between, by_block, by_day, merged, total
+from analytics.ledger import Ledger, Manifest
+from analytics.result import Compared, Tally
+from analytics.verify import against_all
+from tests.support.properties import always
+
+FIRST_DAY = date(2026, 11, 21)
+# Near the ends of blocks, where a cut may be wrong by one.
+IDS = st.builds(
+    lambda block, offset: max(1, block * BLOCK + offset), st.integers(0, 3), st.integers(-2, 3)
+)
+MILLIMETRES = st.integers(1, 10**12)
+
+
+class Ride(NamedTuple):
+    id: int
+    day: date
+    distance: Decimal
+
+
+RIDES = st.lists(
+    st.builds(
+        lambda id_, day, mm: Ride(id_, FIRST_DAY + timedelta(day), Decimal(mm).scaleb(-3)),
+        IDS, st.integers(0, 2), MILLIMETRES,
+    ),
+    unique_by=lambda ride: ride.id,
+).map(sorted)  # fmt: skip
+
+
+def one_by_one(rides: Sequence[Ride], after: int, upto: int) -> Tally:
+    within = [ride.distance for ride in rides if after < ride.id <= upto]
+    return Tally(len(within), sum(within, Decimal(0)))
+
+
+def cut(rides: Sequence[Ride], marks: Sequence[int] = ()) -> list[Cell]:
+    """The cells of these rides, as Spark cuts them."""
+    found: dict[tuple[int, int, date], list[Ride]] = {}
+    for ride in rides:
+        segment = sum(ride.id > mark for mark in marks)
+        found.setdefault(((ride.id - 1) // BLOCK, segment, ride.day), []).append(ride)
+    return sorted(
+        Cell(cell[0].id, cell[-1].id, day, *one_by_one(cell, 0, cell[-1].id))
+        for (_, _, day), cell in found.items()
+    )
+
+
+@always
+@given(RIDES, IDS, IDS)
+def test_rides_between_two_cuts_are_a_sum_of_cells(rides: list[Ride], one: int, other: int) -> None:
+    after, upto = sorted([one, other])
+    cells = cut(rides, [after, upto])
+    assert between(cells, after, upto) == one_by_one(rides, after, upto)
+    assert between(cells, 0, after) == one_by_one(rides, 0, after)
+
+
+@always
+@given(RIDES, RIDES)
+def test_days_and_blocks_leave_no_ride_out(one: list[Ride], other: list[Ride]) -> None:
+    for number, cells in by_block(cut(one)).items():
+        start = number * BLOCK
+        assert total(cell.tally for cell in cells) == one_by_one(one, start, start + BLOCK)
+    days = merged(by_day(cut(one)), by_day(cut(other)))
+    for day in {ride.day for ride in one + other}:
+        both = [ride.distance for ride in one + other if ride.day == day]
+        assert days[day] == Tally(len(both), sum(both, Decimal(0)))
+
+
+@always
+@given(RIDES, st.lists(IDS, unique=True, max_size=4).map(sorted), IDS)
+def test_whatever_the_nights_were_every_total_is_that_of_the_rides(
+    rides: list[Ride], nights: list[int], mark: int
+) -> None:
+    """Some nights; then a total at any ride, from whole blocks and the cells of one more."""
+    manifests: list[Manifest] = []
+    for number, upto in enumerate(nights, start=1):
+        known = Ledger(manifests)
+        new = [ride for ride in rides if known.last_ride_id < ride.id <= upto]
+        if new:
+            manifests.append(known.next_manifest(number, upto, cut(new)))
+    ledger = Ledger(manifests)
+    assert ledger.total == one_by_one(rides, 0, ledger.last_ride_id)
+    ends = sorted({mark, ledger.last_ride_id, *(block.upto for block in ledger.blocks)})
+    assert ledger.upto(mark, cut(rides, ends)) == one_by_one(rides, 0, mark)
+    for block in ledger.blocks:
+        within = [ride for ride in rides if block.after < ride.id <= block.upto]
+        assert (block.tally, block.first, block.last) == (
+            one_by_one(rides, block.after, block.upto), within[0].id, within[-1].id,
+        )  # fmt: skip
+        assert ledger.block_of(block.upto) == ledger.block_of(block.after + 1) == block
+    if ledger.blocks:
+        sample = ledger.sample(2, random.Random(mark))
+        assert ledger.blocks[-1] in sample
+        assert len(set(sample)) == len(sample) == min(2, len(ledger.blocks))
+
+
+@always
+@given(RIDES.filter(bool), st.data())
+def test_a_warehouse_that_differs_in_a_ride_is_noticed(
+    rides: list[Ride], data: st.DataObject
+) -> None:
+    upto = rides[-1].id
+    assert against_all(cut(rides), cut([*rides, Ride(upto + 1, FIRST_DAY, Decimal(1))],
+                                       [upto]), upto) == []  # fmt: skip
+    wrong = data.draw(st.sampled_from(rides))
+    others = [ride for ride in rides if ride != wrong]
+    for tampered in (others, [*others, wrong._replace(distance=wrong.distance + 1)]):
+        [mismatch] = against_all(cut(sorted(tampered)), cut(rides), upto)
+        assert mismatch.after < wrong.id <= mismatch.upto
+        assert mismatch.difference.distance == (
+            total(cell.tally for cell in cut(sorted(tampered))).distance
+            - one_by_one(rides, 0, upto).distance
+        )
+
+
+@always
+@given(MILLIMETRES, MILLIMETRES, st.booleans())
+def test_a_total_is_right_only_if_it_is_exact_and_about_rides_that_were_sent(
+    claimed: int, exact: int, stray: bool
+) -> None:
+    consumer = Compared("consumer0", 1, Decimal(claimed), Decimal(exact), stray)
+    assert consumer.drift == claimed - exact
+    assert consumer.wrong == (stray or claimed != exact)
+    assert not Compared("consumer0", 1, Decimal(exact), Decimal(exact)).wrong
+
+
+def test_a_sum_of_more_digits_than_a_decimal_has_is_exact() -> None:
+    """Those of Python's own context are 28."""
+    large = Tally(1, Decimal("9" * 30))
+    assert large.plus(Tally(1, Decimal("0.001"))) == Tally(2, Decimal("9" * 30 + ".001"))

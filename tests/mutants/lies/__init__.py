@@ -1,0 +1,14 @@
+"""The lies, by what they are about. Each was once told by hand, or may be told by mistake."""
+
+from tests.mutants.lies import api, followers, log, nightly, receipts, rollup, streamer, totals
+
+MUTANTS = [
+    *streamer.MUTANTS,
+    *log.MUTANTS,
+    *followers.MUTANTS,
+    *totals.MUTANTS,
+    *rollup.MUTANTS,
+    *receipts.MUTANTS,
+    *api.MUTANTS,
+    *nightly.MUTANTS,
+]

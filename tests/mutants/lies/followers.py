@@ -1,0 +1,319 @@
+"""Lies about what every reader with a checkpoint does: what it believes, skips, heals, moves."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+digest = partial(Mutant, file="consumers/digest.py", tests="fast/test_digest.py")
+checkpoint = partial(Mutant, file="consumers/checkpoint.py", tests="services/test_consumer.py")
+follower = partial(Mutant, file="consumers/follower.py", tests="services/test_consumer.py")
+reader = partial(Mutant, file="consumers/reader.py", tests="services/test_consumer.py")
+crashes = partial(Mutant, file="consumers/crashes.py", tests="services/test_counts.py")
+committing = partial(Mutant, file="consumers/committing.py", tests="fast/test_committing.py")
+
+MUTANTS = [
+    digest(
+        "a term's first ride is the one at which the term before ended",
+        "if not after < record.id <= upto:",
+        "if not after <= record.id <= upto:",
+    ),
+    digest(
+        "a term has no end",
+        "if not after < record.id <= upto:",
+        "if not after < record.id:",
+    ),
+    digest(
+        "the last ride that was committed is not",
+        "if record.id > bounds.last_sent:",
+        "if record.id >= bounds.last_sent:",
+    ),
+    digest(
+        "what is not committed yet counts",
+        "        if record.id > bounds.last_sent:\n            break\n",
+        "",
+    ),
+    digest(
+        "what is not committed ends the batch before anybody asks whose it is",
+        """\
+        after, upto = bounds.terms.get(record.term, NOTHING)
+        if not after < record.id <= upto:
+            result.unbelieved.add(record.term, record.term in bounds.terms)
+            result.last_redis_id = entry.redis_id
+            continue
+        if record.id > bounds.last_sent:
+            break
+""",
+        """\
+        if record.id > bounds.last_sent:
+            break
+        after, upto = bounds.terms.get(record.term, NOTHING)
+        if not after < record.id <= upto:
+            result.unbelieved.add(record.term, record.term in bounds.terms)
+            result.last_redis_id = entry.redis_id
+            continue
+""",
+    ),
+    digest(
+        "the ride at which the reader stands counts again",
+        "if record.id <= result.last_ride_id:",
+        "if record.id < result.last_ride_id:",
+    ),
+    digest(
+        "a gap begins where there is none",
+        "if record.prev > result.last_ride_id:",
+        "if record.prev >= result.last_ride_id:",
+    ),
+    digest(
+        "a gap is not noticed",
+        "if record.prev > result.last_ride_id:",
+        "if False:",
+    ),
+    digest(
+        "an entry that is not believed is read for ever",
+        """\
+            result.unbelieved.add(record.term, record.term in bounds.terms)
+            result.last_redis_id = entry.redis_id
+""",
+        """\
+            result.unbelieved.add(record.term, record.term in bounds.terms)
+""",
+    ),
+    digest(
+        "the rides that the log has lost at its end are not a gap",
+        "if self.last_ride_id < upto:\n",
+        "if self.last_ride_id > upto:\n",
+    ),
+    checkpoint(
+        "the checkpoint moves from wherever it is",
+        "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
+        "",
+        tests="services/test_consumer.py::"
+        "test_two_processes_under_one_name_never_count_a_ride_twice",
+    ),
+    checkpoint(
+        "the checkpoint moves from whatever ride it is at",
+        "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
+        "AND last_redis_id = %(from_redis_id)s",
+        tests="services/test_resets_at_once.py::"
+        "test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did",
+    ),
+    checkpoint(
+        "nobody looks whether the checkpoint moved",
+        "if self._connection.execute(MOVE, values).rowcount != 1:",
+        "if self._connection.execute(MOVE, values).rowcount > 1:",
+        tests="services/test_consumer.py::"
+        "test_two_processes_under_one_name_never_count_a_ride_twice",
+    ),
+    checkpoint(
+        "a reader of another kind with the same name is moved, too",
+        "WHERE kind = %(kind)s AND name = %(name)s\n",
+        "WHERE name = %(name)s\n",
+        tests="services/test_rollup.py::test_a_total_named_rollup_is_nobodys_marker",
+    ),
+    checkpoint(
+        "a new lead forgets how far the one before was",
+        "furthest = greatest(furthest, last_ride_id)",
+        "furthest = last_ride_id",
+        tests="services/test_counts.py::"
+        "test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice",
+    ),
+    checkpoint(
+        "whoever repairs a checkpoint locks nobody out",
+        'name = %s FOR NO KEY UPDATE"',
+        'name = %s"',
+        tests="services/test_resets_at_once.py::test_a_reset_waits_for_a_batch_in_flight",
+    ),
+    checkpoint(
+        "whoever repairs a checkpoint waits for whoever asks for a reset",
+        'name = %s FOR NO KEY UPDATE"',
+        'name = %s FOR UPDATE"',
+        tests="services/test_resets_at_once.py::"
+        "test_an_older_reset_that_commits_late_never_applies",
+    ),
+    checkpoint(
+        "an entry that is set aside again counts again",
+        "return self._connection.execute(SET_ASIDE, values).rowcount",
+        "return self._connection.execute(SET_ASIDE, values).rowcount or 1",
+        tests="services/test_counts.py",
+    ),
+    follower(
+        "what was sent after the read is missing in it",
+        "batch.close_gap(min(sent_before, bounds.last_sent))",
+        "batch.close_gap(bounds.last_sent)",
+        tests="services/test_consumer.py::"
+        "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
+    ),
+    follower(
+        "what is lost ends where it did before last_sent was set back",
+        "batch.close_gap(min(sent_before, bounds.last_sent))",
+        "batch.close_gap(sent_before)",
+        tests="services/test_consumer.py::test_a_gap_ends_where_the_lower_of_two_looks_has_it",
+    ),
+    follower(
+        "only an empty read shows that the end of the log is lost",
+        "if len(entries) < self._batch_size:",
+        "if not entries:",
+        tests="services/test_terms.py::"
+        "test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing",
+    ),
+    follower(
+        "a read that did not reach the end shows that it is lost",
+        "if len(entries) < self._batch_size:",
+        "if len(entries) <= self._batch_size:",
+        tests="services/test_terms.py::test_a_tail_is_not_missing_while_there_is_more_to_read",
+    ),
+    follower(
+        "what was sent is believed no further than the sequence stands",
+        "self._terms.update(terms, max(last_drawn, last_sent))",
+        "self._terms.update(terms, last_drawn)",
+        tests="services/test_mend.py::test_entries_are_believed_while_the_sequence_is_set_back",
+    ),
+    follower(
+        "the bounds are older than the entries",
+        """\
+        entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self.behind = len(entries) == self._batch_size
+        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
+        if are_news:
+            self.committing.wait()
+        self._read_at = time.monotonic()
+        bounds, repair_is_due = self._bounds()  # younger than the entries
+""",
+        """\
+        bounds, repair_is_due = self._bounds()
+        entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self.behind = len(entries) == self._batch_size
+        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
+        if are_news:
+            self.committing.wait()
+        self._read_at = time.monotonic()
+""",
+        tests="services/test_terms.py::test_the_services_of_two_fleets_say_it_once_and_end_exact",
+    ),
+    follower(
+        "a log that was wiped or restored is waited for",
+        "if not entries and as_numbers(",
+        "if False and as_numbers(",
+        tests="services/test_consumer.py::"
+        "test_a_log_restored_to_an_earlier_state_is_read_again_from_its_start",
+    ),
+    follower(
+        "ids of the log are compared as text",
+        "as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id)",
+        "self._log.last_id() < self.at.redis_id",
+        tests="services/test_consumer.py::"
+        "test_a_log_that_ends_before_the_reader_is_read_again_from_its_start",
+    ),
+    follower(
+        "a log that was wiped is counted from the first ride",
+        "Digest(self.at.ride_id, START)",
+        "Digest(0, START)",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
+    ),
+    follower(
+        "an idle round does not look again for what was sent meanwhile",
+        "if self.at.ride_id < self._last_sent and done in",
+        "if False and done in",
+        tests="services/test_consumer.py::"
+        "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
+    ),
+    follower(
+        "a reader's transactions see one snapshot",
+        "psycopg.IsolationLevel.READ_COMMITTED",
+        "psycopg.IsolationLevel.REPEATABLE_READ",
+        tests="services/test_resets_at_once.py",
+    ),
+    reader(
+        "the ride before a gap is healed again",
+        "WHERE id > %s AND id <= %s",
+        "WHERE id >= %s AND id <= %s",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
+    ),
+    reader(
+        "the last ride of a gap is not healed",
+        "WHERE id > %s AND id <= %s",
+        "WHERE id > %s AND id < %s",
+        tests="services/test_consumer.py::test_a_ride_hidden_by_a_corrupted_entry_is_healed",
+    ),
+    reader(
+        "a gap without a ride can't be healed",
+        "count(*), coalesce(sum(distance), 0)",
+        "count(*), sum(distance)",
+        tests="services/test_consumer.py::test_a_gap_whose_rides_are_gone_is_healed",
+    ),
+    reader(
+        "the total and the checkpoint move in two transactions",
+        "        with self._connection.transaction():\n            news =",
+        "        if True:\n            news =",
+    ),
+    reader(
+        "a checkpoint and its total are read at two moments",
+        "            self.checkpoint.lock()\n            self.at = self._load()",
+        "            self.at = self._load()",
+        tests="services/test_consumer.py::"
+        "test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment",
+    ),
+    reader(
+        "a checkpoint is made in one transaction and its total in another",
+        "        with connection.transaction():\n            if self.checkpoint.make():",
+        "        if True:\n            if self.checkpoint.make():",
+        tests="services/test_consumer.py::"
+        "test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment",
+    ),
+    reader(
+        "a repair locks nobody out",
+        "            self.checkpoint.lock()\n            repair =",
+        "            repair =",
+        tests="services/test_resets_at_once.py",
+    ),
+    reader(
+        "after a repair the reader goes on where it stood",
+        "        self.at = moved_to\n",
+        "",
+        tests="services/test_resets.py",
+    ),
+    crashes(
+        "a crash whose count's answer was lost counts twice",
+        "counted is not None and counted != self._tried",
+        "counted is not None",
+        tests="services/test_counts.py::test_a_crash_is_counted_once_though_the_answer_was_lost",
+    ),
+    crashes(
+        "a crash is forgotten",
+        "self._owed += 1",
+        "self._owed = 0",
+        tests="services/test_counts.py::test_a_crash_is_counted_once_by_the_next_session",
+    ),
+    committing(
+        "who looked too soon looks sooner",
+        "TOO_SOON, IN_TIME = 1.25, 0.98",
+        "TOO_SOON, IN_TIME = 0.98, 1.25",
+    ),
+    committing(
+        "who once looked too soon waits longer each time, without an end",
+        "min(max(learned, SHORTEST), LONGEST)",
+        "max(learned, SHORTEST)",
+    ),
+    committing(
+        "who looked in time waits shorter and shorter",
+        "min(max(learned, SHORTEST), LONGEST)",
+        "min(learned, LONGEST)",
+    ),
+    committing(
+        "a slow time is never forgotten",
+        "TOO_SOON, IN_TIME = 1.25, 0.98",
+        "TOO_SOON, IN_TIME = 1.25, 1",
+    ),
+    follower(
+        "a look is too soon if it has moved the reader",
+        "learn(too_soon=stays)",
+        "learn(too_soon=not stays)",
+        tests="services/test_consumer.py",
+    ),
+    follower(
+        "what waited in the log already is waited for",
+        "if are_news:\n            self.committing.wait()",
+        "if entries:\n            self.committing.wait()",
+        tests="services/test_consumer.py",
+    ),
+]

@@ -1,0 +1,303 @@
+"""Lies about what the services share: the log, terms, the Ick, groups, readers, distances."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+log = partial(Mutant, file="rocket_rides/log/__init__.py", tests="services/test_appending.py")
+decode = partial(Mutant, file="rocket_rides/log/__init__.py", tests="fast/test_decode.py")
+terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms.py")
+known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
+distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
+ick = partial(
+    Mutant,
+    file="rocket_rides/ick.lua",
+    tests="services/test_ick.py services/test_ick_model.py",
+)
+groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
+readers = partial(Mutant, file="rocket_rides/readers.py", tests="services/test_readers.py")
+
+MUTANTS = [
+    log(
+        "each record of a batch is chained to the one before the batch", "  prev = records[i]\n", ""
+    ),
+    log(
+        "a full Redis is taken for one that has appended",
+        'raise LogFull("Redis is out of memory and refuses to append") from None',
+        "return",
+        tests="services/test_appending.py services/test_trimming.py",
+    ),
+    log(
+        "a server that forgot the script gets nothing",
+        "self._append(keys=[self.name], args=values)",
+        "pass",
+    ),
+    log(
+        "an error meanwhile leaves Redis' answer to the next command",
+        """\
+            with suppress(redis.RedisError):
+                answer()
+            raise
+""",
+        """\
+            raise
+""",
+    ),
+    log("ids are numbers for Lua, which has 53 bits", "(str(id_), data)", "(id_, data)"),
+    log(
+        "redis-py sends a command again whose answer was lost",
+        "            retry=None,\n",
+        "            retry=redis.retry.Retry(redis.backoff.NoBackoff(), 3),\n",
+    ),
+    log(
+        "a wait of less than a millisecond is one without an end",
+        '["BLOCK", max(1, int(wait * 1000))] if wait else []\n        reply = self.command("XREAD"',
+        '["BLOCK", int(wait * 1000)] if wait else []\n        reply = self.command("XREAD"',
+    ),
+    log(
+        "too few replicas are enough",
+        "if having < self._replicas:",
+        "if having < 0:",
+        tests="services/test_failover.py::"
+        "test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent",
+    ),
+    log(
+        "a batch is not waited for",
+        "            answer()\n        self.wait_for_replicas()\n",
+        "            answer()\n",
+        tests="services/test_failover.py::"
+        "test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent",
+    ),
+    log(
+        "replicas are waited for without an end",
+        "int(REPLICAS_TIMEOUT * 1000)",
+        "int(REPLICAS_TIMEOUT)",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
+    ),
+    log(
+        "a leader whose replicas are away begins",
+        "    log.wait_for_replicas()  # else each attempt would leave a batch behind\n",
+        "",
+        file="streamer/__main__.py",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
+    ),
+    log(
+        "no replica is waited for, whatever the settings say",
+        ", replicas=config.log_replicas",
+        "",
+        file="streamer/__main__.py",
+        tests="services/test_failover.py::test_a_streamer_waits_for_as_many_as_it_is_told_to",
+    ),
+    decode(
+        "a record may be its own predecessor",
+        "if not prev < ride.id <= LARGEST_ID:",
+        "if not prev <= ride.id <= LARGEST_ID:",
+    ),
+    decode(
+        "distances go through binary floats",
+        "float_hook=Decimal)",
+        "float_hook=lambda text: Decimal(float(text)))",
+    ),
+    decode(
+        "any number of bytes may be prev's",
+        "prev_digits.isdigit() and len(prev_digits) <= LONGEST_ID",
+        "prev_digits.isdigit()",
+    ),
+    decode(
+        "a distance that the column would round is taken",
+        "if not is_exact(distance):",
+        "if distance <= 0:",
+    ),
+    terms(
+        "a leader begins below a term that began later",
+        "WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)",
+        "WHERE true",
+        tests="services/test_broken_by_hand.py",
+    ),
+    terms(
+        "a leader begins though the next ride was sent",
+        "LIMIT 1\n      ), true)",
+        "LIMIT 1\n      ), true) IS NOT NULL",
+        tests="services/test_broken_by_hand.py::"
+        "test_a_last_sent_that_was_set_back_is_said_and_begins_no_term",
+    ),
+    terms(
+        "a term that was replaced is forgotten",
+        "void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]",
+        "void = terms.void",
+    ),
+    terms(
+        "the oldest term is taken for the newest",
+        'NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"',
+        'NEWEST = "SELECT term FROM terms ORDER BY after LIMIT 1"',
+        tests="services/test_terms.py::"
+        "test_a_crash_after_sending_leaves_entries_that_nobody_believes",
+    ),
+    terms(
+        "a reader goes on believing terms when all of them were lost",
+        "IS DISTINCT FROM %(known)s::text",
+        "<> %(known)s::text",
+        tests="services/test_terms.py::test_terms_that_are_all_gone_are_believed_no_longer",
+    ),
+    terms(
+        "after a mend, no term begins at last_sent",
+        "        if upto:\n            connection.execute(OWN, [upto, _draw(), []])\n",
+        "",
+        tests="services/test_mend.py",
+        explained="no leader has such a term: the next one begins its own at last_sent, before it"
+        " sends anything, and nobody believes anything below it either way",
+    ),
+    terms(
+        "a mend forgets which terms there were",
+        "connection.execute(OWN, [0, _draw(), void])",
+        "connection.execute(OWN, [0, _draw(), []])",
+        tests="services/test_mend.py::test_what_a_mend_has_disowned_is_not_called_a_strangers",
+    ),
+    known(
+        "a void term is believed up to where it was replaced",
+        "{other.encode(): Range(after, after) for other in void}",
+        "{other.encode(): Range(self._after, after) for other in void}",
+    ),
+    known(
+        "the newest term is believed from the first ride on",
+        "self._ranges[newest] = Range(self._after, last)",
+        "self._ranges[newest] = Range(0, last)",
+    ),
+    known(
+        "terms that were lost stay believed",
+        "        self._ranges = {}\n        self.newest, self._after, name",
+        "        self.newest, self._after, name",
+    ),
+    known(
+        "a reader that knows nothing asks for nothing where there is no term",
+        'self.newest: str | None = ""',
+        "self.newest: str | None = None",
+    ),
+    distance(
+        "half a millimetre is rounded up",
+        "metres.quantize(MILLIMETRE)  #",
+        'metres.quantize(MILLIMETRE, "ROUND_HALF_UP")  #',
+    ),
+    distance("a ride of nothing is a ride", "if 0 < metres <= MOST:", "if 0 <= metres <= MOST:"),
+    distance("the longest ride is refused", "if 0 < metres <= MOST:", "if 0 < metres < MOST:"),
+    distance("a sum may round", "traps=[Inexact, InvalidOperation", "traps=[InvalidOperation"),
+    distance(
+        "a distance that the column would round is exact",
+        "NONE < metres <= MOST and metres == metres.quantize(MILLIMETRE)",
+        "NONE < metres <= MOST",
+    ),
+    ick(
+        "a member that is added again gets its new score",
+        "call('ZADD', pset, 'LT', 'CH',",
+        "call('ZADD', pset, 'CH',",
+    ),
+    ick(
+        "a member that is reserved again gets its new score",
+        "call('ZADD', to, 'LT', unpack(taken))",
+        "call('ZADD', to, unpack(taken))",
+    ),
+    ick(
+        "a commit takes out what was added meanwhile",
+        "call('ZREM', cset, unpack(",
+        "call('ZREM', pset, unpack(",
+    ),
+    ick(
+        "an Ick that was lost is made anew without a word",
+        "  if not create then\n",
+        "  if false then\n",
+    ),
+    ick(
+        "an Ick of another version is used",
+        "elseif call('GET', version_key) ~= VERSION then",
+        "elseif false then",
+    ),
+    ick(
+        "what is in both sets fills the reservation twice",
+        "min(size - call('ZCARD', to), LIMIT / 2)\n",
+        "min(size - call('ZCARD', to) + 1, LIMIT / 2)\n",
+    ),
+    ick("every reservation is a backwash", "if ARGV[4] == 'backwash' then", "if true then"),
+    groups(
+        "a claim takes from whoever has the entry",
+        "'IDLE', idle, id, id, 1, owner)",
+        "'IDLE', idle, id, id, 1)",
+    ),
+    groups(
+        "a claim does not ask for how long the entry was idle",
+        "group, 'IDLE', idle, id, id",
+        "group, 'IDLE', 0, id, id",
+    ),
+    groups(
+        "a pending id whose entry was trimmed stays pending",
+        "      redis.call('XACK', key, group, id)\n",
+        "",
+    ),
+    groups(
+        "a heartbeat takes back what others have claimed",
+        "id, id, 1, member) == 1",
+        "id, id, 1) == 1",
+    ),
+    groups(
+        "a heartbeat is a delivery",
+        "member, 0, id, 'JUSTID')\n    kept[#kept + 1] = renewed[1]",
+        "member, 0, id)\n    kept[#kept + 1] = renewed[1][1]",
+    ),
+    groups(
+        "a member is removed with what is pending under its name",
+        "'-', '+', 1, ARGV[2]) > 0 then return 0 end",
+        "'-', '+', 1, ARGV[2]) < 0 then return 0 end",
+    ),
+    groups(
+        "what is pending in a group holds nothing back",
+        "first and first[1] or '', last, idle}",
+        "'', last, idle}",
+        tests="services/test_groups.py::"
+        "test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivered",
+    ),
+    groups(
+        "a group is as idle as the idlest of its members",
+        "idle = math.min(idle, facts(member)['idle'])",
+        "idle = math.max(idle, facts(member)['idle'])",
+        tests="services/test_groups.py services/test_readers.py",
+    ),
+    groups(
+        "what members have been given counts as unread",
+        "max(after, self.last_delivered(), key=as_numbers)",
+        "min(after, self.last_delivered(), key=as_numbers)",
+        tests="services/test_groups.py services/test_receipts_lost.py",
+    ),
+    readers(
+        "trimming follows the fastest reader",
+        "return min(needed, key=as_numbers",
+        "return max(needed, key=as_numbers",
+    ),
+    readers(
+        "ids are compared as text",
+        "return min(needed, key=as_numbers, default=START)",
+        "return min(needed, default=START)",
+    ),
+    readers(
+        "what is pending holds nothing back",
+        "return group.first_pending or group.last_delivered",
+        "return group.last_delivered",
+    ),
+    readers(
+        "this database's own group is forgotten while it is idle",
+        "return self._own_group in (group.name, None) or not idle",
+        "return self._own_group is None or not idle",
+    ),
+    readers(
+        "where no group is known for ours, idle ones are forgotten",
+        "return self._own_group in (group.name, None) or not idle",
+        "return self._own_group == group.name or not idle",
+        tests="services/test_readers.py::"
+        "test_without_the_clusters_identifier_every_group_is_waited_for",
+    ),
+    readers(
+        "patience in seconds is taken for milliseconds",
+        "group.idle_ms >= self._patience * 1000",
+        "group.idle_ms >= self._patience",
+    ),
+]

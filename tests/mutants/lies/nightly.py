@@ -1,0 +1,191 @@
+"""Lies about the nightly job: the freeze, the sums, the warehouse, whose it is.
+
+Spark takes long to start, so what needs no Spark is told to tests that have none.
+"""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+ledger = partial(Mutant, file="analytics/ledger.py", tests="fast/test_ledger.py")
+cells = partial(Mutant, file="analytics/cells.py", tests="fast/test_cells.py")
+owner = partial(Mutant, file="analytics/ownership.py", tests="fast/test_ownership.py")
+result = partial(Mutant, file="analytics/result.py", tests="fast/test_cells.py")
+freeze = partial(Mutant, file="analytics/freeze.py", tests="analytics/test_reconcile.py")
+job = partial(Mutant, file="analytics/job.py", tests="analytics/test_reconcile.py")
+source = partial(Mutant, file="analytics/source.py", tests="analytics/test_warehouse.py")
+verify = partial(Mutant, file="analytics/verify.py", tests="services/test_verify.py")
+warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_warehouse.py")
+emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
+
+MUTANTS = [
+    ledger("a run that is missing is not missed", "if block.after != upto:", "if False:"),
+    ledger(
+        "a run may end where its last block does not",
+        "if upto != manifest.upto or self.total",
+        "if self.total",
+    ),
+    ledger(
+        "a run's total need not be the sum of its blocks",
+        "or self.total != self._totals[-1]:",
+        "or self.total.rides != self._totals[-1].rides:",
+    ),
+    ledger(
+        "a block's last ride lies in the next block",
+        "return bisect_left(self.blocks, ride_id, key=",
+        "return bisect_left(self.blocks, ride_id + 1, key=",
+        tests="fast/test_cells.py",
+    ),
+    ledger(
+        "a run's last block ends with its ids, and not with the run",
+        "blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)",
+        "blocks[-1] = msgspec.structs.replace(blocks[-1])",
+        tests="fast/test_ledger.py fast/test_cells.py",
+    ),
+    ledger(
+        "the newest block is never verified",
+        "return self.blocks[-1:] + chance.sample(",
+        "return chance.sample(",
+        tests="fast/test_cells.py",
+    ),
+    cells(
+        "a cell that begins at the cut is above it",
+        "if after < cell.first and cell.last <= upto",
+        "if after <= cell.first and cell.last <= upto",
+    ),
+    cells(
+        "the cell that ends at the cut is above it",
+        "if after < cell.first and cell.last <= upto",
+        "if after < cell.first and cell.last < upto",
+    ),
+    cells(
+        "the last id of a block lies in the next one",
+        "(cell.first - 1) // BLOCK",
+        "cell.first // BLOCK",
+    ),
+    cells(
+        "a day that only one of two has is left out",
+        "days = sorted({*one, *other})",
+        "days = sorted({*one})",
+    ),
+    cells(
+        "the ride at a mark counts as above it",
+        'f.col("id") > mark',
+        'f.col("id") >= mark',
+        tests="analytics/test_reconcile.py",
+    ),
+    result(
+        "a total that is too small is right",
+        "return self.stray or self.drift != 0",
+        "return self.stray or self.drift > 0",
+    ),
+    result(
+        "a checkpoint past every ride is right",
+        "return self.stray or self.drift != 0",
+        "return self.drift != 0",
+    ),
+    result(
+        "sums of the nightly job may round",
+        "EXACT.add(self.distance, other.distance)",
+        "self.distance + other.distance",
+    ),
+    owner(
+        "rides that a restore has undone are still ours",
+        "if here and newest.upto <= ours.end_of(newest.term):",
+        "if here and ours.end_of(newest.term) >= 0:",
+    ),
+    owner(
+        "the last ride that we share is not ours",
+        "if here and newest.upto <= ours.end_of(newest.term):",
+        "if here and newest.upto < ours.end_of(newest.term):",
+    ),
+    owner(
+        "every database without a term is this one",
+        'here = newest.term != "" or newest.database_id == ours.database_id',
+        "here = True",
+    ),
+    owner(
+        "a warehouse of an earlier version is believed",
+        "if newest.term is None:",
+        "if False:",
+    ),
+    freeze(
+        "what moves is read at several moments",
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        tests="services/test_freeze.py",
+    ),
+    job(
+        "a checkpoint past every ride is compared with what is not settled",
+        "stray=last_ride_id > settled)",
+        "stray=False)",
+        tests="analytics/test_reconcile.py::"
+        "test_a_checkpoint_past_every_ride_is_wrong_even_with_the_right_total",
+    ),
+    job(
+        "what Spark has read is believed uncounted",
+        "if read != expected:",
+        "if False:",
+        tests="analytics/test_warehouse.py::"
+        "test_what_spark_has_read_is_counted_before_it_is_believed",
+    ),
+    job(
+        "who has lost the lock publishes",
+        '        self.connection.execute("SELECT")  # without the connection we no longer have'
+        " the lock\n",
+        "",
+        tests="analytics/test_warehouse.py::test_who_has_lost_the_lock_publishes_nothing",
+    ),
+    job(
+        "a warehouse that is wrong is extended",
+        "if not check and (full or not result.mismatches):",
+        "if not check:",
+        tests="analytics/test_warehouse.py::"
+        "test_a_ride_changed_by_hand_is_reported_and_resets_nobody",
+    ),
+    source(
+        "a range is one ride longer than it says",
+        "[after, upto, rows - 1]",
+        "[after, upto, rows]",
+        tests="analytics/test_warehouse.py::"
+        "test_ranges_hold_equal_numbers_of_rides_whatever_the_holes",
+    ),
+    source(
+        "the last ride of a range is not read",
+        "WHERE id > {after} AND id <= {upto}",
+        "WHERE id > {after} AND id < {upto}",
+        tests="analytics/test_reconcile.py::test_totals_that_are_right_are_said_to_be_right",
+    ),
+    verify(
+        "rides that take each other's place are the same",
+        "not postgres == in_files == block.tally or ends != [block.first, block.last]",
+        "not postgres == in_files == block.tally",
+    ),
+    verify(
+        "what the files hold is not compared with Postgres",
+        "not postgres == in_files == block.tally or",
+        "postgres != block.tally or",
+    ),
+    verify(
+        "a manifest is not compared with Postgres",
+        "not postgres == in_files == block.tally or",
+        "postgres != in_files or",
+    ),
+    warehouse(
+        "a rebuilt warehouse keeps its old runs",
+        "superseded = self._numbers() if manifest.after == 0 else []",
+        "superseded: list[int] = []",
+        tests="fast/test_warehouse_runs.py",
+    ),
+    warehouse(
+        "a file of a run that is cut short passes",
+        "if on_disk[name] != size:",
+        "if False:",
+        tests="analytics/test_warehouse.py::test_a_damaged_warehouse_is_refused_with_the_way_out",
+    ),
+    emit(
+        "consumers that are right are reset, too",
+        "for consumer in result.consumers if consumer.wrong]",
+        "for consumer in result.consumers]",
+    ),
+]

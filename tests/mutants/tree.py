@@ -1,0 +1,140 @@
+"""A copy of the project in which one mutant at a time is tested: the original stays as it is."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from importlib.util import cache_from_source
+from pathlib import Path
+from signal import SIGINT
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tests.mutants.mutant import Mutant
+from tests.support.prepared import SHARED_IN
+
+# Without the environment, the demo's data, and what is compiled from the original.
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rf")
+# How long tests wait for what they expect, in seconds. A lie may let them wait in vain, so it is
+# short; who failed only after so long is asked again, with more, for it may have been too short.
+PATIENCE, MORE_PATIENCE = 10.0, 30.0
+SLOW = ("--durations=0", f"--durations-min={PATIENCE}")
+LONGEST = 180.0  # seconds; each selection of tests takes a fraction of that
+LONGEST_END = 60.0  # seconds, to end the tests' servers
+HUNG = "the tests hang, and were ended"
+# Code that can't even be run is not a lie: who notices that has not looked at what it does.
+BROKEN = re.compile(
+    r"(NameError|ImportError|SyntaxError|UnboundLocalError"
+    r"|psycopg\.errors\.(SyntaxError|Undefined\w+|IndeterminateDatatype|AmbiguousColumn)"
+    r"|redis\.exceptions\.ResponseError: Error compiling script)\b"
+)
+
+
+class NotTested(Exception):
+    """The tests could not be run; the message is what pytest said."""
+
+
+class Failure(NamedTuple):
+    """The first test that failed, and why; none, where the tests hang or could not be set up."""
+
+    test: str
+    why: str
+    is_slow: bool = False
+
+
+class Verdict(NamedTuple):
+    """Who noticed a mutant and why, or nobody; and in how many seconds.
+
+    Where nobody did, `why` says what kept the tests from it, if anything.
+    """
+
+    noticed_by: str
+    seconds: float
+    why: str = ""
+
+
+class Tree:
+    """The project at `source`, copied to `folder`.
+
+    Its tests copy the migrated cluster that is kept in `shared`, if that is given: to make one
+    takes longer than most tests. Those of a mutant among the migrations make their own.
+    """
+
+    def __init__(self, source: Path, folder: Path, shared: Path | None = None) -> None:
+        self.folder = folder
+        self._shared = {SHARED_IN: str(shared)} if shared else {}
+        shutil.copytree(source, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
+
+    def test(self, mutant: Mutant) -> Verdict:
+        """Run a mutant's tests on it until one fails. Raises Stale.
+
+        Only a test that fails has noticed it: not one whose fixtures do, nor one that hangs.
+        """
+        path = self.folder / mutant.file
+        original = path.read_text()
+        began = time.monotonic()
+        try:
+            self._write(path, mutant.told_in(original))
+            shared = {} if mutant.file.startswith("migrations/") else self._shared
+            arguments = ["-x", *SLOW, *mutant.selection]
+            failure = self.failure(arguments, shared=shared)
+            if failure and failure.is_slow:
+                failure = self.failure(arguments, shared=shared, patience=MORE_PATIENCE)
+        except NotTested as reason:
+            failure = Failure("", str(reason))
+        finally:
+            self._write(path, original)
+        test, why, _ = failure or Failure("", "")
+        return Verdict("" if BROKEN.match(why) else test, time.monotonic() - began, why)
+
+    def failure(
+        self,
+        arguments: Sequence[str],
+        longest: float | None = None,
+        shared: Mapping[str, str] = MappingProxyType({}),
+        patience: float = PATIENCE,
+    ) -> Failure | None:
+        """The first test that fails; None when all pass. Raises NotTested."""
+        # Compiled modules are kept, which makes each run a second shorter.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment |= {"TESTS_PATIENCE": str(patience), "COLUMNS": "300", **shared}
+        with subprocess.Popen(
+            [*PYTEST, *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as tests:
+            try:
+                told, _ = tests.communicate(timeout=longest or LONGEST)
+            except subprocess.TimeoutExpired:
+                _end(tests)
+                return Failure("", HUNG)
+        failed = [line for line in told.splitlines() if line.startswith("FAILED ")]
+        if tests.returncode == 1 and failed:
+            test, _, why = failed[0].removeprefix("FAILED ").partition(" - ")
+            return Failure(test, why, f" call     {test}\n" in told)
+        if tests.returncode == 0 and " passed" in told:
+            return None
+        raise NotTested(told)
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        """Write a module so that no compiled one, of the same second and size, is taken for it."""
+        path.write_text(text)
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
+
+
+def _end(tests: "subprocess.Popen[str]") -> None:
+    """Interrupt them, so that they end their servers."""
+    tests.send_signal(SIGINT)
+    try:
+        tests.communicate(timeout=LONGEST_END)
+    except subprocess.TimeoutExpired:
+        tests.kill()

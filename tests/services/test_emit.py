@@ -1,0 +1,29 @@
+"""The result of a night as rows: what was compared, and a reset for whoever was wrong."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from analytics.emit import emit, past_runs
+from analytics.result import Compared, Result, Tally
+from tests.support.world import World
+
+
+def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
+    for name in ("right", "short", "long", "stray"):
+        world.consumer(name)
+    exact = Decimal(7)
+    compared = [
+        Compared("right", 2, exact, exact),
+        Compared("short", 2, exact - 1, exact),
+        Compared("long", 2, exact + 1, exact),
+        Compared("stray", 99, exact, exact, stray=True),
+        Compared("gone", 2, Decimal(0), exact),
+    ]
+    result = Result(datetime.now(UTC), 2, Tally(2, exact), consumers=compared)
+    with world.connection.transaction():
+        emit(world.connection, result)
+    assert result.resets == ["long", "short", "stray"]
+    asked = world.connection.execute("SELECT consumer_name FROM resets ORDER BY 1").fetchall()
+    assert asked == [("long",), ("short",), ("stray",)]
+    [run] = past_runs(world.connection)
+    assert run.drifts == {"right": 0, "short": -1, "long": 1, "stray": 0, "gone": -7}
