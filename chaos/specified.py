@@ -11,32 +11,26 @@ Distances are millimetres; an entry's id and a term's name are numbers.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from rocket_rides.log import LARGEST_ID
-from specification import core
-from specification.core import INVARIANTS, Core
-from specification.states import (
-    Database,
-    Entry,
-    Leader,
-    Reading,
-    Refused,
-    Ride,
-    State,
-    Total,
-    Writer,
-    is_true,
-)
+from specification.core import Consumer as Total
+from specification.core import Core, Database, Entry, Leader, Ride, State, Writer, is_true
+from specification.explorer import Refused
 
-__all__ = ["Entry", "Reading", "Ride", "Total"]  # of the specification
+__all__ = ["Entry", "Ride", "Total"]  # of the specification
 
-CORE = Core(core.Bounds(writers=0, leads=0, consumers=1))
+CORE = Core()
 Terms = tuple[tuple[int, int], ...]  # after, name
 
 
 class NotAllowed(Exception):
     """The specification does not allow this step here; the message says why."""
+
+
+class Reading(NamedTuple):
+    """What a consumer has read; `known`: what was sent before, if it read to the log's end."""
+
+    entries: tuple[Entry, ...]
+    known: int
 
 
 class Bounds(NamedTuple):
@@ -63,26 +57,26 @@ def require(allowed: object, otherwise: str) -> None:
 def holds(state: State, *numbers: str) -> None:
     """Raises NotAllowed unless these invariants hold in the window."""
     for number in numbers:
-        invariant = INVARIANTS[number]
-        require(invariant(state), f"invariant {number}: {invariant.__doc__}")
+        invariant = CORE.invariants[number]
+        require(invariant(CORE, state), f"invariant {number}: {invariant.__doc__}")
 
 
 def takes(last_sent: int, rides: Sequence[Ride], staged: Sequence[Ride]) -> None:
     """A writer commits rides and their records."""
-    state = State(Database(last_sent=last_sent))
+    state = State(last_sent=last_sent)
     for name, ride in enumerate(rides):
-        state = CORE.takes(replace(state, writers=(Writer(name, ride),)), name)
-    require(state.db.staged == tuple(sorted(staged)), "a ride and its record commit together")
+        state = CORE.takes(state.but(writers=(Writer(name, ride),)), name)
+    require(state.staged == tuple(sorted(staged)), "a ride and its record commit together")
     holds(state, "1", "2")
 
 
 def begins(last_sent: int, terms: Terms, then: Terms) -> None:
     """A streamer takes the lead; `then` is what the terms are then."""
-    state = State(Database(last_sent=last_sent, terms=terms))
+    state = State(last_sent=last_sent, terms=terms)
     new = {name for _, name in then} - {name for _, name in terms}
     require(len(new) == 1, "a leader begins one term")
-    state = CORE.begins(state, new.pop())
-    require(state.db.terms == then, "a term begins at last_sent")
+    state = CORE.overtakes(state, new.pop())
+    require(state.terms == then, "a term begins at last_sent")
 
 
 def moves_last_sent(
@@ -91,8 +85,8 @@ def moves_last_sent(
     """A leader has sent its batch, deletes it and commits; `staged` lies up to the batch's end."""
     last = gone[-1].id
     mine = Leader(sent.term, sent.after, settled=last)
-    db = Database(LARGEST_ID, tuple(staged), tuple(staged), sent.after, (newest,))
-    state = State(db, leaders=(mine,))
+    rides = tuple(staged)
+    state = State(LARGEST_ID, rides, rides, sent.after, (newest,), leaders=(mine,))
     try:
         state = CORE.appends(CORE.selects(state, sent.term, len(staged)), sent.term)
         told = [(entry.ride, entry.prev) for entry in sent.entries]
@@ -104,7 +98,7 @@ def moves_last_sent(
     except Refused:
         raise NotAllowed("a leader of the newest term moves last_sent, from where it was") from None
     left = tuple(ride for ride in staged if ride not in gone)
-    require(state.db.staged == left, "exactly what was sent is deleted")
+    require(state.staged == left, "exactly what was sent is deleted")
     holds(state, "1", "2", "3")
 
 
@@ -121,12 +115,12 @@ def counts(
 
     It starts over where the log `is_wiped`.
     """
-    db = Database(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, (was,))
     log = reading.entries or (() if is_wiped else (Entry(was.redis_id, Ride(0, 0), 0, 0),))
-    state = CORE.counts(State(db, log=log, readings=(reading,)), 0)
-    [total] = state.db.totals
+    state = State(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, log=log)
+    total = CORE.counts(state, was.but(entries=reading.entries, known=reading.known))
     require(total == then, f"what it read leads to {total}, not to {then}")
-    holds(state, "11")
+    settled = CORE.observed["11"]
+    require(settled(CORE, state, total), f"invariant 11: {settled.__doc__}")
 
 
 def believed(drawn: int, terms: Terms, entries: Iterable[Entry]) -> list[Entry]:

@@ -1,36 +1,33 @@
 """The specification: all of its states at a small bound, and that each invariant can fail."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from specification.__main__ import SABOTAGES, SMALL
-from specification.core import Bounds, Core
-from specification.explorer import System, explore
-from specification.group import Group
-from specification.reset import Reset
-from specification.rollup import Rollup
-from specification.states import Invariants, Refused, Step
+from specification.core import Consumer, Core, State
+from specification.explorer import Refused, Result, Step, System, Way, explore
+from specification.readers import Group, Reset, Rollup
 
-HALF = "consumer 0 commits its checkpoint, and crashes before its total is written"
+HALF = "a consumer commits its checkpoint, and crashes before its total is written"
 # The one step at which each story turns: who reads it learns what the step is for.
 TURNS = {
     "no-barrier": "writer 1 commits its ride and the staged record",
     "writers-first": "leader 1 reads the sequence: 2",
-    "delete-more": "leader 1 deletes its batch, moves last_sent to 1 and commits",
+    "delete-more": "leader 1 deletes its batch, moves last_sent to 2 and commits",
     "no-compare-and-set": "leader 1 deletes its batch, moves last_sent to 1 and commits",
     "checkpoint-alone": HALF,
-    "past-last-sent": "consumer 0 counts what it has read, heals, and commits its checkpoint",
-    "no-terms": "writer 2 draws 1",
+    "past-last-sent": "a consumer counts what it has read, heals, and commits its checkpoint",
+    "no-terms": "leader 2 appends its batch to the log",
     "older-generation": "leader 2 marks the minutes of the rides up to 1",
 }
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_state_is_right_and_comes_to_rest(name: str) -> None:
-    result = explore(SMALL[name]())
+    result = explore(SMALL[name])
     assert (result.broken, result.story) == ("", ())
     assert result.states > 1000
 
@@ -39,31 +36,81 @@ def test_no_step_is_idle() -> None:
     """A step that is never taken would prove nothing."""
     taken: set[str] = set()
     for system in SMALL.values():
-        taken |= set(explore(system()).transitions)
+        taken |= {f"{type(system).__name__}.{name}" for name in explore(system).transitions}
     for kind in Core, Reset, Rollup, Group:
-        steps = {name for name, method in vars(kind).items() if is_a_step(method)}
-        assert steps - taken == ({"commits_half"} if kind is Core else set())
-
-
-def is_a_step(method: Any) -> bool:
-    """Whether it is told as a sentence of a story."""
-    told = getattr(method, "__doc__", None) or ""
-    return callable(method) and told != "" and not told.endswith(".")
+        steps = {step.__qualname__ for step in (*kind().steps, *kind().own_steps)}
+        assert steps - taken == ({"Core.commits_half"} if kind is Core else set())
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_a_sabotage_is_caught_by_its_invariant(name: str) -> None:
-    number, system = SABOTAGES[name]
-    result = explore(system(name))
+    number, kind, bounds = SABOTAGES[name]
+    result = explore(kind(name, **bounds))
     assert result.broken == number
     assert TURNS[name] in result.story
     assert len(result.story) == result.depth + 1
-    assert explore(system("")).broken == ""
+    assert explore(kind(**bounds)).broken == ""
 
 
 def test_it_finds_the_same_each_time() -> None:
-    one, other = (explore(SMALL["core, a loss"]()) for _ in range(2))
-    assert one._replace(seconds=0) == other._replace(seconds=0)
+    assert explore(SMALL["core, a loss"]) == explore(SMALL["core, a loss"])
+
+
+class Noting(Core):
+    """Notes which consumers the explorer has seen beside which state."""
+
+    def __init__(self, **bounds: int) -> None:
+        super().__init__("", **bounds)
+        self.seen = {(self.start, self.observer)}
+
+    def fails(self, s: State, me: Consumer, is_new: bool) -> str:
+        self.seen.add((s, me))
+        return super().fails(s, me, is_new)
+
+
+@pytest.mark.parametrize(("losses", "failovers"), [(1, 0), (0, 1)])
+def test_two_consumers_are_only_where_each_can_be(losses: int, failovers: int) -> None:
+    """Both in the state, outright: the explorer has seen each of the two beside the rest."""
+    core = Noting(begun=1, leads=2, losses=losses, failovers=failovers, resends=0)
+    explore(core)
+    both = explore(Both(core))
+    assert both.broken == ""
+    assert Both.places == core.seen
+    assert both.states > len(core.seen)
+
+
+class Both(System):
+    """The core, and two consumers in its state; `places` are where either of them was."""
+
+    by_chance = ()
+    invariants: ClassVar = {}
+    places: ClassVar[set[tuple[State, Consumer]]] = set()
+
+    def __init__(self, core: Core) -> None:
+        super().__init__()
+        self.core, self.start = core, (core.start, core.observer, core.observer)
+        Both.places = {(core.start, core.observer)}
+
+    def ways(self, *state: Any, quietly: bool = False) -> Iterator[Way]:
+        """No state is asked to come to rest: this is about where they can be."""
+        if quietly or len(state) > 1:
+            return
+        (s, one, other), beside = state[0], self.core.beside
+        for step, values, then in self.core.ways(s):
+            if self.core.is_within(then):
+                yield step, values, (then, beside(then, one), beside(then, other))
+        for step, values, then in self.core.ways(s, one):
+            yield step, values, (s, then, other)
+        for step, values, then in self.core.ways(s, other):
+            yield step, values, (s, one, then)
+
+    def fails(self, state: Any, me: None, is_new: bool) -> str:
+        s, one, other = state
+        self.places.update({(s, one), (s, other)})
+        return ""
+
+    def is_complete(self, s: Any, me: None) -> bool:
+        return True
 
 
 class Counters(System):
@@ -71,20 +118,17 @@ class Counters(System):
 
     start = (0, 0, 0)
     complete = (3, 3, 3)
-
-    def __init__(self) -> None:
-        self.invariants: Invariants = {}
+    by_chance: tuple[Step, ...] = ()
+    invariants: ClassVar = {}
 
     def rises(self, s: Any, at: int) -> Any:
         """counter {at} rises"""
         return (*s[:at], s[at] + 1, *s[at + 1 :])
 
-    def choices(self, s: Any) -> Iterator[Step]:
-        return ((self.rises, (at,)) for at in range(3) if s[at] < 3 and (at == 0 or s[0] > 0))
+    def ranges(self, s: Any) -> dict[str, Iterable[int]]:
+        return {"at": [at for at in range(3) if s[at] < 3 and (at == 0 or s[0] > 0)]}
 
-    progress = choices
-
-    def is_complete(self, s: Any) -> bool:
+    def is_complete(self, s: Any, me: Any) -> bool:
         return bool(s == self.complete)
 
 
@@ -97,9 +141,10 @@ def test_it_visits_what_brute_force_finds() -> None:
 
 
 def test_a_story_is_as_short_as_can_be() -> None:
-    system = Counters()
-    system.invariants = {"sum": lambda s: sum(s) < 4}
-    result = explore(system)
+    class Small(Counters):
+        invariants: ClassVar = {"sum": lambda self, s: sum(s) < 4}
+
+    result = explore(Small())
     assert result.broken == "sum"
     assert len(result.story) == 4
     assert result.story[0] == "counter 0 rises"
@@ -114,14 +159,61 @@ def test_an_end_that_is_not_complete_is_found() -> None:
 def test_going_round_for_ever_is_found() -> None:
     class Round(Counters):
         def rises(self, s: Any, at: int) -> Any:
+            """counter {at} rises"""
             return super().rises(s, at) if s != (3, 3, 2) else (3, 3, 1)
 
     assert explore(Round()).broken == "liveness"
 
 
+class Watched(Counters):
+    """Whoever watches has seen the sum, or lags behind; nobody waits for it."""
+
+    observer = 0
+
+    def sees(self, s: Any, me: int) -> int:
+        """somebody sees the sum"""
+        return sum(s) if sum(s) > me else self.refuses()
+
+    def refuses(self) -> int:
+        raise Refused
+
+    def is_complete(self, s: Any, me: int) -> bool:
+        return bool(s == self.complete) and me == 9
+
+
+def test_an_observer_is_beside_each_state_wherever_it_can_be() -> None:
+    result = explore(Watched())
+    states = [s for s in product(range(4), repeat=3) if s[0] > 0 or s == (0, 0, 0)]
+    # Any sum on the way there: one for each step so far.
+    assert (result.broken, result.states) == ("", sum(sum(s) + 1 for s in states))
+
+
+def broken(observed: dict[str, Any], agreed: dict[str, Any]) -> Result:
+    system = Watched()
+    vars(system).update(observed=observed, agreed=agreed)
+    return explore(system)
+
+
+def test_what_an_observer_breaks_is_found() -> None:
+    result = broken({"four": lambda system, s, me: me < 4}, {})
+    assert (result.broken, result.story[-1]) == ("four", "somebody sees the sum")
+    assert len(result.story) == 5
+
+
+def test_observers_that_do_not_agree_are_found() -> None:
+    assert broken({}, {"even": lambda system, seen: len({me % 2 for me in seen}) < 2}).broken
+
+
+def test_an_observer_that_does_not_get_there_is_found() -> None:
+    class Lazy(Watched):
+        by_chance: tuple[Step, ...] = (Watched.sees,)
+
+    assert explore(Lazy()).broken == "liveness"
+
+
 def test_steps_are_judged_at_any_number() -> None:
     """What was recorded of a real run is checked by the same functions."""
-    core = Core(Bounds(writers=0, leads=0, consumers=1))
+    core = Core()
     s = core.draws(core.locks(core.start, 77), 77, 4711, 539_837)
     s = core.begins(core.takes(s, 77), 90)
     s = core.lists_the_writers(core.reads_the_sequence(s, 90, 4711), 90)
@@ -129,7 +221,6 @@ def test_steps_are_judged_at_any_number() -> None:
     with pytest.raises(Refused):
         core.moves_last_sent(s, 90, 4712)
     with pytest.raises(Refused):
-        core.counts(s, 0)
+        core.counts(s, Consumer())
     s = core.moves_last_sent(s, 90, 4711)
-    s = core.counts(core.reads(s, 0, 1000, 4711), 0)
-    assert s.db.totals[0].distance == 539_837
+    assert core.counts(s, core.reads(s, Consumer(), 1000, 4711)).distance == 539_837

@@ -27,7 +27,7 @@ WRONG = [
     ("migrations.env", "api.pool"),
     ("breaking.ways", "simulator.client"),
     ("rocket_rides.log", "streamer.drain"),
-    ("specification.states", "rocket_rides.log"),
+    ("specification.explorer", "rocket_rides.log"),
     ("streamer.drain", "specification.core"),
     ("api.pool", "embedded.spawn"),
     ("embedded.spawn", "chaos.journal"),
