@@ -7,13 +7,22 @@ coroutines. It ends with the one who started it, however that one ends.
 import asyncio
 import gc
 import multiprocessing
+import resource
 import signal
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from embedded.failures import ServerFailed
+
 Line = Connection  # both ways
+MEMORY = "memory"
+
+
+def most_memory() -> int:
+    """Bytes that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Apart:
@@ -21,6 +30,7 @@ class Apart:
 
     def __init__(self, make: Callable[..., Any], *values: Any) -> None:
         context = multiprocessing.get_context("spawn")
+        self._made = make.__name__
         self._line, its = context.Pipe()
         self._guard = threading.Lock()
         self._process = context.Process(target=_run, args=(its, make, values), daemon=True)
@@ -28,13 +38,21 @@ class Apart:
         its.close()
 
     def ask(self, name: str, *values: Any) -> Any:
-        """What its method `name` returns; raises what that raises."""
+        """What its method `name` returns; raises what that raises, or ServerFailed."""
         with self._guard:
-            self._line.send((name, values))
-            answer, error = self._line.recv()
+            try:
+                self._line.send((name, values))
+                answer, error = self._line.recv()
+            except (EOFError, OSError):
+                raise ServerFailed(f"a process of chaos' own has ended: {self._made}") from None
         if error is not None:
             raise error
         return answer
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it has had at most."""
+        return int(self.ask(MEMORY))
 
     def end(self) -> None:
         self._line.close()
@@ -63,6 +81,7 @@ async def _live(line: "Line[Any, Any]", make: Callable[..., Any], values: tuple[
     while question := await asked.get():
         name, given = question
         try:
-            line.send((await getattr(subject, name)(*given), None))
+            answer = most_memory() if name == MEMORY else await getattr(subject, name)(*given)
+            line.send((answer, None))
         except Exception as error:
             line.send((None, error))

@@ -145,6 +145,9 @@ class Client:
             await asyncio.sleep(delay)
 
 
+NONSENSE = 0  # the status of what is not one answer
+
+
 class KeepAlive:
     """A connection to the API at `port`, made when it is needed, with one request under way."""
 
@@ -177,7 +180,8 @@ class KeepAlive:
             if (length := LENGTH.search(head)) is None:
                 raise ValueError(f"an answer without a length: {head!r}")
             if len(content) >= int(length[1]):
-                return int(head[9:12]), content
+                is_one_answer = len(content) == int(length[1])
+                return int(head[9:12]) if is_one_answer else NONSENSE, content
 
     def close(self) -> None:
         if self._socket is not None:

@@ -57,6 +57,7 @@ class Crowd:
     def __init__(self, seed: int, port: int, rate: float) -> None:
         self._values = seed, port, rate
         self._apart: Apart | None = None
+        self.memory = 0  # bytes that its process has had at most, once it has ended
 
     def start(self) -> None:
         self._apart = Apart(Posting, *self._values)
@@ -78,6 +79,7 @@ class Crowd:
         journal.troubles = self._there.ask("troubles")
         while page := self._there.ask("take"):
             journal.asks += page
+        self.memory = self._there.memory
         self._there.end()
         return journal
 

@@ -19,7 +19,7 @@ import redis
 
 from chaos.evidence import Told
 from rocket_rides import database
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import START, Invalid, Log, Record, as_numbers, decode
 
 BLOCK = 0.2  # seconds
@@ -30,7 +30,22 @@ SLOWEST = """
 """
 
 
-class LogReader(threading.Thread):
+class Onlooker(threading.Thread):
+    """Looks on until its end; `error` is why it ended before."""
+
+    error = ""
+
+    def run(self) -> None:
+        try:
+            self.look_on()
+        except Exception as error:  # without it, the run proves less
+            self.error = f"the {self.name} ended: {in_one_line(error)}"
+
+    def look_on(self) -> None:
+        raise NotImplementedError
+
+
+class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended."""
 
     def __init__(
@@ -49,7 +64,7 @@ class LogReader(threading.Thread):
         self._noted: set[tuple[str, Record]] = set()
         self._ending = threading.Event()
 
-    def run(self) -> None:
+    def look_on(self) -> None:
         while not self._ending.is_set():
             try:
                 with Log(self._url(), self._stream) as log:
@@ -95,7 +110,7 @@ class Look(NamedTuple):
     counted: int  # every consumer had counted the rides up to this one
 
 
-class Watch(threading.Thread):
+class Watch(Onlooker):
     """Notes when each ride had been counted by all of the `consumers`."""
 
     def __init__(self, url: Callable[[], str], consumers: int) -> None:
@@ -105,7 +120,7 @@ class Watch(threading.Thread):
         self._consumers = consumers
         self._ending = threading.Event()
 
-    def run(self) -> None:
+    def look_on(self) -> None:
         while not self._ending.is_set():
             try:
                 with closing(database.connect(self._url(), "chaos")) as connection:

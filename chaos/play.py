@@ -1,6 +1,5 @@
 """One run: clients post, the nemesis strikes, the fleet settles, and the evidence is checked."""
 
-import resource
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import redis
 
 from chaos import checker, logs
 from chaos.accounts import Account, account
+from chaos.apart import most_memory
 from chaos.counts import read_counts
 from chaos.crowd import Crowd
 from chaos.derived import pending_entries, read_receipts, read_rollup
@@ -266,6 +266,8 @@ class Play:
         clients = self.crowd.hand_over()
         self.errors += clients.troubles + self.journal.troubles
         self.errors += [f"a fault failed: {failure}" for failure in self.nemesis.failures]
+        onlookers = (self.reader, self.watch, *([self.recorder] if self.recorder else []))
+        self.errors += [onlooker.error for onlooker in onlookers if onlooker.error]
         if self.nemesis.moot and not self.nemesis.struck:
             self.errors.append("no fault could be injected on this machine")
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
@@ -305,6 +307,8 @@ class Play:
         struck, restores = self.nemesis.struck, self.scene.restores
         recovered = recoveries(struck, evidence.asks, self.watch, restores)
         found = [*checker.check(evidence), *too_slow(recovered, self.options.recovery)]
+        if struck and not recovered:
+            found.append("no recovery was seen")
         checked = time.monotonic() - began
         verdict = self._replay()
         return Outcome(
@@ -318,7 +322,7 @@ class Play:
             played,
             seconds,
             checked,
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            most_memory() + self.crowd.memory + self.fleet.receiver.memory,
             verdict,
         )
 

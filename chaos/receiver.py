@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from chaos.apart import Apart
 from chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
+from embedded.failures import ServerFailed
 
 HOST = "127.0.0.1"
 BACKLOG = 128
@@ -82,6 +83,11 @@ class Receiver:
         self.port = self._apart.ask("listen")
 
     @property
+    def memory(self) -> int:
+        """Bytes that its process has had at most."""
+        return self._apart.memory if self._apart else 0
+
+    @property
     def deliveries(self) -> list[Delivery]:
         """All that it was sent until now."""
         while self._apart and (page := self._apart.ask("take")):
@@ -108,7 +114,7 @@ class Receiver:
     def stop(self) -> None:
         """Stop listening, and cut all connections; what came is kept."""
         if self._apart:
-            with suppress(OSError, EOFError):  # somebody has ended its process, too
+            with suppress(ServerFailed):  # somebody has ended its process, too
                 self.deliveries  # noqa: B018 (it takes the last ones over)
             self._apart.end()
             self._apart = None
@@ -140,11 +146,13 @@ class _Visit(asyncio.Protocol):
             first, *lines = head.decode("latin-1").split("\r\n")
             pairs = (line.partition(":") for line in lines)
             headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-            length = int(headers.get("content-length", "0"))
+            digits = headers.get("content-length", "0")
+            length = int(digits) if digits.isdecimal() else 0
             if len(rest) < length:
                 return
             body, self._unread = rest[:length], rest[length:]
-            self._answer(first.split(" ")[1], headers, body)
+            method, path, *_ = [*first.split(" "), ""]
+            self._answer(path if method == "POST" else first, headers, body)
 
     def _answer(self, path: str, headers: dict[str, str], body: bytes) -> None:
         site = self._site

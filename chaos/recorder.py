@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from chaos.observer import Onlooker
 from chaos.pgoutput import Decoder, Row
 from chaos.recording import Commit, Life, Recording
 from rocket_rides import database
@@ -72,7 +73,7 @@ MARK_EVERY = 1.0  # seconds
 SESSION = {"timezone": "UTC", "datestyle": "ISO, MDY"}
 
 
-class Recorder(threading.Thread):
+class Recorder(Onlooker):
     """Records what is committed on the Postgres that `url` leads to, life after life.
 
     That server must run with wal_level=logical.
@@ -95,7 +96,7 @@ class Recorder(threading.Thread):
         if not self._records.wait(START_LIMIT):
             raise TimeoutError("nothing is recorded")
 
-    def run(self) -> None:
+    def look_on(self) -> None:
         over = False
         while not over:
             over = self._ending.is_set()  # then once more, for what came last

@@ -20,6 +20,7 @@ LONGEST = 10.0  # seconds that a recovery may take
 # They keep no ride from the totals, however long they take, so no recovery has to wait for their
 # end. Only from their end on is there anything to recover from.
 HARMLESS = {"nightly", "receiver-fails", "stranger"}
+HARMLESS_VICTIMS = ("receipts", "rollup")
 NEVER = float("inf")
 
 
@@ -38,7 +39,7 @@ def recoveries(
     """One for each chain of faults after which a ride was asked for and counted."""
     lives = Lives(asks, watch, restores)
     measured = []
-    spans = (f._replace(began=f.ended) if f.kind in HARMLESS else f for f in struck)
+    spans = (f._replace(began=f.ended) if is_harmless(f) else f for f in struck)
     for chain, counted in _chains(sorted(spans), lives):
         if counted < NEVER:
             last = max(chain, key=attrgetter("ended"))
@@ -51,6 +52,11 @@ def recoveries(
                 )
             )
     return measured
+
+
+def is_harmless(fault: Struck) -> bool:
+    """Whether rides get into the totals meanwhile."""
+    return fault.kind in HARMLESS or fault.hit.startswith(HARMLESS_VICTIMS)
 
 
 def too_slow(recoveries: Iterable[Recovery], longest: float) -> Iterator[str]:
