@@ -106,6 +106,11 @@ class Hand:
                 return errand
         return None
 
+    @property
+    def has_suspects(self) -> bool:
+        """Whether there may be one."""
+        return bool(self._suspects)
+
     def next_suspect(self) -> Errand | None:
         """The one that has lost the fewest workers: the innocent come first."""
         while self._suspects:

@@ -136,13 +136,12 @@ class Worker:
     def _attempt(self, done: Round) -> None:
         """Write an attempt for each ride that it is the turn of, and make it."""
         room = self._deliveries.room
-        errands = self._hand.next(room, fresh_first=self._deliveries.breaker.is_open)
+        may_suspect = self._deliveries.alone is None
+        # A place is kept for a suspect: it must not wait for the end of a backlog.
+        kept = int(may_suspect and room > 1 and self._hand.has_suspects)
+        errands = self._hand.next(room - kept, fresh_first=self._deliveries.breaker.is_open)
         alone: list[int] = []
-        if (
-            len(errands) < room
-            and self._deliveries.alone is None
-            and (suspect := self._hand.next_suspect())
-        ):
+        if may_suspect and len(errands) < room and (suspect := self._hand.next_suspect()):
             errands.append(suspect)
             alone.append(suspect.ride_id)
         if not errands:

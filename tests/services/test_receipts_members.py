@@ -140,6 +140,21 @@ def test_a_receipt_that_kills_its_worker_each_time_is_dead_and_the_rest_goes_on(
     assert staff.pending == 0
 
 
+def test_a_suspected_receipt_does_not_wait_for_the_end_of_a_backlog(staff: Staff) -> None:
+    """It is tried alone; a place is kept for that, however many others are to be delivered."""
+    suspect, *rest = sent(staff.world, 200)
+    staff.receiver.behaviour = HANG
+    for worker in range(2):
+        doomed = staff.worker(f"doomed{worker}", concurrency=1)
+        doomed.until(lambda: len(staff.receiver.of(suspect)) == worker + 1)  # noqa: B023
+        doomed.die()
+    staff.receiver.behaviour = Answer(delay=0.01)
+    last = staff.worker("last", concurrency=2)
+    last.until(lambda: staff.receipt(suspect).outcome)
+    assert staff.outcomes() < len(rest) / 2
+    last.until(lambda: staff.outcomes() == 200)
+
+
 @BOTH
 def test_names_of_members_do_not_leak_over_100_restarts(staff: Staff) -> None:
     """Each dies with an entry pending under a name of its own."""
