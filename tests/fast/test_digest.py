@@ -34,6 +34,10 @@ def test_a_prev_above_the_readers_ride_is_a_gap_before_the_record() -> None:
     assert result.news == [Gap(4, 6), record(8, 6)]
 
 
+def test_a_gap_of_one_ride_is_a_gap() -> None:
+    assert read(entry(11, 6, 5)).news == [Gap(4, 5), record(6, 5)]
+
+
 def test_a_prev_below_the_readers_ride_is_no_gap() -> None:
     assert read(entry(11, 8, 3)).news == [record(8, 3)]
 

@@ -90,6 +90,12 @@ MUTANTS = [
         file="streamer/__main__.py",
         tests="services/test_failover.py::test_a_streamer_waits_for_as_many_as_it_is_told_to",
     ),
+    log(
+        "a Redis that syncs its file now and then passes for durable",
+        '            "appendfsync": "always",\n',
+        "",
+        tests="services/test_leader.py::test_servers_that_may_lose_data_are_warned_about",
+    ),
     decode(
         "a record may be its own predecessor",
         "if not prev < ride.id <= LARGEST_ID:",
