@@ -77,6 +77,12 @@ def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:
     assert (result.news, result.last_redis_id) == ([record(5, 4)], "12-0")
 
 
+def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
+    """Else it would be set aside again and again."""
+    nonsense = Entry("12-0", [b"data", b"ride", b"prev", b"4"])
+    assert read(entry(11, 5, 4), nonsense).last_redis_id == "12-0"
+
+
 def test_no_entries_leave_the_reader_where_it_is() -> None:
     result = read()
     assert (result.news, result.last_ride_id, result.last_redis_id) == ([], 4, "10-0")

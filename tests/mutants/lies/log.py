@@ -94,7 +94,8 @@ MUTANTS = [
         "a Redis that syncs its file now and then passes for durable",
         '            "appendfsync": "always",\n',
         "",
-        tests="services/test_leader.py::test_servers_that_may_lose_data_are_warned_about",
+        tests="services/test_leader.py::"
+        "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
     decode(
         "a record may be its own predecessor",
