@@ -16,7 +16,11 @@ UNREAD = 2.0  # seconds after a fault in which its effects may show
 
 
 def millimetres(metres: Decimal | str | None) -> int:
-    return int(Decimal(metres or 0).scaleb(3))
+    """Raises ValueError where there is less than one."""
+    whole = Decimal(metres or 0).scaleb(3)
+    if whole != int(whole):
+        raise ValueError(f"{metres} m is not a whole number of millimetres")
+    return int(whole)
 
 
 def position(redis_id: str) -> int:
@@ -120,7 +124,6 @@ class Books:
     rollup: int = 0  # how far the marker is
     computed: dict[str, int] = field(default_factory=dict)  # minutes, and their labels
     in_minute: dict[str, list[int]] = field(default_factory=dict)  # rides sent
-    aside: dict[str, int] = field(default_factory=dict)
     complete_to: int = 0
     generation: str = ""
     resets: dict[int, str] = field(default_factory=dict)  # what became of each

@@ -40,34 +40,15 @@ class DerivedJudge:
             self.marks(row, begins=begins)
         for change in did["ride_minutes"]:
             self._computes(change)
-        for change in did["set_aside_minutes"]:
-            name = minute(change.row["minute"])
-            if change.what == "D":
-                books.aside.pop(name, None)
-            else:
-                books.aside[name] = number(change.row, "lowest_ride_id")
         for change in did["rollup_state"]:
             upto = number(change.row, "complete_to")
-            for ride in books.sent_between(books.complete_to, upto):
-                label = books.computed.get(books.minutes[ride], 0)
-                require(
-                    label >= ride, f"ride {ride} is not in its minute, which is called complete"
-                )
-            require(books.complete_to <= upto, "complete_to only rises")
-            require(upto <= max(books.rollup, books.complete_to), "complete_to is past the marker")
             self.met["completes minutes"] += upto > books.complete_to
-            books.complete_to, books.generation = upto, text(change.row, "generation")
+            completes_minutes(books, upto)
+            books.generation = text(change.row, "generation")
 
     def _computes(self, change: Change) -> None:
-        books, row = self._books, change.row
         require(change.what != "D", "nobody deletes a minute")
-        name, label = minute(row["minute"]), number(row, "upto")
-        rides = books.of_minute(name, label)
-        distance = sum(books.rides[ride] for ride in rides)
-        require(books.computed.get(name, 0) <= label <= books.last_sent, "its label is wrong")
-        told = number(row, "rides"), millimetres(row["distance"])
-        require(told == (len(rides), distance), f"minute {name} has {(len(rides), distance)}")
-        books.computed[name] = label
+        computes(self._books, change.row)
         self.met["computes a minute"] += 1
 
     def settles_receipts(self, did: Did) -> None:
@@ -76,11 +57,8 @@ class DerivedJudge:
             self._decides(change)
         for change in did["receipts_state"]:
             upto = number(change.row, "complete_to")
-            for ride in books.sent_between(books.receipts_complete_to, upto):
-                require(books.outcomes.get(ride), f"ride {ride} has no outcome")
-            require(books.receipts_complete_to <= upto <= books.last_sent, "complete_to is wrong")
             self.met["completes receipts"] += upto > books.receipts_complete_to
-            books.receipts_complete_to = upto
+            completes_receipts(books, upto)
 
     def _decides(self, change: Change) -> None:
         books, row = self._books, change.row
@@ -98,3 +76,32 @@ class DerivedJudge:
             require(not was, "an outcome stays")
         books.outcomes[ride] = outcome
         (books.reopened.add if is_reopened(row) else books.reopened.discard)(ride)
+
+
+def computes(books: Books, row: Row) -> None:
+    """A minute's row; raises NotAllowed unless it has the minute's rides up to its label."""
+    name, label = minute(row["minute"]), number(row, "upto")
+    rides = books.of_minute(name, label)
+    distance = sum(books.rides[ride] for ride in rides)
+    require(books.computed.get(name, 0) <= label <= books.last_sent, "its label is wrong")
+    told = number(row, "rides"), millimetres(row["distance"])
+    require(told == (len(rides), distance), f"minute {name} has {(len(rides), distance)}")
+    books.computed[name] = label
+
+
+def completes_minutes(books: Books, upto: int) -> None:
+    """Raises NotAllowed unless each ride up to there is in its minute."""
+    for ride in books.sent_between(books.complete_to, upto):
+        label = books.computed.get(books.minutes[ride], 0)
+        require(label >= ride, f"ride {ride} is not in its minute, which is called complete")
+    require(books.complete_to <= upto, "complete_to only rises")
+    require(upto <= max(books.rollup, books.complete_to), "complete_to is past the marker")
+    books.complete_to = upto
+
+
+def completes_receipts(books: Books, upto: int) -> None:
+    """Raises NotAllowed unless each ride up to there has an outcome."""
+    for ride in books.sent_between(books.receipts_complete_to, upto):
+        require(books.outcomes.get(ride), f"ride {ride} has no outcome")
+    require(books.receipts_complete_to <= upto <= books.last_sent, "complete_to is wrong")
+    books.receipts_complete_to = upto

@@ -24,7 +24,7 @@ from chaos.books import Books, LogBook
 from chaos.derived_judge import DerivedJudge
 from chaos.opening import opened
 from chaos.pgoutput import Change
-from chaos.recording import Appended, Commit, End, Life, Limits, Loss, Step, read
+from chaos.recording import Appended, Commit, End, Life, Limits, Loss, Rewind, Step, read
 from chaos.sending_judge import SendingJudge
 from chaos.specified import NotAllowed, require
 from chaos.totals_judge import TotalsJudge
@@ -53,15 +53,18 @@ INTERESTING = (
 class Judge:
     """Replays commits, one after another; `met` counts the transitions."""
 
-    def __init__(self, log: LogBook) -> None:
+    def __init__(self, log: LogBook, rewinds: int) -> None:
         self.met: Counter[str] = Counter()
         self._log = log
+        self._lives = rewinds + 1  # to come, at most
         self._begin(Books(), 0)
 
     def replay(self, step: Life | Commit) -> None:
         """Raises NotAllowed."""
         try:
             if isinstance(step, Life):
+                self._lives -= 1
+                require(self._lives >= 0, "no fault has begun another life")
                 self._begin(opened(step), step.at)
                 self.met["begins a life"] += 1
             else:
@@ -116,7 +119,7 @@ class Verdict(msgspec.Struct):
 
 def judge(steps: Callable[[], Iterator[Step]]) -> Verdict:
     """Replay the steps, which are read twice: first the log, then the commits."""
-    entries, losses, longest, is_whole = [], [], 0, False
+    entries, losses, longest, rewinds, is_whole = [], [], 0, 0, False
     for step in steps():
         if isinstance(step, Limits):
             longest = step.longest_log
@@ -124,9 +127,11 @@ def judge(steps: Callable[[], Iterator[Step]]) -> Verdict:
             entries.append(step)
         elif isinstance(step, Loss):
             losses.append(step)
+        elif isinstance(step, Rewind):
+            rewinds += 1
         elif isinstance(step, End):
             is_whole = not step.cut_short
-    judging = Judge(LogBook(entries, losses, longest))
+    judging, count = Judge(LogBook(entries, losses, longest), rewinds), 0
     before: deque[Step] = deque(maxlen=AROUND)
     commits = (step for step in steps() if isinstance(step, Life | Commit))
     for count, step in enumerate(commits, 1):
@@ -162,7 +167,13 @@ def main() -> int:
     )
     parser.add_argument("file", type=Path, metavar="FILE")
     file = parser.parse_args().file
-    verdict = judge(lambda: read(file))
+    try:
+        if not isinstance(next(read(file), None), Limits):
+            raise msgspec.ValidationError("it does not begin as one does")
+        verdict = judge(lambda: read(file))
+    except (OSError, msgspec.MsgspecError) as error:
+        print(f"{file} is not a recording of this version: {error}")
+        return 2
     for line in lines(verdict):
         print(line)
     return verdict.status

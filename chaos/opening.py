@@ -1,8 +1,9 @@
 """The books at the beginning of a life: its rows are as they are, and must be right."""
 
 from chaos.books import Books
+from chaos.derived_judge import completes_minutes, completes_receipts, computes
 from chaos.recording import Life
-from chaos.rows import is_reopened, minute, name_of, number, staged, taken, text, total_of
+from chaos.rows import is_reopened, name_of, number, staged, taken, text, total_of
 from chaos.specified import require
 
 
@@ -33,16 +34,15 @@ def opened(life: Life) -> Books:
             require(total.distance == books.total_upto(total.ride_id), "a total is wrong")
         elif row["kind"] == "rollup":
             books.rollup = number(row, "last_ride_id")
-    books.computed = {minute(row["minute"]): number(row, "upto") for row in rows["ride_minutes"]}
-    books.aside = {
-        minute(row["minute"]): number(row, "lowest_ride_id") for row in rows["set_aside_minutes"]
-    }
+    for row in rows["ride_minutes"]:
+        computes(books, row)
     for row in rows["rollup_state"]:
-        books.complete_to = number(row, "complete_to")
+        completes_minutes(books, number(row, "complete_to"))
         books.generation = text(row, "generation")
     books.resets = {number(row, "id"): text(row, "status") for row in rows["resets"]}
     books.outcomes = {number(row, "ride_id"): row["outcome"] or "" for row in rows["receipts"]}
+    require(books.outcomes.keys() <= {*sent}, "a receipt of what was not sent")
     books.reopened = {number(row, "ride_id") for row in rows["receipts"] if is_reopened(row)}
     [state] = rows["receipts_state"]
-    books.receipts_complete_to = number(state, "complete_to")
+    completes_receipts(books, number(state, "complete_to"))
     return books

@@ -25,7 +25,7 @@ from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
-from chaos.recording import Loss, Recording, read
+from chaos.recording import Loss, Recording, Rewind, read
 from chaos.recovery import LONGEST, Recovery, recoveries, too_slow
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
@@ -51,6 +51,8 @@ LOSE_ENTRIES = {
 }
 # After these the onlooker may not see entries that were there.
 HIDE_ENTRIES = LOSE_ENTRIES | {"redis-crash", "client-kill", "clock-jump", "disk-full"}
+# After these another Postgres is the primary, or the same one at an earlier time.
+REWIND = {"postgres-restore", "postgres-sync-failover", "postgres-async-failover"}
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
@@ -232,7 +234,9 @@ class Play:
         for fault in self.nemesis.struck:
             if fault.kind in HIDE_ENTRIES:
                 self.recording.write(Loss(fault.kind, fault.began, fault.ended))
-        self.recording.close()
+            if fault.kind in REWIND:
+                self.recording.write(Rewind(fault.kind, fault.ended))
+        self.recording.close(cut_short=not recorder.has_all)
 
     def _wait_until(self, done: Condition, limit: float, otherwise: str) -> None:
         deadline = time.monotonic() + limit

@@ -27,13 +27,14 @@ PAUSE = 0.05  # seconds
 AT_ONCE = 5000  # changes; a transaction comes whole
 PUBLICATION = "recording"
 START_LIMIT = 60.0  # seconds until the first slot is there
+LAST_LOOK = 30.0
 
 # What is recorded: enough to tell every step of the protocol, and the keys.
 TABLES = {
     "rides": ("id", "created_at", "distance"),
     "staged_log_records": ("id", "data"),
     "streamer_state": ("only_row", "last_sent_id"),
-    "terms": ("after", "term", "void"),
+    "terms": ("after", "term"),
     "checkpoints": ("id", "kind", "name", "last_redis_id", "last_ride_id", "gaps_healed"),
     "consumer_states": ("id", "name", "total_distance"),
     "resets": (
@@ -47,9 +48,8 @@ TABLES = {
     ),
     "rollup_state": ("only_row", "complete_to", "generation"),
     "ride_minutes": ("minute", "rides", "distance", "upto"),
-    "set_aside_minutes": ("minute", "lowest_ride_id"),
     "receipts": ("ride_id", "outcome", "replay_at", "dropped_at"),
-    "receipts_state": ("only_row", "since", "complete_to"),
+    "receipts_state": ("only_row", "complete_to"),
 }
 IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
@@ -88,6 +88,8 @@ class Recorder(Onlooker):
         self._slots = 0  # ever asked for
         self._taken = 0  # the position behind the last commit that was written
         self._marked = 0.0
+        self.has_all = False  # once it has ended
+        self._give_up_at = float("inf")  # on the monotonic clock
         self._records = threading.Event()
         self._ending = threading.Event()
 
@@ -97,28 +99,25 @@ class Recorder(Onlooker):
             raise TimeoutError("nothing is recorded")
 
     def look_on(self) -> None:
-        over = False
-        while not over:
-            over = self._ending.is_set()  # then once more, for what came last
+        while not self.has_all and time.monotonic() < self._give_up_at:
             try:
                 with closing(database.connect(self._url(), "chaos", **SESSION)) as connection:
                     self._record(connection)
             except (psycopg.Error, Unavailable):
-                self._ending.wait(PAUSE)
+                time.sleep(PAUSE)
 
     def _record(self, connection: psycopg.Connection) -> None:
         """Record until the end, or until the connection is lost."""
         if one_row(connection.execute(IN_RECOVERY))[0]:  # a standby, or one that is being restored
-            self._ending.wait(PAUSE)
+            time.sleep(PAUSE)
             return
         if not connection.execute(SLOT, [self._slot]).rowcount:
             self._begin_life(connection)
-        while True:
-            over = self._ending.is_set()
+        while not self.has_all:
+            over = self._ending.wait(PAUSE)  # then once more, for what came last
             while self._take(connection):
                 pass
-            if over or self._ending.wait(PAUSE):
-                return
+            self.has_all = over
 
     def _begin_life(self, connection: psycopg.Connection) -> None:
         """Make a slot, and write what is there as of its beginning."""
@@ -153,6 +152,8 @@ class Recorder(Onlooker):
             self._marked = time.monotonic()
 
     def end(self) -> None:
+        """Record what came last, and return. Gives up after LAST_LOOK seconds."""
+        self._give_up_at = time.monotonic() + LAST_LOOK
         self._ending.set()
         if self.ident:
             self.join()

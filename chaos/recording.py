@@ -16,6 +16,7 @@ the recording says that it is cut short.
 import gzip
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -65,13 +66,20 @@ class Loss(msgspec.Struct, frozen=True, tag="loss"):
     ended: float
 
 
+class Rewind(msgspec.Struct, frozen=True, tag="rewind"):
+    """A restore or a fail-over, after which another life may have begun."""
+
+    fault: str
+    at: float
+
+
 class End(msgspec.Struct, frozen=True, tag="end"):
     """The last line: without it, or `cut_short`, the recording does not tell all."""
 
     cut_short: bool
 
 
-Step = Limits | Life | Commit | Appended | Loss | End
+Step = Limits | Life | Commit | Appended | Loss | Rewind | End
 
 
 class Recording:
@@ -96,15 +104,15 @@ class Recording:
     def append(self, redis_id: str, told: Told) -> None:
         self.write(Appended(redis_id, told.at, told.record))
 
-    def close(self) -> None:
+    def close(self, *, cut_short: bool = False) -> None:
         with self._guard:
-            self._file.write(self._encode(End(self.cut_short)) + b"\n")
+            self._file.write(self._encode(End(self.cut_short or cut_short)) + b"\n")
             self._file.close()
 
 
 def read(file: Path) -> Iterator[Step]:
-    """The steps of a recording, as they were written."""
+    """The steps of a recording, as they were written. Raises OSError or msgspec.MsgspecError."""
     decode = msgspec.json.Decoder(Step).decode
-    with gzip.open(file) as lines:
+    with gzip.open(file) as lines, suppress(EOFError):  # of a run that was killed
         for line in lines:
             yield decode(line)

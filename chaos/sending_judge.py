@@ -82,6 +82,7 @@ class SendingJudge:
                 return Batch(term, books.last_sent, [entries[-1] for entries in found])
             if self._log.hides(self.at):
                 self.met["appends, unseen"] += 1
-                entries = [Entry(0, *told, term) for told in zip(gone, prevs, strict=False)]
-                return Batch(term, books.last_sent, entries)
+                unseen = [[Entry(0, *told, term)] for told in zip(gone, prevs, strict=False)]
+                seen = [(told or assumed)[-1] for told, assumed in zip(found, unseen, strict=True)]
+                return Batch(term, books.last_sent, seen)
         raise NotAllowed("nobody has sent this batch")

@@ -47,20 +47,21 @@ class TotalsJudge:
     def _moves(self, name: str, row: Row, counted: Row, reset: Row) -> None:
         books = self._books
         was = books.totals.get(name)
+        healed = number(row, "gaps_healed") - books.healed.get(name, 0)
         then = total_of(row, counted.get("total_distance"), was)
         if was is None:
             require(then == Total(), "a total begins with nothing")
         elif reset:
             self._resets(was, then, reset)
         elif then != was:
-            self._counts(was, then)
+            self._counts(was, then, healed)
+            self.met["heals"] += healed > 0
+            healed = 0
         else:
             require(not counted, "nothing counts twice")
+        require(not healed, "a gap heals where rides are counted")
         books.totals[name] = then
-        gaps, before = number(row, "gaps_healed"), books.healed.get(name, 0)
-        require(gaps >= before, "what was healed stays so")
-        self.met["heals"] += gaps > before
-        books.healed[name] = gaps
+        books.healed[name] = number(row, "gaps_healed")
 
     def _applied(self, resets: list[Change]) -> dict[str, Row]:
         """The rows of resets that were applied, by consumer."""
@@ -89,8 +90,8 @@ class TotalsJudge:
         require(then.distance == books.total_upto(then.ride_id), "a reset makes it right")
         self.met["resets"] += 1
 
-    def _counts(self, was: Total, then: Total) -> None:
-        """What lies between two positions was read, and what is not there was healed."""
+    def _counts(self, was: Total, then: Total, healed: int) -> None:
+        """What lies between two positions was read; in so many gaps it was `healed`."""
         books = self._books
         entries = self._read(was, then)
         terms = books.terms_about({entry.term for entry in entries})
@@ -108,7 +109,29 @@ class TotalsJudge:
             then,
             is_wiped=then.redis_id == 0 and self._log.has_lost(self.at),
         )
+        exact = books.total_upto(then.ride_id)
+        require(then.distance == exact, "a total is the sum of its rides")
+        more = healed - self._gaps(was, then, true)
+        require(
+            healed >= 0 and (more <= 0 or (more == 1 and (missed or self._may_miss(true)))),
+            f"{healed} gaps were counted as healed",
+        )
         self._meets(was, then, entries, true)
+
+    def _may_miss(self, true: list[Entry]) -> bool:
+        """Whether some of what the onlooker saw was not there for the reader, or there is more."""
+        return self._log.hides(self.at) or any(
+            self._log.was_gone(entry, self._began, self.at) for entry in true
+        )
+
+    def _gaps(self, was: Total, then: Total, true: list[Entry]) -> int:
+        """How many there are in what was read, and behind it."""
+        last, gaps = was.ride_id, 0
+        for entry in true:
+            if last < entry.ride.id <= then.ride_id:
+                gaps += last < entry.prev
+                last = entry.ride.id
+        return gaps + (last < then.ride_id)
 
     def _missed(self, true: list[Entry], then: Total) -> set[Entry]:
         """What it would have counted; it may have come too late for it."""

@@ -4,7 +4,9 @@ The recording is of a world with everything in it that the core has; each test c
 it, and the judge must refuse that step.
 """
 
+import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from msgspec.structs import replace
 from chaos.backup import Backup
 from chaos.judge import INTERESTING, lines
 from chaos.pgoutput import Change, Row
-from chaos.recording import Appended, Commit, Loss, Step
+from chaos.recording import Appended, Commit, Life, Limits, Loss, Rewind, Step
 from embedded.servers import Redis
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
@@ -81,6 +83,7 @@ def play_with_a_restore(world: World, tape: Tape) -> None:
     world.log().trim_before(consumer.at.redis_id, exactly=True)
     restore(world, backup, recovery_signal=False)
     eventually(lambda: tape.recorder.life == 2, "another life")
+    tape.recording.write(Rewind("postgres-restore", time.monotonic()))
     term = Term(tape.reader.told[-1].record.term.decode(), 0)
     world.log().append([(n, f'{{"id": {n}, "distance": 777.000}}') for n in (5, 6)], 4, term)
     world.take(50, 60)
@@ -154,15 +157,34 @@ def test_a_checkpoint_moved_by_one_is_refused(honest: list[Step]) -> None:
             assert refused_at(judged(tampered), at)
 
 
-def test_a_total_that_is_off_by_a_millimetre_is_refused(honest: list[Step]) -> None:
+@pytest.mark.parametrize("off", ["0.001", "0.0009"])
+def test_a_total_that_is_off_by_a_millimetre_or_less_is_refused(
+    honest: list[Step], off: str
+) -> None:
     for at in which(honest, "consumer_states"):
-        tampered = changed(
-            honest,
-            at,
-            "consumer_states",
-            total_distance=plus("0.001"),
-        )
+        tampered = changed(honest, at, "consumer_states", total_distance=plus(off))
         assert refused_at(judged(tampered), at)
+
+
+def test_a_total_of_what_the_log_says_and_no_ride_does_is_refused(honest: list[Step]) -> None:
+    """Beside the true entry stands another, of the same leader, and of a metre more."""
+    at = which(honest, "consumer_states")[-1]
+    true = next(s for s in honest if isinstance(s, Appended) and is_of(s, 9, 9))
+    milliseconds, _, number = true.redis_id.partition("-")
+    before = f"{int(milliseconds) - 1}-{number}"
+    false = replace(true, redis_id=before, record=replace(true.record, distance=Decimal(10)))
+    tampered = changed(honest, at, "consumer_states", total_distance=plus("1"))
+    tampered.insert(tampered.index(true), false)
+    verdict = judged(tampered)
+    assert refused_at(verdict, at)
+    assert "sum of its rides" in verdict.refused
+
+
+@pytest.mark.parametrize("more", ["1", "-1"])
+def test_a_gap_that_nobody_healed_is_not_counted(honest: list[Step], more: str) -> None:
+    at = which(honest, "consumer_states")[-1]
+    tampered = changed(honest, at, "checkpoints", gaps_healed=plus(more))
+    assert refused_at(judged(tampered), at)
 
 
 def test_two_commits_in_another_order_are_refused(honest: list[Step]) -> None:
@@ -257,6 +279,51 @@ def test_an_outcome_of_a_ride_that_there_is_not_is_refused(honest: list[Step]) -
     extra = replace(last, did=replace(last.did, changes=[Change("I", "receipts", row)]))
     at = len(commits(honest))
     assert refused_at(judged([*honest[:-1], extra, honest[-1]]), at)
+
+
+def test_a_batch_of_which_some_was_hidden_is_judged_by_the_rest(honest: list[Step]) -> None:
+    """What was seen must follow what it says; and no fault excuses another distance."""
+    at = which(honest, "streamer_state")[0]
+    step = commits(honest)[at]
+    assert isinstance(step, Commit)
+    hidden = [*honest, Loss("redis-cut", step.at - 1, step.at)]
+    first, second = (
+        [s for s in hidden if isinstance(s, Appended) and s.record.id == ride] for ride in (1, 2)
+    )
+    unseen = [known for known in hidden if known not in first]
+    assert judged(unseen).refused == ""
+    wrong = [
+        replace(s, record=replace(s.record, distance=s.record.distance + 1)) if s in second else s
+        for s in unseen
+    ]
+    assert refused_at(judged(wrong), at)
+
+
+def test_a_life_that_no_fault_has_begun_is_refused(honest: list[Step]) -> None:
+    life = next(step for step in honest if isinstance(step, Life))
+    at = len(commits(honest))
+    assert refused_at(judged([*honest[:-1], life, honest[-1]]), at)
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        (
+            "ride_minutes",
+            {"minute": "2000-01-01 00:00:00+00", "rides": "1", "distance": "1.000", "upto": "0"},
+        ),
+        ("receipts", {"ride_id": "4711", "outcome": "delivered"}),
+    ],
+)
+def test_a_life_begins_right(honest: list[Step], table: str, row: Row) -> None:
+    life = next(step for step in honest if isinstance(step, Life))
+    wrong = replace(life, tables=life.tables | {table: [*life.tables[table], row]})
+    assert refused_at(judged([wrong if step is life else step for step in honest]), 0)
+
+
+def test_nothing_is_judged_of_nothing(honest: list[Step]) -> None:
+    verdict = judged([step for step in honest if isinstance(step, Limits)])
+    assert (verdict.steps, verdict.refused, verdict.status) == (0, "", 2)
 
 
 def test_the_refused_step_is_shown_with_what_is_around_it(honest: list[Step]) -> None:
