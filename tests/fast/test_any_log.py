@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from decimal import Decimal
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from hypothesis import given
@@ -14,9 +13,10 @@ from consumers.digest import Bounds, Digest, Gap, digest
 from rocket_rides.distance import MOST, is_exact
 from rocket_rides.log import LARGEST_ID, Entry, Invalid, Record, decode
 from rocket_rides.terms import Range, Terms
-from tests.support.properties import always
+from tests.support.properties import always, holds_unless_refused
 
 IDS = st.integers(1, 40)
+MILLIMETRES = st.integers(1, int(MOST * 1000))
 FOREIGN = b"theirs"
 
 
@@ -56,27 +56,42 @@ def fields(data: str, prev: int, term: bytes) -> list[bytes]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Some rides, in a few terms, of which some are sent."""
-    ids = draw(st.lists(IDS, unique=True, min_size=1).map(sorted))
-    rides = {ride: Decimal(draw(st.integers(1, 10**12))).scaleb(-3) for ride in ids}
-    begins = draw(st.lists(st.sampled_from([0, *ids]), unique=True).map(sorted))
+    """Some rides, in a few terms, of which some are sent; few numbers were rolled back."""
+    drawn = range(1, draw(st.integers(1, 20)) + 1)
+    rolled_back = draw(st.sets(st.sampled_from(drawn), max_size=min(3, len(drawn) - 1)))
+    ids = [ride for ride in drawn if ride not in rolled_back]
+    rides = {ride: Decimal(draw(MILLIMETRES)).scaleb(-3) for ride in ids}
+    begins = draw(st.lists(st.sampled_from([0, *ids]), unique=True, max_size=4).map(sorted))
     rows = [(after, f"term{i}", [f"void{i}"]) for i, after in enumerate(begins)]
-    last_sent = draw(st.sampled_from([0, *ids]))
+    last_sent = draw(st.just(ids[-1]) | st.sampled_from([0, *ids]))
     return History(rides, rows, ids[-1], max(last_sent, begins[-1] if begins else 0))
 
 
 @st.composite
 def logs(draw: st.DrawFn, history: History) -> list[Entry]:
-    """Entries that tell of rides, again and in any order, with others between them."""
+    """Entries that tell of rides, with others between them.
+
+    Of each ride, but for a few that the log has lost; or of any, again and in any order.
+    """
+    lost = draw(st.sets(st.sampled_from([*history.rides]), max_size=2))
+    told = draw(
+        st.just([ride for ride in history.rides if ride not in lost])
+        | st.lists(st.sampled_from([*history.rides]), max_size=20)
+    )
+    words = [history.entry(ride) for ride in told]
+    for other in draw(st.lists(others(history), max_size=5)):
+        words.insert(draw(st.integers(0, len(words))), other)
+    return [Entry(f"{at}-0", entry) for at, entry in enumerate(words, start=1)]
+
+
+def others(history: History) -> st.SearchStrategy[list[bytes]]:
+    """What is no entry of ours about a ride: a stranger's, one under a void term, or nonsense."""
     voids = [name.encode() for _, _, names in history.rows for name in names]
-    chain = st.sampled_from([*history.rides]).map(history.entry)
     strangers = st.builds(
         lambda ride, prev, term: fields(f'{{"id": {ride}, "distance": 7}}', prev % ride, term),
         IDS, IDS, st.sampled_from([FOREIGN, *voids]),
     )  # fmt: skip
-    nonsense = st.lists(st.binary(max_size=5), max_size=4)
-    told = draw(st.lists(st.one_of(chain, chain, chain, strangers, nonsense), max_size=30))
-    return [Entry(f"{at}-0", words) for at, words in enumerate(told, start=1)]
+    return strangers | st.lists(st.binary(max_size=5), max_size=4)
 
 
 def covered(history: History, begin: int, news: list[Record | Gap]) -> tuple[int, Decimal]:
@@ -163,13 +178,27 @@ def test_each_ride_is_believed_under_one_term(history: History) -> None:
     assert all(one.upto == other.after for one, other in pairwise(ranges))
 
 
-@always
-@given(st.lists(st.binary(max_size=8) | st.sampled_from([b"data", b"prev", b"term", b"1"])))
-def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
-    with suppress(Invalid):
-        record = decode(words)
+RECORD = fields('{"id": 5, "distance": 5.5}', 4, b"term")
+PAIRS = [RECORD[:2], RECORD[2:4], RECORD[4:]]
+WORDS = st.sampled_from([*RECORD, b"0", b"5"]) | st.binary(max_size=8)
+# Those of a record, in any order, of which a few are others, or more.
+CHANGED = st.builds(
+    lambda record, begin, words: [*record[:begin], *words, *record[begin + len(words) :]],
+    st.permutations(PAIRS).map(lambda pairs: [*chain.from_iterable(pairs)]),
+    st.integers(0, len(RECORD)),
+    st.lists(WORDS, max_size=2),
+)
+FIELDS = st.one_of(CHANGED, CHANGED, CHANGED, st.lists(WORDS))
+
+
+def test_any_fields_are_a_record_or_refused() -> None:
+    def check(words: list[bytes], record: Record) -> None:
+        values = dict(zip(words[::2], words[1::2], strict=False))
+        assert (record.prev, record.term) == (int(values[b"prev"]), values.get(b"term", b""))
         assert 0 <= record.prev < record.id <= LARGEST_ID
         assert is_exact(record.distance)
+
+    holds_unless_refused(FIELDS, decode, Invalid, check)
 
 
 JSON = st.recursive(
@@ -177,19 +206,36 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=5,
 )
+RIDES = st.fixed_dictionaries(
+    {"id": st.integers(1, LARGEST_ID), "distance": MILLIMETRES.map(lambda mm: mm / 1000)}
+)
+# A ride's data, of which parts are something else, or that has more than a ride's; and a prev.
+DATA = st.tuples(
+    st.builds(
+        lambda ride, other: ride | other,
+        RIDES,
+        st.dictionaries(st.sampled_from(["id", "distance", "more"]), JSON, max_size=2),
+    ),
+    st.integers(0, LARGEST_ID).map(str) | st.text("0123456789-", max_size=21),
+)
 
 
-@always
-@given(st.fixed_dictionaries({"id": JSON, "distance": JSON}), st.text("0123456789-", max_size=21))
-def test_any_data_is_a_record_or_refused(data: dict[str, object], prev: str) -> None:
-    with suppress(Invalid):
-        record = decode([b"data", json.dumps(data).encode(), b"prev", prev.encode()])
+def test_any_data_is_a_record_or_refused() -> None:
+    def read(told: tuple[dict[str, object], str]) -> Record:
+        data, prev = told
+        return decode([b"data", json.dumps(data).encode(), b"prev", prev.encode()])
+
+    def check(told: tuple[dict[str, object], str], record: Record) -> None:
+        data, prev = told
+        assert type(data["id"]) is int
         assert (record.id, record.prev) == (data["id"], int(prev))
         assert float(record.distance) == data["distance"]
 
+    holds_unless_refused(DATA, read, Invalid, check)
+
 
 @always
-@given(st.integers(1, LARGEST_ID), st.integers(1, int(MOST * 1000)), st.binary(max_size=20))
+@given(st.integers(1, LARGEST_ID), MILLIMETRES, st.binary(max_size=20))
 def test_what_was_appended_is_read_exactly(ride: int, millimetres: int, term: bytes) -> None:
     metres = Decimal(millimetres).scaleb(-3)
     data = f'{{"id": {ride}, "distance": {metres:f}}}'

@@ -1,9 +1,11 @@
 """Whatever ride a receipt is about, and however often it is attempted."""
 
 import json
+import random
 import time
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from standardwebhooks import Webhook
 
 from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
 from consumers.receipts.hand import Hand
-from consumers.receipts.outcomes import AWAY_DELAY, FACTOR, FIRST_DELAY, LONGEST_DELAY, Ended
+from consumers.receipts.outcomes import AWAY_DELAY, FIRST_DELAY, LONGEST_DELAY, Ended
 from consumers.receipts.receipt import Receipt, rfc3339
 from consumers.receipts.verdict import (
     LONGEST_REASON,
@@ -71,18 +73,43 @@ def test_a_moment_is_read_as_it_is_written(moment: datetime) -> None:
     assert moments.parse(rfc3339(moment)) == moment
 
 
+def delay(number: int, asked: float | None = None, luck: int = 0, kind: Kind = Kind.RETRY) -> float:
+    """Until the attempt after the `number`-th; `luck` is what the jitter is drawn from."""
+    receipt = Receipt(1, Decimal(1), datetime(2026, 11, 22, tzinfo=UTC), "")
+    random.seed(luck)
+    return Ended(receipt, Verdict(kind, "", asked), number).delay
+
+
+ASKED = st.floats(0, LONGEST_RETRY_AFTER)
+LUCK = st.integers(0, 1000)
+
+
 @always
-@given(st.integers(1, 100), st.sampled_from([None, 0.5, 7.0, LONGEST_RETRY_AFTER]))
+@given(st.integers(1, 100), ASKED, LUCK)
 def test_the_next_attempt_is_neither_too_soon_nor_ever_too_late(
-    number: int, asked: float | None
+    number: int, asked: float, luck: int
 ) -> None:
-    ended = Ended(
-        Receipt(1, Decimal(1), datetime.now(UTC), ""), Verdict(Kind.RETRY, "", asked), number
-    )
-    whole = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (number - 1))
-    assert max(asked or 0, whole / 2) <= ended.delay <= max(asked or 0, whole) <= LONGEST_DELAY
-    away = ended._replace(verdict=Verdict(Kind.AWAY, "", asked))
-    assert away.delay == AWAY_DELAY
+    own = delay(number, luck=luck)
+    assert FIRST_DELAY / 2 <= own <= LONGEST_DELAY
+    assert delay(number, asked, luck) == max(asked, own) <= LONGEST_DELAY
+    assert delay(number, asked, luck, Kind.AWAY) == AWAY_DELAY
+
+
+@always
+@given(LUCK)
+def test_each_attempt_is_later_than_the_one_before_and_the_ten_take_long_enough(luck: int) -> None:
+    """So what a receiver does not take for some minutes is not dead."""
+    waits = [delay(number, luck=luck) for number in range(1, 10)]
+    assert waits[0] <= FIRST_DELAY
+    assert all(one < other or other >= LONGEST_DELAY / 2 for one, other in pairwise(waits))
+    assert waits == sorted(waits)
+    assert 10 * 60 <= sum(waits) <= 22 * 60
+
+
+@always
+@given(st.integers(1, 100), LUCK)
+def test_receipts_that_failed_together_are_not_tried_again_together(number: int, luck: int) -> None:
+    assert len({delay(number, luck=luck + other) for other in range(20)}) > 10
 
 
 @always

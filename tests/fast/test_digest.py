@@ -34,6 +34,10 @@ def test_a_prev_above_the_readers_ride_is_a_gap_before_the_record() -> None:
     assert result.news == [Gap(4, 6), record(8, 6)]
 
 
+def test_a_gap_of_one_ride_is_a_gap() -> None:
+    assert read(entry(11, 6, 5)).news == [Gap(4, 5), record(6, 5)]
+
+
 def test_a_prev_below_the_readers_ride_is_no_gap() -> None:
     assert read(entry(11, 8, 3)).news == [record(8, 3)]
 
@@ -71,6 +75,12 @@ def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:
     assert letter.entry == nonsense
     assert letter.reason.startswith("data is not a record")
     assert (result.news, result.last_redis_id) == ([record(5, 4)], "12-0")
+
+
+def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
+    """Else it would be set aside again and again."""
+    nonsense = Entry("12-0", [b"data", b"ride", b"prev", b"4"])
+    assert read(entry(11, 5, 4), nonsense).last_redis_id == "12-0"
 
 
 def test_no_entries_leave_the_reader_where_it_is() -> None:

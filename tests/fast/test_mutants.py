@@ -103,9 +103,14 @@ def test_code_that_can_not_be_run_is_no_lie_that_a_test_notices(
     project: Path, tmp_path: Path
 ) -> None:
     copy = Tree(project, tmp_path / "copy")
-    verdict = copy.test(lie("2 * numbr"))
-    assert verdict.noticed_by == ""
-    assert verdict.why.startswith("NameError: ")
+    for new, why in (
+        ("2 * numbr", "NameError: "),
+        ("2 * number.whole", "AttributeError: "),
+        ("2 * number()", "TypeError: "),
+    ):
+        verdict = copy.test(lie(new))
+        assert verdict.noticed_by == ""
+        assert verdict.why.startswith(why)
     (copy.folder / "tests/test_doubling.py").write_text(
         f"import pytest\n{TEST}\n@pytest.fixture(autouse=True)\n"
         "def checked() -> None:\n    assert double(1) == 2\n"

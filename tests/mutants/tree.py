@@ -28,7 +28,7 @@ LONGEST_END = 60.0  # seconds, to end the tests' servers
 HUNG = "the tests hang, and were ended"
 # Code that can't even be run is not a lie: who notices that has not looked at what it does.
 BROKEN = re.compile(
-    r"(NameError|ImportError|SyntaxError|UnboundLocalError"
+    r"(NameError|ImportError|SyntaxError|UnboundLocalError|AttributeError|TypeError"
     r"|psycopg\.errors\.(SyntaxError|Undefined\w+|IndeterminateDatatype|AmbiguousColumn)"
     r"|redis\.exceptions\.ResponseError: Error compiling script)\b"
 )

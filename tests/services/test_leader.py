@@ -65,6 +65,30 @@ def test_a_leader_stopped_inside_a_batch_is_replaced(world: World) -> None:
     assert catch_up(world.consumer()).total == 3
 
 
+# No lock_timeout ends this. A sequence counts also what is rolled back, so it hangs only once.
+HANGS_ONCE = """
+    CREATE SEQUENCE moves;
+    CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF nextval('moves') = 1 THEN PERFORM pg_sleep(3600); END IF;
+            RETURN NEW;
+        END
+    $$;
+    CREATE TRIGGER hangs BEFORE UPDATE ON streamer_state FOR EACH ROW EXECUTE FUNCTION hang()
+"""
+
+
+def test_a_leader_whose_statement_hangs_is_stopped_by_the_server(world: World) -> None:
+    """And leads again: else a leader that nobody answers would lead for ever."""
+    world.connection.execute(HANGS_ONCE, prepare=False)
+    world.take(1, 2)
+    leader = world.service("streamer", LEADER_TIMEOUT="1").says("leading")
+    leader.says("canceling statement due to statement timeout")
+    eventually(lambda: world.staged() == 0)
+    assert chained(world)
+    assert catch_up(world.consumer()).total == 3
+
+
 def test_sigterm_finishes_the_batch_in_hand(world: World) -> None:
     streamer = world.service("streamer").says("leading")
     with batch_in_hand(world):

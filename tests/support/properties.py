@@ -3,6 +3,41 @@
 It keeps none for the next run: one that is found is a bug, or becomes a test of its own.
 """
 
-from hypothesis import settings
+from collections.abc import Callable
+from typing import TypeVar
+
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
 
 always = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+ENOUGH = always.max_examples // 8
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def holds_unless_refused(
+    examples: SearchStrategy[T],
+    read: Callable[[T], R],
+    refusal: type[Exception],
+    check: Callable[[T, R], None],
+) -> None:
+    """Each example is refused, or what is read passes the check; an eighth have to be read.
+
+    For a check that no example reaches would pass, whatever it says.
+    """
+    checked = 0
+
+    @always
+    @given(examples)
+    def each(example: T) -> None:
+        nonlocal checked
+        try:
+            result = read(example)
+        except refusal:
+            return
+        check(example, result)
+        checked += 1
+
+    each()
+    assert checked >= ENOUGH

@@ -66,6 +66,12 @@ MUTANTS = [
         "return ride",
     ),
     booking(
+        "a ride has no staged record",
+        "jsonb_build_object('id', id, 'distance', distance) FROM ride",
+        "jsonb_build_object('id', id, 'distance', distance) FROM ride WHERE false",
+        tests="services/test_booking.py::test_twenty_equal_requests_at_once_take_one_ride",
+    ),
+    booking(
         "the staged record has not the ride's distance",
         "jsonb_build_object('id', id, 'distance', distance) FROM ride",
         "jsonb_build_object('id', id, 'distance', round(distance)) FROM ride",

@@ -9,6 +9,7 @@ checkpoint = partial(Mutant, file="consumers/checkpoint.py", tests="services/tes
 follower = partial(Mutant, file="consumers/follower.py", tests="services/test_consumer.py")
 reader = partial(Mutant, file="consumers/reader.py", tests="services/test_consumer.py")
 crashes = partial(Mutant, file="consumers/crashes.py", tests="services/test_counts.py")
+running = partial(Mutant, file="consumers/running.py", tests="services/test_process.py")
 committing = partial(Mutant, file="consumers/committing.py", tests="fast/test_committing.py")
 
 MUTANTS = [
@@ -67,6 +68,22 @@ MUTANTS = [
         "a gap is not noticed",
         "if record.prev > result.last_ride_id:",
         "if False:",
+    ),
+    digest(
+        "a gap of one ride is not noticed",
+        "if record.prev > result.last_ride_id:",
+        "if record.prev > result.last_ride_id + 1:",
+        tests="fast/test_any_log.py::test_each_ride_counts_once_whatever_the_log_holds",
+    ),
+    digest(
+        "an entry that is no record is read for ever",
+        """\
+            result.dead.append(DeadLetter(entry, str(reason)))
+            result.last_redis_id = entry.redis_id
+""",
+        """\
+            result.dead.append(DeadLetter(entry, str(reason)))
+""",
     ),
     digest(
         "an entry that is not believed is read for ever",
@@ -236,9 +253,9 @@ MUTANTS = [
         tests="services/test_consumer.py::test_a_ride_hidden_by_a_corrupted_entry_is_healed",
     ),
     reader(
-        "a gap without a ride can't be healed",
+        "a gap whose rides are gone has a length all the same",
         "count(*), coalesce(sum(distance), 0)",
-        "count(*), sum(distance)",
+        "count(*), coalesce(sum(distance), 1)",
         tests="services/test_consumer.py::test_a_gap_whose_rides_are_gone_is_healed",
     ),
     reader(
@@ -283,6 +300,13 @@ MUTANTS = [
         "self._owed += 1",
         "self._owed = 0",
         tests="services/test_counts.py::test_a_crash_is_counted_once_by_the_next_session",
+    ),
+    running(
+        "a consumer that hangs keeps its locks for ever",
+        "                idle_in_transaction_session_timeout=TIMEOUT,\n",
+        "",
+        tests="services/test_process.py::"
+        "test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again",
     ),
     committing(
         "who looked too soon looks sooner",

@@ -90,6 +90,13 @@ MUTANTS = [
         file="streamer/__main__.py",
         tests="services/test_failover.py::test_a_streamer_waits_for_as_many_as_it_is_told_to",
     ),
+    log(
+        "a Redis that syncs its file now and then passes for durable",
+        '            "appendfsync": "always",\n',
+        "",
+        tests="services/test_leader.py::"
+        "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
+    ),
     decode(
         "a record may be its own predecessor",
         "if not prev < ride.id <= LARGEST_ID:",

@@ -106,8 +106,8 @@ MUTANTS = [
     ),
     owner(
         "a warehouse of an earlier version is believed",
-        "if newest.term is None:",
-        "if False:",
+        'return "was made by an earlier version, and does not say which database it is of"',
+        'return ""',
     ),
     freeze(
         "what moves is read at several moments",

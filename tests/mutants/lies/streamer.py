@@ -13,6 +13,7 @@ trimming = partial(
     tests="services/test_trimming.py services/test_readers.py",
 )
 checks = partial(Mutant, file="streamer/checks.py", tests="services/test_mend.py")
+upkeep = partial(Mutant, file="streamer/upkeep.py", tests="services/test_leader.py")
 mend = partial(Mutant, file="streamer/mend.py", tests="services/test_mend.py")
 
 MUTANTS = [
@@ -142,6 +143,21 @@ MUTANTS = [
         tests="services/test_failover.py::"
         "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
     ),
+    drain(
+        "a leader whose statement hangs leads for ever",
+        "                statement_timeout=timeout,\n",
+        "",
+        file="streamer/__main__.py",
+        tests="services/test_leader.py::"
+        "test_a_leader_whose_statement_hangs_is_stopped_by_the_server",
+    ),
+    drain(
+        "a leader that hangs inside a batch leads for ever",
+        "                idle_in_transaction_session_timeout=timeout,\n",
+        "",
+        file="streamer/__main__.py",
+        tests="services/test_leader.py::test_a_leader_stopped_inside_a_batch_is_replaced",
+    ),
     doorbell(
         "a bell that rang during the last look is slept through",
         "if not self.armed:",
@@ -235,6 +251,19 @@ MUTANTS = [
         "('off', 'local')",
         "('off')",
         tests="services/test_leader.py::test_a_commit_that_may_be_lost_is_warned_about",
+    ),
+    upkeep(
+        "nobody looks whether the servers are durable",
+        "        self._durability.say(checks.durability_warnings(connection, log))\n",
+        "",
+        tests="services/test_leader.py::"
+        "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
+    ),
+    upkeep(
+        "a sequence that is changed under a leader is not noticed",
+        "            checks.require_rising_sequence(self._connection)\n",
+        "",
+        tests="services/test_mend.py::test_a_leader_holds_the_log_while_numbers_may_not_rise",
     ),
     mend(
         "the log is still believed about mended rides",
