@@ -353,6 +353,12 @@ MUTANTS = [
         "test_more_lost_rides_than_a_worker_remembers_get_their_receipts",
     ),
     worker(
+        "a suspected receipt waits for the end of a backlog",
+        "kept = int(may_suspect and room > 1 and self._hand.has_suspects)",
+        "kept = 0",
+        tests=MEMBERS,
+    ),
+    worker(
         "an entry is acknowledged before its outcome is written",
         "        reached(Step.BEFORE_SAVING)\n",
         "        self._group.ack(e for r in ended for e in self._hand._errands[r].entries)\n"
