@@ -47,7 +47,9 @@ class Hand:
 
     @property
     def room(self) -> int:
-        return max(0, MOST - len(self._errands))
+        """How many more it may hold. As many suspects again take no room from the others."""
+        suspects = min(len(self._suspects), MOST)
+        return max(0, MOST + suspects - len(self._errands))
 
     @property
     def fresh(self) -> int:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import psycopg
 
 from consumers.receipts.arrivals import Arrivals
-from consumers.receipts.attempts import is_due
+from consumers.receipts.attempts import SUSPECT, is_due
 from consumers.receipts.round import Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
@@ -47,11 +47,11 @@ STATE = """
 # `known` had no outcome the last time; the rides after `after` were not looked at yet. (Of the
 # rides up to there, the ones that are not `known` have an outcome, and it never goes away.)
 OPEN = f"""
-    SELECT id, coalesce({is_due("due_at")}, true) FROM (
-        SELECT id, due_at FROM unnest(%(known)s::bigint[]) AS known (id)
+    SELECT id, coalesce({is_due("due_at")}, true), coalesce(unfinished >= {SUSPECT}, false) FROM (
+        SELECT id, due_at, unfinished FROM unnest(%(known)s::bigint[]) AS known (id)
         JOIN rides USING (id) LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL
         UNION ALL (
-            SELECT id, due_at FROM rides LEFT JOIN receipts ON ride_id = id
+            SELECT id, due_at, unfinished FROM rides LEFT JOIN receipts ON ride_id = id
             WHERE id > %(after)s AND id <= %(upto)s AND outcome IS NULL
             ORDER BY id LIMIT %(most)s
         )
@@ -94,7 +94,7 @@ class Sweep:
     def lost(self) -> list[int] | None:
         """The rides that nobody would deliver; None while another worker looks.
 
-        Raises psycopg.Error, redis.RedisError and StateLost.
+        All suspects but one come last: each is tried alone, and that takes long. Raises psycopg.Error, redis.RedisError and StateLost.
         """
         self.goes_on = False
         with self._connection.transaction():
@@ -119,18 +119,19 @@ class Sweep:
         end = min(upto, after + self.stretch)
         values = {"known": self._seen.open, "after": after, "upto": end, "most": most}
         found = self._connection.execute(OPEN, values).fetchall()
-        rides = [ride_id for ride_id, _ in found]
+        rides = [ride_id for ride_id, _, _ in found]
         new = [ride_id for ride_id in rides if ride_id > after]
         looked = max(after, end if len(new) < most else max(new, default=after))
         self.goes_on = looked == end < upto
         self._seen = _Seen(mends, looked, rides)
         complete = rides[0] - 1 if rides else looked
         self._connection.execute(COMPLETE, {"upto": complete, "mends": mends})
-        return [
-            ride_id
-            for ride_id, is_due in found
-            if is_due and ride_id <= upto and ride_id not in pending
-        ]
+        suspects: list[int] = []
+        others: list[int] = []
+        for ride_id, is_due, is_suspect in found:
+            if is_due and ride_id <= upto and ride_id not in pending:
+                (suspects if is_suspect else others).append(ride_id)
+        return suspects[:1] + others + suspects[1:]
 
     def _before_first_unread(self, last_sent: int) -> int:
         """The ride before the first that the group has yet to read.

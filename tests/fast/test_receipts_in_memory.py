@@ -108,6 +108,16 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
     assert held.room == 0
 
 
+def test_suspects_wait_long_and_take_no_room_from_others_but_are_not_without_number() -> None:
+    held = Hand(Clock())
+    for ride_id in range(2 * hand.MOST):
+        assert held.room
+        held.take(ride_id, None)
+        rides(held, 1)
+        held.suspect(ride_id, 2)
+    assert held.room == 0
+
+
 def test_a_receiver_that_is_down_for_ten_minutes_is_asked_a_few_times_a_minute() -> None:
     random.seed(1)
     clock = Clock()

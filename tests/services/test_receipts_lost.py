@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from consumers.receipts import hand
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at, listening
 from rocket_rides.locks import Lock
@@ -15,6 +16,11 @@ from tests.support.receiver import ACCEPT, HANG, Answer, Request, refuse
 from tests.support.world import World, drain, eventually, transaction
 
 pytestmark = pytest.mark.stream_servers
+# Two attempts of each have killed their workers.
+SUSPECTED = """
+    INSERT INTO receipts (ride_id, attempts, unfinished, due_at)
+    SELECT unnest(%s::bigint[]), 2, 2, now()
+"""
 LOSSES: dict[str, Callable[[Staff], object]] = {
     "a flush": lambda staff: flush(staff.world),
     "a deleted stream": lambda staff: staff.world.log().start_anew(),
@@ -199,6 +205,21 @@ def test_what_is_unread_or_in_hand_is_never_swept(staff: Staff, impatient: None)
     rounds = one.until(lambda: staff.complete_to == 80)
     assert [ride for done in rounds for ride in done.swept] == []
     assert staff.outcomes() == 80
+
+
+def test_what_is_lost_does_not_wait_for_the_suspects_before_it(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are tried one by one, and are as many as a hand holds twice over."""
+    monkeypatch.setattr(hand, "MOST", 20)
+    rides = sent(staff.world, 60)
+    staff.world.log().redis.delete(staff.world.stream)
+    staff.world.connection.execute(SUSPECTED, [rides[:40]])
+    staff.receiver.behaviour = Answer(delay=0.02)
+    worker = staff.worker("one", SOON)
+    worker.until(lambda: {*rides[40:]} <= staff.receiver.rides.keys())
+    assert len(staff.receiver.rides) < 40
+    worker.until(lambda: staff.outcomes() == 60)
 
 
 def test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is(staff: Staff) -> None:

@@ -352,6 +352,16 @@ MUTANTS = [
         tests="services/test_receipts_outages.py::"
         "test_more_lost_rides_than_a_worker_remembers_get_their_receipts",
     ),
+    sweep(
+        "what is lost waits for the suspects before it",
+        "return suspects[:1] + others + suspects[1:]",
+        "return sorted(suspects + others)",
+    ),
+    hand(
+        "suspects fill the hand",
+        "suspects = min(len(self._suspects), MOST)",
+        "suspects = 0",
+    ),
     worker(
         "a suspected receipt waits for the end of a backlog",
         "kept = int(may_suspect and room > 1 and self._hand.has_suspects)",
