@@ -94,7 +94,8 @@ class Sweep:
     def lost(self) -> list[int] | None:
         """The rides that nobody would deliver; None while another worker looks.
 
-        All suspects but one come last: each is tried alone, and that takes long. Raises psycopg.Error, redis.RedisError and StateLost.
+        All suspects but one come last: each is tried alone, and that takes long. Raises
+        psycopg.Error, redis.RedisError and StateLost.
         """
         self.goes_on = False
         with self._connection.transaction():
@@ -128,9 +129,9 @@ class Sweep:
         self._connection.execute(COMPLETE, {"upto": complete, "mends": mends})
         suspects: list[int] = []
         others: list[int] = []
-        for ride_id, is_due, is_suspect in found:
-            if is_due and ride_id <= upto and ride_id not in pending:
-                (suspects if is_suspect else others).append(ride_id)
+        for ride_id, due, suspected in found:
+            if due and ride_id <= upto and ride_id not in pending:
+                (suspects if suspected else others).append(ride_id)
         return suspects[:1] + others + suspects[1:]
 
     def _before_first_unread(self, last_sent: int) -> int:

@@ -210,16 +210,16 @@ def test_what_is_unread_or_in_hand_is_never_swept(staff: Staff, impatient: None)
 def test_what_is_lost_does_not_wait_for_the_suspects_before_it(
     staff: Staff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are tried one by one, and are as many as a hand holds twice over."""
+    """They are tried one by one, and are as many as a hand holds three times over."""
     monkeypatch.setattr(hand, "MOST", 20)
-    rides = sent(staff.world, 60)
+    rides = sent(staff.world, 80)
     staff.world.log().redis.delete(staff.world.stream)
-    staff.world.connection.execute(SUSPECTED, [rides[:40]])
+    staff.world.connection.execute(SUSPECTED, [rides[:60]])
     staff.receiver.behaviour = Answer(delay=0.02)
     worker = staff.worker("one", SOON)
-    worker.until(lambda: {*rides[40:]} <= staff.receiver.rides.keys())
+    worker.until(lambda: {*rides[60:]} <= staff.receiver.rides.keys())
     assert len(staff.receiver.rides) < 40
-    worker.until(lambda: staff.outcomes() == 60)
+    worker.until(lambda: staff.outcomes() == 80)
 
 
 def test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is(staff: Staff) -> None:

@@ -335,8 +335,8 @@ MUTANTS = [
     ),
     sweep(
         "a lost ride that nobody has attempted yet is not due",
-        'SELECT id, coalesce({is_due("due_at")}, true) FROM (',
-        'SELECT id, coalesce({is_due("due_at")}, false) FROM (',
+        'SELECT id, coalesce({is_due("due_at")}, true), coal',
+        'SELECT id, coalesce({is_due("due_at")}, false), coal',
     ),
     sweep(
         "a sweep remembers what it saw before a mend",
