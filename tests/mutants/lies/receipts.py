@@ -296,14 +296,14 @@ MUTANTS = [
     ),
     sweep(
         "what is pending is taken for lost",
-        "if is_due and ride_id <= upto and ride_id not in pending",
-        "if is_due and ride_id <= upto",
+        "if due and ride_id <= upto and ride_id not in pending",
+        "if due and ride_id <= upto",
         tests="services/test_receipts_lost.py::"
         "test_a_ride_that_is_read_between_two_looks_of_the_sweep_is_not_taken_for_lost",
     ),
     sweep(
         "what another worker has under way is taken for lost",
-        "if is_due and ride_id <= upto and ride_id not in pending",
+        "if due and ride_id <= upto and ride_id not in pending",
         "if ride_id <= upto and ride_id not in pending",
         tests="services/test_receipts_lost.py::"
         "test_what_is_under_way_is_not_lost_before_its_lease_is_over",
