@@ -24,7 +24,7 @@ help:
 	@echo "make prove   visit every state of the protocol, up to a bound; ARGS=--small, in seconds;"
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
-	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes 45 minutes"
+	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"

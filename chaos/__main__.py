@@ -37,7 +37,7 @@ from embedded.failures import ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
-# A million rides under a thousand faults, in at most 45 minutes with its start and its end.
+# A million rides under a thousand faults.
 MILLION = {
     "seconds": 2340.0,
     "rate": 800.0,
@@ -147,7 +147,7 @@ def arguments() -> Options:
     add(
         "--million",
         action="store_true",
-        help="a million rides under a thousand faults, in at most 45 minutes",
+        help="a million rides under a thousand faults",
     )
     add(
         "--recovery",
