@@ -1,5 +1,7 @@
 """How long a fleet takes to recover from a fault."""
 
+import pytest
+
 from chaos.journal import Ask
 from chaos.nemesis import Struck
 from chaos.observer import Look, Watch
@@ -51,6 +53,23 @@ def test_faults_that_overlap_by_a_chain_are_recovered_from_together() -> None:
     """The last to begin need not be the last to end."""
     long, short = Struck(7, 28, "redis-full-long", "redis"), Struck(9, 10, "kill", "api")
     assert chains([FIRST, long, short], PROMPT) == [Recovery(3, "redis-full-long of redis", 3, 23)]
+
+
+@pytest.mark.parametrize(("victim", "faults"), [("receipts0", 1), ("rollup1", 1), ("api", 2)])
+def test_who_keeps_no_ride_from_the_totals_lengthens_no_chain(victim: str, faults: int) -> None:
+    frozen = Struck(7, 28, "freeze", victim)
+    assert chains([FIRST, frozen], PROMPT)[0].faults == faults
+
+
+def test_an_onlooker_that_ends_by_an_error_says_so() -> None:
+    class Blind(Watch):
+        def look_on(self) -> None:
+            raise ValueError("it is dark")
+
+    onlooker = Blind(str, 1)
+    onlooker.start()
+    onlooker.end()
+    assert onlooker.error == "the watch ended: it is dark"
 
 
 def test_no_recovery_waits_for_the_end_of_what_keeps_no_ride_from_the_totals() -> None:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import httpx
 import pytest
 
 from chaos.deliveries import Mood
@@ -41,6 +42,15 @@ def test_the_receiver_notes_what_it_is_sent_and_refuses_for_good_what_it_never_t
         "id-8": False,
     }
     assert "No matching signature" in receiver.deliveries[2].flaw
+
+
+def test_what_is_no_post_is_no_receipt() -> None:
+    with Receiver() as receiver:
+        answer = httpx.get(receiver.url)
+    [delivery] = receiver.deliveries
+    assert answer.status_code == 400
+    assert delivery.flaw
+    assert not delivery.accepted
 
 
 @pytest.mark.parametrize(

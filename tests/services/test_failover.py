@@ -1,9 +1,11 @@
 """Redis and Postgres fail over: what was answered, or committed as sent, is kept or healed."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
+import httpx
 import pytest
 import redis
 
@@ -23,6 +25,7 @@ from tests.support.api import Api
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
 from tests.support.world import Consumer, World, drain, eventually, take
 
+KEY = {"Idempotency-Key": "k"}
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
@@ -174,67 +177,76 @@ def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
         assert reader.standing == world.truth
 
 
-def test_a_replay_is_answered_once_the_standby_has_the_ride(
-    postgreses: PostgresPair, redis: Redis, tmp_path: Path
-) -> None:
+class Alone(NamedTuple):
+    """An API whose primary waits for a standby that is cut off, and a client that may wait, too."""
+
+    world: World
+    api: Api
+    client: ThreadPoolExecutor
+    pair: PostgresPair
+
+    def post_in_vain(self) -> Future[httpx.Response]:
+        """Post a ride, whose commit then waits."""
+        asked = self.client.submit(self.api.post, 5, **KEY)
+        eventually(lambda: waiting(self.pair))
+        return asked
+
+    def end_wait(self, asked: Future[httpx.Response], how: str) -> None:
+        """The function `how` ends the wait; then a replay waits, and nobody is answered."""
+        taking = waiting(self.pair)
+        with connect(self.pair.primary) as primary:
+            primary.execute(f"SELECT {how}(%s)", taking)
+        eventually(lambda: asked.done() or waiting(self.pair) not in ([], taking), "a replay")
+        assert not asked.done()
+
+    def bring_back(self) -> None:
+        self.pair.link.turn(self.pair.primary.server.socket)
+
+
+@pytest.fixture
+def alone(postgreses: PostgresPair, redis: Redis, tmp_path: Path) -> Iterator[Alone]:
+    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
+        api = Api(world)
+        postgreses.wait_for_standby()
+        postgreses.cut_off()
+        yield Alone(world, api, client, postgreses)
+
+
+def test_a_replay_is_answered_once_the_standby_has_the_ride(alone: Alone) -> None:
     """The session that took it was ended while it waited: the ride is there, on the primary alone.
 
     So the same request finds it; and that must wait, too.
     """
-    key = {"Idempotency-Key": "k"}
-    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
-        api = Api(world)
-        postgreses.wait_for_standby()
-        postgreses.cut_off()
-        asked = client.submit(api.post, 5, **key)
-        taking = eventually(lambda: waiting(postgreses))
-        with connect(postgreses.primary) as primary:
-            primary.execute("SELECT pg_terminate_backend(%s)", taking)
-        eventually(lambda: asked.done() or waiting(postgreses) not in ([], taking), "a replay")
-        assert not asked.done()
-        postgreses.primary.crash(0, postgreses.promote)
-        asked.result()
-        answer = eventually(lambda: api.post(5, **key), "an answer")
-        assert answer.status_code == 201
-        assert world.truth == (answer.json()["ride"]["id"], 5)
+    asked = alone.post_in_vain()
+    alone.end_wait(asked, "pg_terminate_backend")
+    alone.pair.primary.crash(0, alone.pair.promote)
+    asked.result()
+    answer = eventually(lambda: alone.api.post(5, **KEY), "an answer")
+    assert answer.status_code == 201
+    assert alone.world.truth == (answer.json()["ride"]["id"], 5)
 
 
 def test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it(
-    postgreses: PostgresPair, redis: Redis, tmp_path: Path
+    alone: Alone,
 ) -> None:
     """Postgres then ends the commit with no more than a warning."""
-    key = {"Idempotency-Key": "k"}
-    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
-        api = Api(world)
-        postgreses.wait_for_standby()
-        postgreses.cut_off()
-        asked = client.submit(api.post, 5, **key)
-        taking = eventually(lambda: waiting(postgreses))
-        with connect(postgreses.primary) as primary:
-            primary.execute("SELECT pg_cancel_backend(%s)", taking)
-        eventually(lambda: asked.done() or waiting(postgreses) not in ([], taking), "a replay")
-        assert not asked.done()
-        postgreses.link.turn(postgreses.primary.server.socket)
-        answer = asked.result()
-        assert answer.status_code == 201
-        assert answer.headers["Idempotent-Replayed"] == "true"
+    asked = alone.post_in_vain()
+    alone.end_wait(asked, "pg_cancel_backend")
+    alone.bring_back()
+    answer = asked.result()
+    assert answer.status_code == 201
+    assert answer.headers["Idempotent-Replayed"] == "true"
 
 
 def test_a_retry_beside_a_request_that_waits_does_not_say_that_there_is_no_ride(
-    postgreses: PostgresPair, redis: Redis, tmp_path: Path
+    alone: Alone,
 ) -> None:
-    key = {"Idempotency-Key": "k"}
-    with world_on_pair(postgreses, redis, tmp_path) as world, ThreadPoolExecutor(1) as client:
-        api = Api(world)
-        postgreses.wait_for_standby()
-        postgreses.cut_off()
-        first = client.submit(api.post, 5, **key)
-        eventually(lambda: waiting(postgreses))
-        retry = api.post(5, **key)
-        assert retry.status_code == 503
-        assert retry.json()["type"] == "/openapi.json#ride-maybe-taken"
-        postgreses.link.turn(postgreses.primary.server.socket)
-        assert first.result().status_code == 201
+    first = alone.post_in_vain()
+    retry = alone.api.post(5, **KEY)
+    assert retry.status_code == 503
+    assert retry.json()["type"] == "/openapi.json#ride-maybe-taken"
+    alone.bring_back()
+    assert first.result().status_code == 201
 
 
 def waiting(pair: PostgresPair) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from chaos.backup import Backup
 from chaos.pgoutput import Change
 from chaos.recorder import TABLES
-from chaos.recording import Appended, Commit, End, Life, Limits, Step
+from chaos.recording import Appended, Commit, End, Life, Limits, Recording, Step, read
 from embedded.servers import Redis
 from tests.support.clusters import restore
 from tests.support.recorded import LONGEST_LOG, recorded_world, recording
@@ -91,6 +91,12 @@ def test_a_table_that_is_emptied_is_told_of(recorded: World) -> None:
     *_, commit, _ = tape.steps
     assert isinstance(commit, Commit)
     assert commit.did.changes == [Change("T", "staged_log_records", {})]
+
+
+def test_a_recording_that_lacks_the_last_look_is_cut_short(tmp_path: Path) -> None:
+    tape = Recording(tmp_path / "recording", LONGEST_LOG)
+    tape.close(cut_short=True)
+    assert [*read(tmp_path / "recording")][-1] == End(cut_short=True)
 
 
 def test_a_recording_has_an_end(recorded: World) -> None:
