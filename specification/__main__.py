@@ -14,7 +14,9 @@ from collections.abc import Callable
 
 from specification.core import Core
 from specification.explorer import System, explore
-from specification.readers import Group, Reset, Rollup
+from specification.group import Group
+from specification.reset import Reset
+from specification.rollup import Rollup
 
 FULL: dict[str, System] = {
     "core": Core(begun=3, leads=2, losses=1, failovers=1, resends=0),
