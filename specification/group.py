@@ -1,4 +1,4 @@
-"""Receipts: a consumer group, its workers, and the sweep; on a log that is right (see `specification`)."""
+"""Receipts: a consumer group, its workers, and the sweep, on a log that is right."""
 
 from collections.abc import Iterable
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The reset of a total, which either of two processes of one name applies; on a log that is right (see `specification`)."""
+"""The reset of a total, which either of two processes of one name applies, on a right log."""
 
 from collections.abc import Iterable
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The rollup, and the marks in its Ick; on a log that is right (see `specification`)."""
+"""The rollup, and the marks in its Ick, on a log that is right."""
 
 from collections.abc import Iterable
 from typing import ClassVar
