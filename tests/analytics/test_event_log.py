@@ -1,0 +1,101 @@
+"""A run that writes an event log, under a Spark configuration of somebody's own.
+
+It is read back by whoever it is for: Spark's own history server.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.jobs import SPARK_PATIENCE, ended, start
+from tests.support.world import World, drain, eventually
+
+HISTORY_SERVER = "org.apache.spark.deploy.history.HistoryServer"
+SPARK_CLASS = Path(sys.executable).with_name("spark-class")
+BOUND = re.compile(r"'HistoryServerUI' on port (\d+)")
+# What exactness does not depend on is as it was asked for; what it depends on is as it must be.
+ASKED_FOR = {
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.ansi.enabled": "false",
+}
+MUST_BE = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+AND_SUITABLE = {"spark.sql.maxConcurrentOutputFileWriters": "32"}
+
+
+@contextmanager
+def history_server(events: Path, log: Path) -> Iterator[str]:
+    """Spark's, on this folder; its URL."""
+    settings = {
+        "spark.history.fs.logDirectory": events.as_uri(),
+        "spark.history.ui.port": "0",
+        "spark.history.fs.update.interval": "1s",
+    }
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [SPARK_CLASS, HISTORY_SERVER],
+            env=os.environ
+            | {
+                "SPARK_HISTORY_OPTS": " ".join(f"-D{name}={settings[name]}" for name in settings),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            },
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
+        try:
+            [port] = eventually(
+                lambda: BOUND.findall(log.read_text()), "the history server", SPARK_PATIENCE
+            )
+            yield f"http://127.0.0.1:{port}/api/v1/applications"
+        finally:
+            server.kill()
+
+
+def ask(url: str) -> Any:
+    return httpx.get(url).raise_for_status().json()
+
+
+@pytest.mark.usefixtures("java")
+def test_the_history_server_shows_what_ran_under_which_settings(world: World) -> None:
+    events = world.folder / "events" / "of Spark"
+    world.take("1.5", "2.5")
+    drain(world.streamer())
+    options = " ".join(f"--conf {name}={value}" for name, value in ASKED_FOR.items())
+    job = start(
+        world,
+        SPARK_EVENTS_DIR=str(events),
+        SPARK_LOCAL_IP="127.0.0.1",
+        PYSPARK_SUBMIT_ARGS=f"{options} pyspark-shell",
+    )
+    assert ended(job)[0] == 0
+    with history_server(events, world.folder / "history.log") as url:
+        [run] = eventually(lambda: ask(url), "the run", SPARK_PATIENCE)
+        assert run["name"] == "rocket-rides-reconciliation"
+        assert run["attempts"][0]["completed"]
+        jobs = ask(f"{url}/{run['id']}/jobs")
+        settings = dict(ask(f"{url}/{run['id']}/environment")["sparkProperties"])
+    assert {job["status"] for job in jobs} == {"SUCCEEDED"}
+    assert {job["description"] for job in jobs} == {"Extracting new rides", "Adding up new rides"}
+    expected = ASKED_FOR | MUST_BE | AND_SUITABLE
+    assert {name: settings[name] for name in expected} == expected
+
+
+@pytest.mark.usefixtures("java")
+def test_an_event_log_that_cannot_be_written_is_one_line(world: World) -> None:
+    (world.folder / "file").touch()
+    status, said = ended(start(world, SPARK_EVENTS_DIR=str(world.folder / "file" / "events")))
+    assert status == 2
+    [line] = said.splitlines()
+    assert line.startswith("not reconciled: no event log in ")
