@@ -21,7 +21,8 @@ from analytics.prerequisites import require_java, require_packages
 from cluster import rides
 from cluster.faults import broken
 from cluster.network import NoHosts
-from cluster.spark import IN_ONE_PROCESS, Cluster, Failed, cluster
+from cluster.spark import IN_ONE_PROCESS, Cluster, cluster
+from cluster.waiting import Failed
 from rocket_rides.errors import Unavailable
 
 RIDES = 10_000_000
@@ -37,7 +38,7 @@ def prove(on: Cluster, count: int) -> list[str]:
         rides.insert(connection, count)
         true = rides.total(connection)
     found = broken(on)
-    on.say(f"the job has ended, after {found['seconds']:.0f} s of work; now in one process")
+    on.say("now in one process, which also checks the warehouse that is there")
     alone = on.result("alone", on.reconcile("alone", "--check", "--full", **IN_ONE_PROCESS))
     wrong = [f"{name} differs" for name in COMPARED if _facts(found, name) != _facts(alone, name)]
     if found["total"] != true:

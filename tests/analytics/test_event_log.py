@@ -49,15 +49,19 @@ def history_server(events: Path, log: Path) -> Iterator[str]:
             | {
                 "SPARK_HISTORY_OPTS": " ".join(f"-D{name}={settings[name]}" for name in settings),
                 "SPARK_LOCAL_IP": "127.0.0.1",
+                "PYSPARK_PYTHON": sys.executable,  # it asks this Python where Spark is
             },
             stdout=output,
             stderr=subprocess.STDOUT,
         ) as server,
     ):
+
+        def bound() -> list[str]:
+            assert server.poll() is None, log.read_text()
+            return BOUND.findall(log.read_text())
+
         try:
-            [port] = eventually(
-                lambda: BOUND.findall(log.read_text()), "the history server", SPARK_PATIENCE
-            )
+            [port] = eventually(bound, "the history server", SPARK_PATIENCE)
             yield f"http://127.0.0.1:{port}/api/v1/applications"
         finally:
             server.kill()

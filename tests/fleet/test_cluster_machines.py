@@ -19,8 +19,8 @@ import pytest
 from cluster import firewall
 from cluster.boot import OWN, SHARED, TMP
 from cluster.machine import Machine
+from cluster.machines import machines
 from cluster.network import NoHosts
-from cluster.spark import machines
 from rocket_rides.settings import PROJECT
 from tests.support.jobs import alive
 from tests.support.world import PATIENCE, eventually
@@ -42,7 +42,7 @@ STAY = CONNECT.format(OPEN).replace(" socket.", " kept = socket.") + (
 )
 KILLED = """
 import sys
-from cluster.spark import machines
+from cluster.machines import machines
 with machines(sys.argv[2:], sys.argv[1]):
     print(flush=True)
     sys.stdin.read()
