@@ -68,7 +68,15 @@ def history_server(events: Path, log: Path) -> Iterator[str]:
 
 
 def ask(url: str) -> Any:
-    return httpx.get(url).raise_for_status().json()
+    """The answer, once there is one: it listens before it is ready."""
+
+    def answer() -> Any:
+        try:
+            return httpx.get(url, timeout=SPARK_PATIENCE).raise_for_status().json()
+        except httpx.TransportError:
+            return None
+
+    return eventually(answer, url, SPARK_PATIENCE)
 
 
 @pytest.mark.usefixtures("java")
@@ -85,7 +93,7 @@ def test_the_history_server_shows_what_ran_under_which_settings(world: World) ->
     )
     assert ended(job)[0] == 0
     with history_server(events, world.folder / "history.log") as url:
-        [run] = eventually(lambda: ask(url), "the run", SPARK_PATIENCE)
+        [run] = ask(url)
         assert run["name"] == "rocket-rides-reconciliation"
         assert run["attempts"][0]["completed"]
         jobs = ask(f"{url}/{run['id']}/jobs")
