@@ -81,7 +81,7 @@ def ask(url: str) -> Any:
 
 @pytest.mark.usefixtures("java")
 def test_the_history_server_shows_what_ran_under_which_settings(world: World) -> None:
-    events = world.folder / "events" / "of Spark"
+    events = world.folder / "spark" / "events"
     world.take("1.5", "2.5")
     drain(world.streamer())
     options = " ".join(f"--conf {name}={value}" for name, value in ASKED_FOR.items())
