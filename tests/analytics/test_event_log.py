@@ -1,4 +1,4 @@
-"""A run that writes an event log, under a Spark configuration of somebody's own.
+"""A run by spark-submit that writes an event log, under a configuration of somebody's own.
 
 It is read back by whoever it is for: Spark's own history server.
 """
@@ -15,11 +15,14 @@ from typing import Any
 import httpx
 import pytest
 
+from rocket_rides.settings import PROJECT
 from tests.support.jobs import SPARK_PATIENCE, ended, start
 from tests.support.world import World, drain, eventually
 
 HISTORY_SERVER = "org.apache.spark.deploy.history.HistoryServer"
 SPARK_CLASS = Path(sys.executable).with_name("spark-class")
+SPARK_SUBMIT = (Path(sys.executable).with_name("spark-submit"), "--master", "local[2]")
+LOOPBACK = "127.0.0.1"
 BOUND = re.compile(r"'HistoryServerUI' on port (\d+)")
 # What exactness does not depend on is as it was asked for; what it depends on is as it must be.
 ASKED_FOR = {
@@ -48,7 +51,7 @@ def history_server(events: Path, log: Path) -> Iterator[str]:
             env=os.environ
             | {
                 "SPARK_HISTORY_OPTS": " ".join(f"-D{name}={settings[name]}" for name in settings),
-                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_LOCAL_IP": LOOPBACK,
                 "PYSPARK_PYTHON": sys.executable,  # it asks this Python where Spark is
             },
             stdout=output,
@@ -62,7 +65,7 @@ def history_server(events: Path, log: Path) -> Iterator[str]:
 
         try:
             [port] = eventually(bound, "the history server", SPARK_PATIENCE)
-            yield f"http://127.0.0.1:{port}/api/v1/applications"
+            yield f"http://{LOOPBACK}:{port}/api/v1/applications"
         finally:
             server.kill()
 
@@ -84,14 +87,22 @@ def test_the_history_server_shows_what_ran_under_which_settings(world: World) ->
     events = world.folder / "spark" / "events"
     world.take("1.5", "2.5")
     drain(world.streamer())
-    options = " ".join(f"--conf {name}={value}" for name, value in ASKED_FOR.items())
-    job = start(
-        world,
-        SPARK_EVENTS_DIR=str(events),
-        SPARK_LOCAL_IP="127.0.0.1",
-        PYSPARK_SUBMIT_ARGS=f"{options} pyspark-shell",
+    options = [word for name in ASKED_FOR for word in ("--conf", f"{name}={ASKED_FOR[name]}")]
+    subprocess.run(
+        [*SPARK_SUBMIT, *options, "analytics/reconcile.py"],
+        cwd=PROJECT,
+        env=os.environ
+        | {
+            "DATABASE_URL": world.postgres_url,
+            "WAREHOUSE_DIR": str(world.folder / "warehouse"),
+            "SPARK_EVENTS_DIR": str(events),
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(PROJECT),
+        },
+        check=True,
+        timeout=SPARK_PATIENCE,
     )
-    assert ended(job)[0] == 0
     with history_server(events, world.folder / "history.log") as url:
         [run] = ask(url)
         assert run["name"] == "rocket-rides-reconciliation"
