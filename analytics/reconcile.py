@@ -32,7 +32,6 @@ import psycopg
 from analytics.freeze import freeze
 from analytics.ownership import require_ours
 from analytics.prerequisites import require_java, require_packages
-from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock, try_lock
@@ -50,14 +49,16 @@ bug."""
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     """Run the job once, print its result, and return the exit status. Raises Unavailable."""
-    warehouse = Warehouse(config.warehouse)
     require_packages()
     require_java()
+    from analytics.warehouse import Warehouse
+
+    warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
             warehouse.make_ready()
         # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
-        require_ours(warehouse.manifests(), freeze(connection).history)
+        require_ours(warehouse.owners(), freeze(connection).history)
         # Imported late: Spark takes a second, and most problems have shown by now.
         from analytics.job import Job
         from analytics.progress import shown
