@@ -7,10 +7,11 @@ not, 2 when the job could not run.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the new rides became visible: a hidden folder, which the next run deletes.
+* before the new rides are published: a hidden folder, which the next run deletes, and files that
+  the warehouse's log does not name, which go with the next tidying that finds them old enough.
 * after that and before the commit: a warehouse with this run's rides. The next run continues from
   there, and detects the same drift.
-* after the commit: nothing.
+* after the commit: nothing, or files that were to be merged, which the next run merges.
 
 Only one run at a time: the session that emits the result holds an advisory lock.
 """

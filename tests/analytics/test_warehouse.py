@@ -3,12 +3,15 @@
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 import msgspec
+import polars
 import psycopg
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import ArithmeticException
 
 from analytics.cells import BLOCK, cells
@@ -221,6 +224,31 @@ def test_what_is_kept_beside_the_table_follows_from_it(
     assert books.in_warehouse() == books.in_postgres()
     kept = (books.warehouse.folder / "ledger.json").read_bytes()
     assert msgspec.json.decode(kept, type=Ledger).blocks == before.blocks
+
+
+def test_any_engine_that_reads_delta_tables_finds_the_same_rides(books: Books) -> None:
+    """Files that Spark wrote, and one that was merged; each engine has a Parquet reader of its own."""
+    books.add_many(30_000, at=LONG_AGO)
+    books.run()
+    books.add(1, 2, "0.001", "999999.999")
+    books.run()
+    rides = books.warehouse.table.folder
+    through_polars = (
+        polars.scan_delta(str(rides))
+        .select(polars.len(), polars.col("id").n_unique().alias("ids"), polars.sum("distance"))
+        .collect()
+    )
+    through_delta_rs = (
+        QueryBuilder()
+        .register("rides", DeltaTable(rides))
+        .execute("SELECT count(*) n, count(DISTINCT id) ids, sum(distance) metres FROM rides")
+        .read_all()
+    )
+    [of_polars] = through_polars.rows()
+    [of_delta_rs] = zip(*(column.to_pylist() for column in through_delta_rs.columns), strict=True)
+    assert of_polars == of_delta_rs == books.in_warehouse() == books.in_postgres()
+    by_day = polars.scan_delta(str(rides)).group_by("day").agg(polars.len()).collect()
+    assert dict(by_day.rows())[date(2026, 1, 1)] == 30_000
 
 
 def test_a_file_that_no_night_has_named_is_not_read(books: Books) -> None:
