@@ -1,4 +1,4 @@
-"""One run: freeze, extract, reduce, verify, publish, emit.
+"""One run: freeze, extract, reduce, verify, publish, emit; then the warehouse is tidied.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
 change, and a reset is exact wherever its consumer stands by then.
@@ -10,20 +10,21 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import psycopg
 
 from analytics import ownership, source, verify
-from analytics.cells import Cell, by_day, cells, merged, total
+from analytics.cells import Cell, cells, total
 from analytics.emit import emit
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Broken, Ledger
 from analytics.ownership import History
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
-from analytics.warehouse import Warehouse, ledger_of, within
+from analytics.steps import Step
+from analytics.tidying import UNTIDY, tidy
+from analytics.warehouse import Warehouse, within
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
@@ -35,17 +36,6 @@ UNREADABLE = (Broken, *SPARK_ERRORS)
 HAD_RIDES = """
     SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 1
 """
-
-
-class Step(Enum):
-    """The steps at which a run can be made to crash, in order."""
-
-    AFTER_FREEZE = "after the freeze"
-    AFTER_EXTRACT = "after the rides were written and before they were added up"
-    BEFORE_PUBLISH = "before the new rides became visible"
-    AFTER_PUBLISH = "after the new rides became visible"
-    BEFORE_COMMIT = "after the result was emitted and before the commit"
-    AFTER_COMMIT = "after the commit"
 
 
 @dataclass
@@ -84,15 +74,16 @@ class Job:
         else:
             summed = new + self._verify(known, sorted(marks), result)
 
-        result.total = base.upto(frozen.last_ride_id, summed)
+        ledger = base.extended(frozen.last_ride_id, new)
+        result.total = ledger.total
         result.new = total(cell.tally for cell in new)
-        result.days = merged(base.days, by_day(new))
+        result.days = ledger.days
         result.consumers = [
             _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
         if not check and (full or not result.mismatches):
-            self._publish(base, new, frozen)
-            self._emit(result, started)
+            self._keep(ledger, base, frozen, result, started)
+            self._tidy(result)
         result.seconds = time.monotonic() - started
         return result
 
@@ -101,13 +92,12 @@ class Job:
 
         Raises Unavailable when it is another database's.
         """
-        manifests = self.warehouse.manifests()
-        if reason := ownership.why_rebuild(manifests, ours):
+        if reason := ownership.why_rebuild(self.warehouse.owners(), ours):
             return self._forgotten(result, f"The warehouse {reason}")
         try:
-            ledger = ledger_of(manifests)
-        except Broken as reason:
-            return self._forgotten(result, f"The warehouse is broken ({reason})")
+            ledger = self.warehouse.ledger(self.spark)
+        except UNREADABLE as error:
+            return self._forgotten(result, f"The warehouse is broken ({cause(error)})")
         if not ledger.blocks and not full:
             row = self.connection.execute(HAD_RIDES).fetchone()
             if row == (True,):
@@ -146,7 +136,8 @@ class Job:
         blocks = sorted(set(blocks), key=lambda block: block.upto)
         with self.shown("Verifying the warehouse"):
             try:
-                rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
+                files = self.warehouse.files_of(blocks)
+                rides = self.warehouse.read(self.spark, files).where(within(blocks))
                 old = cells(rides, [*marks, *(block.upto for block in blocks)])
             except UNREADABLE as error:
                 raise Unavailable(
@@ -163,7 +154,7 @@ class Job:
             return
         try:
             with self.shown("Verifying the warehouse"):
-                old = cells(self.warehouse.read(self.spark, known.blocks))
+                old = cells(self.warehouse.read(self.spark, self.warehouse.table.files()))
         except UNREADABLE as error:
             result.notes.append(
                 f"The warehouse can't be read ({cause(error)}): {_rebuilt(result)}."
@@ -172,22 +163,26 @@ class Job:
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
 
-    def _publish(self, base: Ledger, new: list[Cell], frozen: Frozen) -> None:
+    def _keep(
+        self, ledger: Ledger, base: Ledger, frozen: Frozen, result: Result, started: float
+    ) -> None:
+        """Publish the new rides, and emit the result, which the table's log keeps, too."""
         reached(Step.BEFORE_PUBLISH)
-        self.connection.execute("SELECT")  # without the connection we no longer have the lock
-        if new:
-            manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
-            self.warehouse.publish(ownership.with_owner(manifest, frozen.history))
-        elif not base.blocks:
-            self.warehouse.empty()
-        reached(Step.AFTER_PUBLISH)
-
-    def _emit(self, result: Result, started: float) -> None:
+        files = self.warehouse.place(rebuilding=not base.last_ride_id)
+        reached(Step.AFTER_PLACING)
         result.seconds = time.monotonic() - started
-        with self.connection.transaction():
+        with self.connection.transaction():  # fails without the connection, which holds the lock
             emit(self.connection, result)
+            owner = frozen.history.owner(ledger.last_ride_id)
+            self.warehouse.publish(files, base.last_ride_id, ledger, owner, result)
             reached(Step.BEFORE_COMMIT)
         reached(Step.AFTER_COMMIT)
+
+    def _tidy(self, result: Result) -> None:
+        try:
+            tidy(self.warehouse)
+        except UNTIDY as error:
+            result.notes.append(f"The warehouse was not tidied ({cause(error)}).")
 
 
 def _compare(
