@@ -15,7 +15,7 @@ from rocket_rides.terms import StateLost
 # is joined by the minute: without statistics, the planner would expect millions, and use files.
 # The lock on rollup_state keeps a new generation waiting until this has committed.
 #
-# A minute that a reconciliation has asked for is replaced whatever its label: that may be wrong too.
+# A minute that a reconciliation asks for is replaced whatever its label: that may be wrong, too.
 COMPUTE = """
     WITH mine AS MATERIALIZED (
         SELECT FROM rollup_state WHERE generation = %(generation)s LIMIT 1 FOR SHARE
