@@ -87,16 +87,16 @@ def _proofs(result: Result) -> dict[str, object]:
             "proved_upto": receipts.proved_upto,
             "agrees": receipts.agrees,
             "rides": receipts.rides,
-            "missing": receipts.missing.count,
-            "strange": receipts.strange.count,
+            "missing": receipts.missing.rides,
+            "strange": receipts.strange.rides,
         }
     if outbox := result.outbox:
         proofs["outbox"] = {
             "agrees": outbox.agrees,
             "staged": outbox.staged,
-            "sent": outbox.sent.count,
-            "orphans": outbox.orphans.count,
-            "different": outbox.different.count,
+            "sent": outbox.sent.rides,
+            "orphans": outbox.orphans.rides,
+            "different": outbox.different.rides,
         }
     return proofs
 

@@ -85,9 +85,9 @@ class RollupVerdict:
 
 
 class Some(NamedTuple):
-    """How many rides there are of a kind, and the lowest of them by their ids."""
+    """How many rides are wrong in some way, and the lowest of them by their ids."""
 
-    count: int = 0
+    rides: int = 0
     ids: tuple[int, ...] = ()
 
 
@@ -102,7 +102,7 @@ class ReceiptsVerdict:
 
     @property
     def agrees(self) -> bool:
-        return not self.missing.count and not self.strange.count
+        return not self.missing.rides and not self.strange.rides
 
     @property
     def proved_upto(self) -> int:
@@ -123,7 +123,7 @@ class OutboxVerdict:
 
     @property
     def agrees(self) -> bool:
-        return not (self.sent.count or self.orphans.count or self.different.count)
+        return not (self.sent.rides or self.orphans.rides or self.different.rides)
 
 
 class PastRun(NamedTuple):

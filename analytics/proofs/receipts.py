@@ -79,5 +79,5 @@ def sample(upto: int, chance: random.Random) -> list[Stretch]:
     return [Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in chosen]
 
 
-def _with(some: Some, count: int, ids: list[int] | None) -> Some:
-    return Some(some.count + count, (*some.ids, *(ids or []))[:NAMED])
+def _with(some: Some, rides: int, ids: list[int] | None) -> Some:
+    return Some(some.rides + rides, (*some.ids, *(ids or []))[:NAMED])

@@ -1,6 +1,5 @@
 """Minutes that a reconciliation found wrong: the rollup itself computes them anew, on request."""
 
-from decimal import Decimal
 from enum import Enum
 
 import pytest
@@ -135,7 +134,7 @@ def test_a_minute_that_cannot_be_computed_is_set_aside_and_asked_for_no_more(wor
     hurry(leading)
     assert statuses(world) == ["set aside", "done"]
     assert world.value("SELECT lowest_ride_id FROM set_aside_minutes") == 2
-    send_at(world, (MINUTES[4], Decimal("0.5")))
+    send_at(world, (MINUTES[4], "0.5"))
     hurry(leading)
     assert complete_to(world) == before  # held: a minute below is known to be wrong
     world.connection.execute("ALTER TABLE ride_minutes DROP CONSTRAINT poison")
