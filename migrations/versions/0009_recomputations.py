@@ -1,6 +1,7 @@
 """A reconciliation's requests to the rollup: minutes that it found wrong, to be computed anew.
 
-The version before goes on as it did, and leaves them pending.
+A rollup of the version before goes on as it did, and leaves them pending. Who could write a
+reconciliation's result may now also read what it proves, and ask for what is wrong to be put right.
 """
 
 from alembic import op
@@ -27,6 +28,21 @@ UP = [
     )
     """,
     "CREATE INDEX recomputations_pending ON recomputations (minute) WHERE status = 'pending'",
+    """
+    DO $$ DECLARE who text; BEGIN
+        FOR who IN
+            SELECT DISTINCT CASE grantee WHEN 'PUBLIC' THEN grantee ELSE quote_ident(grantee) END
+            FROM information_schema.table_privileges
+            WHERE table_schema = current_schema AND table_name = 'reconciliations'
+              AND privilege_type = 'INSERT' AND grantee <> grantor
+        LOOP
+            EXECUTE format('GRANT SELECT ON ride_minutes, rollup_state, set_aside_minutes,'
+                ' recomputations, receipts, receipts_state, staged_log_records TO %s', who);
+            EXECUTE format('GRANT INSERT ON recomputations TO %s', who);
+            EXECUTE format('GRANT UPDATE (complete_to, mends) ON receipts_state TO %s', who);
+        END LOOP;
+    END $$
+    """,
 ]
 
 

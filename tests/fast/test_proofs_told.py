@@ -74,7 +74,7 @@ def test_anything_wrong_is_drift() -> None:
         {"outbox": OutboxVerdict(orphans=some)},
         {"outbox": OutboxVerdict(different=some)},
     ):
-        assert not replace(PROVED, **wrong).agrees  # type: ignore[arg-type]
+        assert not replace(PROVED, **wrong).agrees
     assert replace(PROVED, rollup=RollupVerdict(set_aside=3)).agrees  # a gap that is known
 
 
