@@ -15,7 +15,6 @@ from functools import reduce
 
 import psycopg
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from analytics import ownership, source, verify
 from analytics.cells import Cell, by_day, cells, merged, total
@@ -32,6 +31,7 @@ from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
 SAMPLE = 8  # blocks of the warehouse that a night checks against Postgres
+RIDE = ("id", "created_at", "distance")
 UNREADABLE = (Broken, *SPARK_ERRORS)
 HAD_RIDES = """
     SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 1
@@ -201,12 +201,12 @@ class Job:
     def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:
         """The minutes of these days, with all rides up to the frozen one."""
         blocks = [block for block in base.blocks if block.has_any(days)]
-        of_these_days = f.col("day").isin(*days)
+        of_these_days = f"day IN ({', '.join(f"DATE '{day}'" for day in days)})"
         with self.shown("Adding up minutes"):
             try:
                 found = [self.warehouse.read(self.spark, blocks)] if blocks else []
                 found += [self.extracted] if self.extracted is not None else []
-                rides = [each.where(of_these_days) for each in found]
+                rides = [each.where(of_these_days).select(*RIDE) for each in found]
                 return collected(by_minute(reduce(DataFrame.union, rides))) if rides else {}
             except UNREADABLE as error:
                 raise unreadable(error) from None

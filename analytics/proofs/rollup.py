@@ -114,11 +114,10 @@ def prove(
             minutes = comparable(exact, rows)
             differ = [minute for minute in minutes if differs(minute, exact, rows)]
             recounted = _recount(connection, differ, rows.upto)
-        wrong = [_wrong(minute, recounted, rows) for minute in differ]
         proved = RollupVerdict(
             min(proved.upto, rows.upto),
             proved.minutes + len(minutes),
-            proved.wrong + [one for one in wrong if one.exact != (one.rolled_up or NOTHING)],
+            proved.wrong + judge(differ, recounted, rows),
             max(proved.set_aside, len(rows.set_aside)),
         )
         mismatches += [
@@ -141,6 +140,20 @@ def comparable(exact: Minutes, rows: Rows) -> list[datetime]:
 def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
     """A minute without rides need not have a row."""
     return rows.kept.get(minute, NOTHING) != tally(exact, minute)
+
+
+def judge(suspects: Iterable[datetime], recounted: Minutes, rows: Rows) -> list[WrongMinute]:
+    """Those of the minutes that differ which Postgres, too, says are wrong."""
+    return [
+        WrongMinute(
+            minute,
+            rows.kept.get(minute),
+            tally(recounted, minute),
+            recounted[minute].first if minute in recounted else max(rows.upto, 1),
+        )
+        for minute in suspects
+        if differs(minute, recounted, rows)
+    ]
 
 
 def tally(exact: Minutes, minute: datetime) -> Tally:
@@ -169,11 +182,6 @@ def _recount(
         for minute, *row in connection.execute(RECOUNT, {"day": day, "upto": upto}):
             recounted[minute] = Minute(*row)
     return recounted
-
-
-def _wrong(minute: datetime, recounted: Minutes, rows: Rows) -> WrongMinute:
-    lowest = recounted[minute].first if minute in recounted else max(rows.upto, 1)
-    return WrongMinute(minute, rows.kept.get(minute), tally(recounted, minute), lowest)
 
 
 def _mismatch(minute: datetime, exact: Minutes, recounted: Minutes) -> Mismatch:
