@@ -39,7 +39,7 @@ help:
 INSTALL := $(PYTHON) -m install
 
 setup:
-	@$(INSTALL) fleet nightly java
+	@$(INSTALL) fleet nightly java archive
 
 fleet:
 	@$(INSTALL) fleet
@@ -68,7 +68,7 @@ break:
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m breaking $(ARGS)
 
 test:
-	@$(INSTALL) dev java
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short $(ARGS)
 
 test-fast:
@@ -84,7 +84,7 @@ chaos:
 	$(BIN)/python -m chaos $(ARGS)
 
 mutants:
-	@$(INSTALL) dev java
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 reconcile:
@@ -104,7 +104,7 @@ format:
 	$(BIN)/ruff format
 
 bench:
-	@$(INSTALL) dev java
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m benchmarks $(ARGS)
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

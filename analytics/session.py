@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from analytics import class_archive
 from analytics.progress import starting
 from rocket_rides.errors import Unavailable
 
@@ -91,6 +92,7 @@ def _where(master: str) -> dict[str, str]:
     if not master and any(name in os.environ for name in CONFIGURED):
         return {}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    class_archive.use()
     return LOCAL | ({"spark.master": master} if master else {})
 
 
