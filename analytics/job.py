@@ -201,12 +201,12 @@ class Job:
     def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:
         """The minutes of these days, with all rides up to the frozen one."""
         blocks = [block for block in base.blocks if block.has_any(days)]
-        of_these_days = f"day IN ({', '.join(f"DATE '{day}'" for day in days)})"
+        dates = ", ".join(f"DATE '{day}'" for day in days)
         with self.shown("Adding up minutes"):
             try:
                 found = [self.warehouse.read(self.spark, blocks)] if blocks else []
                 found += [self.extracted] if self.extracted is not None else []
-                rides = [each.where(of_these_days).select(*RIDE) for each in found]
+                rides = [each.where(f"day IN ({dates})").select(*RIDE) for each in found]
                 return collected(by_minute(reduce(DataFrame.union, rides))) if rides else {}
             except UNREADABLE as error:
                 raise unreadable(error) from None

@@ -59,7 +59,8 @@ LATER = f"""
       AND created_at >= '{FIRST}' AND created_at < '{END}'
 """  # noqa: S608
 SET_ASIDE = f"""
-    SELECT minute, minute >= '{FIRST}' AND minute < '{END}' FROM set_aside_minutes
+    SELECT count(*), array_agg(minute) FILTER (WHERE minute >= '{FIRST}' AND minute < '{END}')
+    FROM set_aside_minutes
 """  # noqa: S608
 RECOUNT = """
     SELECT date_trunc('minute', created_at, 'UTC'), count(*), sum(distance), min(id), max(id)
@@ -77,6 +78,7 @@ class Rows(NamedTuple):
     kept: Mapping[datetime, Tally]
     set_aside: AbstractSet[datetime]
     later: AbstractSet[datetime]  # minutes with rides above the frozen one
+    gaps: int = 0  # minutes set aside, also those of other days
 
 
 def complete_to(connection: psycopg.Connection) -> int:
@@ -105,7 +107,9 @@ def prove(
 
     `minutes_of` adds up the rides of days up to the ride `frozen`.
     """
-    proved, mismatches = RollupVerdict(min(frozen, complete_to(connection))), []
+    [gaps, _] = one_row(connection.execute(SET_ASIDE))
+    proved = RollupVerdict(min(frozen, complete_to(connection)), set_aside=gaps)
+    mismatches: list[Mismatch] = []
     for some in _pieces(sorted(days)):
         exact = minutes_of(some)
         with connection.transaction():
@@ -118,7 +122,7 @@ def prove(
             min(proved.upto, rows.upto),
             proved.minutes + len(minutes),
             proved.wrong + judge(differ, recounted, rows),
-            max(proved.set_aside, len(rows.set_aside)),
+            rows.gaps,
         )
         mismatches += [
             _mismatch(minute, exact, recounted)
@@ -168,9 +172,9 @@ def _pieces(days: Sequence[date]) -> Iterator[list[date]]:
 
 def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows:
     kept = {minute: Tally(*row) for minute, *row in connection.execute(KEPT, [days])}
-    aside = {minute for minute, known in connection.execute(SET_ASIDE) if known}
+    gaps, aside = one_row(connection.execute(SET_ASIDE))
     later = {minute for (minute,) in connection.execute(LATER, [frozen])}
-    return Rows(min(frozen, complete_to(connection)), kept, aside, later)
+    return Rows(min(frozen, complete_to(connection)), kept, set(aside or ()), later, gaps)
 
 
 def _recount(
