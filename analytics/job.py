@@ -186,16 +186,17 @@ class Job:
             result.hours |= by_hour(minutes)
             return minutes
 
-        days = {cell.day for cell in new} | self._days_to_prove(base, full)
-        found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id)
+        complete = rollup.complete_to(self.connection)
+        days = {cell.day for cell in new} | self._days_to_prove(base, complete, full)
+        found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id, complete)
         result.rollup, wrong_rides = found
         result.mismatches += wrong_rides
 
-    def _days_to_prove(self, base: Ledger, full: bool) -> set[date]:
+    def _days_to_prove(self, base: Ledger, complete: int, full: bool) -> set[date]:
         """The days whose minutes are to be compared, beside those of the new rides."""
         if full:
             return rollup.days_rolled_up(self.connection)
-        upto = min(rollup.complete_to(self.connection), base.last_ride_id)
+        upto = min(complete, base.last_ride_id)
         return rollup.unproved_days(self.connection, proved_upto(self.connection, "rollup"), upto)
 
     def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:

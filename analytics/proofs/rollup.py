@@ -102,13 +102,15 @@ def prove(
     minutes_of: Callable[[Sequence[date]], Minutes],
     days: Iterable[date],
     frozen: int,
+    complete: int,
 ) -> tuple[RollupVerdict, list[Mismatch]]:
     """Compare the minutes of these days; also returns where the warehouse is wrong.
 
-    `minutes_of` adds up the rides of days up to the ride `frozen`.
+    `minutes_of` adds up the rides of days up to the ride `frozen`. The days have all unproved rides
+    up to `complete`, which the rollup was complete to when they were chosen.
     """
     [gaps, _] = one_row(connection.execute(SET_ASIDE))
-    proved = RollupVerdict(min(frozen, complete_to(connection)), set_aside=gaps)
+    proved = RollupVerdict(min(frozen, complete), set_aside=gaps)
     mismatches: list[Mismatch] = []
     for some in _pieces(sorted(days)):
         exact = minutes_of(some)

@@ -5,11 +5,13 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
+import psycopg
 import pytest
 
 from analytics.minutes import Minute, Minutes
-from analytics.proofs.rollup import days_rolled_up, prove, unproved_days
+from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
 from analytics.result import Mismatch, RollupVerdict, Tally
 from rocket_rides import terms
 from tests.support.rollup import hurry, lead, send_at
@@ -44,8 +46,9 @@ def look(
         change(minutes)
         return minutes
 
-    days = unproved_days(world.connection, 0, frozen) | days_rolled_up(world.connection)
-    return prove(world.connection, minutes_of, days, frozen)
+    complete = complete_to(world.connection)
+    days = unproved_days(world.connection, 0, complete) | days_rolled_up(world.connection)
+    return prove(world.connection, minutes_of, days, frozen, complete)
 
 
 def test_a_rollup_at_work_is_never_called_wrong_and_a_millimetre_is(world: World) -> None:
@@ -96,6 +99,28 @@ def rolled_up(world: World) -> World:
     return world
 
 
+class InterruptedConnection(psycopg.Connection):
+    """Does something else right after it has read the minutes."""
+
+    between: Callable[[], object] | None = None
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
+        answer = super().execute(query, *arguments, **options)
+        if query == KEPT and self.between:
+            self.between()
+        return answer
+
+
+def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: World) -> None:
+    """Or a row of before would be held to a complete_to of after."""
+    send_at(rolled_up, (f"{FIRST}", 5))
+    with InterruptedConnection.connect(rolled_up.postgres_url, autocommit=True) as connection:
+        connection.between = lambda: hurry(lead(rolled_up))
+        verdict, mismatches = prove(connection, sums(rolled_up, 13), [FIRST.date()], 13, 13)
+    assert complete_to(rolled_up.connection) == 13
+    assert (verdict.upto, verdict.wrong, mismatches) == (12, [], [])
+
+
 def test_where_postgres_agrees_with_the_rollup_the_warehouse_is_wrong(rolled_up: World) -> None:
     def lose(minutes: dict[datetime, Minute]) -> None:
         minutes[FIRST] = minutes[FIRST]._replace(rides=1, distance=Decimal(1), last=1)
@@ -131,6 +156,12 @@ def test_what_is_past_complete_to_is_not_compared(rolled_up: World) -> None:
     rolled_up.connection.execute("DELETE FROM rollup_state")  # it has never run
     rolled_up.connection.execute("DELETE FROM ride_minutes")
     assert look(rolled_up) == (RollupVerdict(), [])
+
+
+def test_no_more_is_called_proved_than_the_days_were_chosen_for(rolled_up: World) -> None:
+    """The rollup has become complete to more since; the next run looks at that."""
+    proved, _ = prove(rolled_up.connection, sums(rolled_up, 12), [FIRST.date()], 12, complete=7)
+    assert proved == RollupVerdict(upto=7, minutes=3)
 
 
 def test_days_are_utc_and_those_that_python_lacks_are_left_out(rolled_up: World) -> None:
