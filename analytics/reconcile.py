@@ -51,10 +51,14 @@ bug."""
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     """Run the job once, print its result, and return the exit status. Raises Unavailable."""
     require_packages()
-    require_java()
+    from analytics.as_of import as_of
     from analytics.warehouse import Warehouse
 
     warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
+    if arguments.as_of:
+        sys.stdout.write(as_of(warehouse.table, arguments.as_of))
+        return AGREED
+    require_java()
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
             warehouse.make_ready()
@@ -135,6 +139,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--check", action="store_true", help="report only: change nothing")
     parser.add_argument("--full", action="store_true", help="start again from the first ride")
+    parser.add_argument(
+        "--as-of",
+        metavar="NIGHT",
+        help="print what an earlier run has found, and do nothing: the UTC date on which it began,"
+        " or the id of its reconciliation",
+    )
     parser.add_argument(
         "--json", type=writable, metavar="FILE", help="write the result to FILE, as JSON"
     )

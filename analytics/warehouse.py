@@ -17,7 +17,6 @@ import re
 import shutil
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -25,6 +24,7 @@ from uuid import uuid4
 import msgspec
 from deltalake.transaction import AddAction
 
+from analytics.as_of import kept
 from analytics.cells import cells
 from analytics.ledger import Block, Broken, Ledger, Owner
 from analytics.parquet import File
@@ -92,12 +92,12 @@ class Warehouse:
 
     def owners(self) -> list[Owner]:
         """Whose rides these are, the newest last, even if the table can't be read."""
-        kept = self._kept()
+        known = self._written_down()
         try:
-            believed = kept is not None and kept.run == self.table.run
+            believed = known is not None and known.run == self.table.run
         except Broken:
             believed = True
-        return kept.owners if kept and believed else self._owners_in_log()
+        return known.owners if known and believed else self._owners_in_log()
 
     def _owners_in_log(self) -> list[Owner]:
         return [night.owner for night in self.table.nights()][::-1] or self._owners_of_runs()
@@ -115,9 +115,9 @@ class Warehouse:
         """What the table holds, as it was written down, or else added up. Raises Broken."""
         if not (run := self.table.run):
             return Ledger()
-        kept, files = self._kept(), self.table.files()
-        if kept and (kept.run, kept.total.rides) == (run, sum(file.rides for file in files)):
-            return kept
+        known, files = self._written_down(), self.table.files()
+        if known and (known.run, known.total.rides) == (run, sum(file.rides for file in files)):
+            return known
         night = next((night for night in self.table.nights() if night.run == run), None)
         if night is None:
             raise Broken(f"its log does not say what run {run} wrote")
@@ -126,7 +126,7 @@ class Warehouse:
             raise Broken(f"its rides are not those that run {run} left")
         return msgspec.structs.replace(ledger, run=run, owners=self._owners_in_log())
 
-    def _kept(self) -> Ledger | None:
+    def _written_down(self) -> Ledger | None:
         try:
             return msgspec.json.decode(self._ledger.read_bytes(), type=Ledger)
         except (OSError, msgspec.DecodeError):
@@ -167,10 +167,8 @@ class Warehouse:
 
         If that is ride 0, they replace all that were there.
         """
-        newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
-        found = msgspec.Raw(msgspec.json.encode(replace(result, days=newest)))
         run, upto = self.table.run + 1, ledger.last_ride_id
-        night = Night(run, after, upto, *ledger.total, owner, found)
+        night = Night(run, after, upto, *ledger.total, owner, kept(result))
         self.table.commit([*files], "append" if after else "overwrite", night)
         reached(Step.AFTER_PUBLISH)
         write_to_disk(self._ledger, msgspec.json.encode(ledger.after_run(run, owner)))

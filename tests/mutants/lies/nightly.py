@@ -186,8 +186,8 @@ MUTANTS = [
     ),
     warehouse(
         "a ledger of another run is believed",
-        "if kept and (kept.run, kept.total.rides) == (run, sum(file.rides for file in files)):",
-        "if kept:",
+        "if known and (known.run, known.total.rides) == (run, sum(file.rides for file in files)):",
+        "if known:",
         tests="analytics/test_warehouse.py::test_what_is_kept_beside_the_table_follows_from_it",
     ),
     warehouse(
