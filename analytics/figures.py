@@ -5,45 +5,17 @@ night without one does not read weeks of rides.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import date, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from analytics.minutes import Minutes, by_hour, by_minute, collected
-from analytics.result import Tally
+from analytics.result import Figures, Tally, Week
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WEEKS = 13  # a quarter of a year
 PERCENTILES = (10, 50, 90, 99)
-
-
-class Week(NamedTuple):
-    """A week's rides, from its Monday, in UTC; distances in metres.
-
-    Each percentile is the distance of a ride, by the nearest rank: the shortest distance such that
-    so many of a hundred rides are not longer. So it is exact.
-    """
-
-    monday: date
-    rides: int
-    distance: Decimal
-    p10: Decimal
-    p50: Decimal
-    p90: Decimal
-    p99: Decimal
-    longest: Decimal
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Of the last WEEKS weeks. Hours and the minute are named by their beginning."""
-
-    hours: dict[datetime, Tally] = field(default_factory=dict)
-    weeks: list[Week] = field(default_factory=list)
-    busiest_minute: tuple[datetime, Tally] | None = None
 
 
 def last_weeks(days: Collection[date]) -> list[date]:

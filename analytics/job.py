@@ -6,8 +6,8 @@ change, and a reset is exact wherever its consumer stands by then.
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -19,12 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import ownership, source, verify
 from analytics.cells import Cell, by_day, cells, merged, total
 from analytics.emit import emit
+from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Broken, Ledger
-from analytics.minutes import Minutes, by_hour, by_minute, collected
+from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
 from analytics.proofs import outbox, proved_upto, receipts, rollup
-from analytics.result import Compared, Result
+from analytics.result import Compared, Figures, Result
 from analytics.session import SPARK_ERRORS, cause
 from analytics.warehouse import Warehouse, ledger_of, within
 from rocket_rides.errors import Unavailable
@@ -61,12 +62,15 @@ class Job:
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
     extracted: DataFrame | None = field(default=None, init=False)  # the rides new to the warehouse
 
-    def run_once(self, *, check: bool = False, full: bool = False) -> Result:
+    def run_once(
+        self, *, check: bool = False, full: bool = False, describe: bool = False
+    ) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
 
         Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
-        wrong; `full` reads everything from the first ride and rebuilds the warehouse. Raises
-        Unavailable, psycopg.Error, or what Spark raises: then nothing was emitted.
+        wrong; `full` reads everything from the first ride and rebuilds the warehouse. `describe`
+        adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
+        then nothing was emitted.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
@@ -93,6 +97,8 @@ class Job:
             _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
         self._prove(base, new, full, result)
+        if describe:
+            result.figures = self._describe(base, result)
         if not check and (full or not result.mismatches):
             self._publish(base, new, frozen)
             self._emit(result, started)
@@ -182,9 +188,8 @@ class Job:
             return  # a warehouse that is wrong proves nothing about minutes
 
         def minutes_of(days: Sequence[date]) -> Minutes:
-            minutes = self._minutes_of(days, base)
-            result.hours |= by_hour(minutes)
-            return minutes
+            with self._rides_of(days, base, "Adding up minutes") as rides:
+                return collected(by_minute(rides)) if rides is not None else {}
 
         complete = rollup.complete_to(self.connection)
         days = {cell.day for cell in new} | self._days_to_prove(base, complete, full)
@@ -199,16 +204,24 @@ class Job:
         upto = min(complete, base.last_ride_id)
         return rollup.unproved_days(self.connection, proved_upto(self.connection, "rollup"), upto)
 
-    def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:
-        """The minutes of these days, with all rides up to the frozen one."""
-        blocks = [block for block in base.blocks if block.has_any(days)]
+    def _describe(self, base: Ledger, result: Result) -> Figures:
+        days = last_weeks([day for day, tally in result.days.items() if tally.rides])
+        with self._rides_of(days, base, "Describing the last weeks") as rides:
+            return figures(rides) if rides is not None else Figures()
+
+    @contextmanager
+    def _rides_of(
+        self, days: Sequence[date], base: Ledger, stage: str
+    ) -> Iterator[DataFrame | None]:
+        """All rides of these days up to the frozen one, for a stage; None if there can't be any."""
         dates = ", ".join(f"DATE '{day}'" for day in days)
-        with self.shown("Adding up minutes"):
+        blocks = [block for block in base.blocks if block.has_any(days)]
+        with self.shown(stage):
             try:
                 found = [self.warehouse.read(self.spark, blocks)] if blocks else []
-                found += [self.extracted] if self.extracted is not None else []
+                found += [self.extracted] if self.extracted is not None and days else []
                 rides = [each.where(f"day IN ({dates})").select(*RIDE) for each in found]
-                return collected(by_minute(reduce(DataFrame.union, rides))) if rides else {}
+                yield reduce(DataFrame.union, rides) if rides else None
             except UNREADABLE as error:
                 raise unreadable(error) from None
 

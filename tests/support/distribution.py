@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = (
+    "tests/analytics/test_figures.py",
     "tests/analytics/test_minutes.py",
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_reconcile.py",
