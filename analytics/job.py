@@ -6,25 +6,27 @@ change, and a reset is exact wherever its consumer stands by then.
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import reduce
 
 import psycopg
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from analytics import ownership, source, verify
 from analytics.cells import Cell, cells, total
 from analytics.emit import emit
+from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Block, Broken, Ledger
-from analytics.minutes import Minutes, by_hour, by_minute, collected
+from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
 from analytics.parquet import File
 from analytics.proofs import outbox, proved_upto, receipts, rollup
-from analytics.result import Compared, Result
+from analytics.result import Compared, Figures, Result
 from analytics.session import SPARK_ERRORS, cause
 from analytics.steps import Step
 from analytics.tidying import UNTIDY, tidy
@@ -51,12 +53,15 @@ class Job:
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
     new: list[File] = field(default_factory=list, init=False)  # with the rides that it lacked
 
-    def run_once(self, *, check: bool = False, full: bool = False) -> Result:
+    def run_once(
+        self, *, check: bool = False, full: bool = False, describe: bool = False
+    ) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
 
         Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
-        wrong; `full` reads everything from the first ride and rebuilds the warehouse. Raises
-        Unavailable, psycopg.Error, or what Spark raises: then nothing was emitted.
+        wrong; `full` reads everything from the first ride and rebuilds the warehouse. `describe`
+        adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
+        then nothing was emitted.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
@@ -89,6 +94,8 @@ class Job:
             _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
         self._prove(base, new, full, result)
+        if describe:
+            result.figures = self._describe(base, result)
         if not check and (full or not result.mismatches):
             self._keep(ledger, base, frozen, result, started)
             self._tidy(result)
@@ -184,9 +191,8 @@ class Job:
             return  # a warehouse that is wrong proves nothing about minutes
 
         def minutes_of(days: Sequence[date]) -> Minutes:
-            minutes = self._minutes_of(days, base)
-            result.hours |= by_hour(minutes)
-            return minutes
+            with self._rides_of(days, base, "Adding up minutes") as rides:
+                return collected(by_minute(rides)) if rides is not None else {}
 
         complete = rollup.complete_to(self.connection)
         days = {cell.day for cell in new} | self._days_to_prove(base, complete, full)
@@ -201,16 +207,24 @@ class Job:
         upto = min(complete, base.last_ride_id)
         return rollup.unproved_days(self.connection, proved_upto(self.connection, "rollup"), upto)
 
-    def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:
-        """The minutes of these days, with all rides up to the frozen one."""
+    def _describe(self, base: Ledger, result: Result) -> Figures:
+        days = last_weeks([day for day, tally in result.days.items() if tally.rides])
+        with self._rides_of(days, base, "Describing the last weeks") as rides:
+            return figures(rides) if rides is not None else Figures()
+
+    @contextmanager
+    def _rides_of(
+        self, days: Sequence[date], base: Ledger, stage: str
+    ) -> Iterator[DataFrame | None]:
+        """All rides of these days up to the frozen one, for a stage; None if there can't be any."""
         new = [file for file in self.new if file.day in days]
-        with self.shown("Adding up minutes"):
+        with self.shown(stage):
             try:
-                rides = self.warehouse.read_staged(self.spark, new)
-                if base.blocks:
-                    old = [file for file in self.warehouse.table.files() if file.day in days]
-                    rides = rides.union(self.warehouse.read(self.spark, old))
-                return collected(by_minute(rides))
+                files = self.warehouse.table.files() if base.blocks else []
+                old = [file for file in files if file.day in days]
+                found = [self.warehouse.read(self.spark, old)] if old else []
+                found += [self.warehouse.read_staged(self.spark, new)] if new else []
+                yield reduce(DataFrame.union, found) if found else None
             except UNREADABLE as error:
                 raise unreadable(error) from None
 

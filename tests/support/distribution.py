@@ -16,6 +16,7 @@ from xdist.workermanage import WorkerController
 
 SPARK = (
     "tests/analytics/test_as_of.py",
+    "tests/analytics/test_figures.py",
     "tests/analytics/test_minutes.py",
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_reconcile.py",

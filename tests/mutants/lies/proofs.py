@@ -41,21 +41,14 @@ MUTANTS = [
     ),
     rollup(
         "a minute is compared while it has rides above complete_to",
-        "if minute not in exact or exact[minute].last <= rows.upto",
-        "if True",
-        tests="fast/test_minutes_compared.py",
-    ),
-    rollup(
-        "a minute is not compared if its last ride is the last one complete",
-        "exact[minute].last <= rows.upto",
-        "exact[minute].last < rows.upto",
-        tests="fast/test_minutes_compared.py",
-    ),
-    rollup(
-        "a minute is compared while it has rides above the frozen one",
         "{*exact, *rows.kept} - rows.set_aside - rows.later",
         "{*exact, *rows.kept} - rows.set_aside",
-        tests="fast/test_minutes_compared.py",
+        tests="fast/test_minutes_compared.py services/test_rollup_compared.py",
+    ),
+    rollup(
+        "only rides above the frozen one keep a minute from being compared",
+        'above = {"upto": upto,',
+        'above = {"upto": frozen,',
     ),
     rollup(
         "a minute that was set aside is drift",
@@ -64,14 +57,14 @@ MUTANTS = [
     ),
     rollup(
         "a minute that is missing is not looked for",
-        "for minute in {*exact, *rows.kept} -",
-        "for minute in {*rows.kept} -",
+        "sorted({*exact, *rows.kept} -",
+        "sorted({*rows.kept} -",
         tests="fast/test_minutes_compared.py",
     ),
     rollup(
         "a minute without rides is not looked at",
-        "for minute in {*exact, *rows.kept} -",
-        "for minute in {*exact} -",
+        "sorted({*exact, *rows.kept} -",
+        "sorted({*exact} -",
         tests="fast/test_minutes_compared.py",
     ),
     rollup(
@@ -102,8 +95,8 @@ MUTANTS = [
     ),
     rollup(
         "the rollup is proved past the frozen ride",
-        "return Rows(min(frozen, complete_to(connection)),",
-        "return Rows(complete_to(connection),",
+        "upto = min(frozen, complete_to(connection))",
+        "upto = complete_to(connection)",
     ),
     rollup(
         "days are those of the session's time zone",
