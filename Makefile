@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast prove chaos \
-	mutants reconcile lint format bench lock clean
+	cluster mutants reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -25,6 +25,8 @@ help:
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
+	@echo "make cluster run the nightly job on a Spark cluster of six hosts, kill hosts meanwhile, and prove"
+	@echo "             that the result is the same; takes root, on Linux; ARGS=\"--rides 300000\""
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
@@ -39,7 +41,7 @@ help:
 INSTALL := $(PYTHON) -m install
 
 setup:
-	@$(INSTALL) fleet nightly java
+	@$(INSTALL) fleet nightly java archive
 
 fleet:
 	@$(INSTALL) fleet
@@ -68,7 +70,7 @@ break:
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m breaking $(ARGS)
 
 test:
-	@$(INSTALL) dev java
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short $(ARGS)
 
 test-fast:
@@ -83,8 +85,12 @@ chaos:
 	@$(INSTALL) fleet
 	$(BIN)/python -m chaos $(ARGS)
 
+cluster:
+	@$(INSTALL) fleet nightly java
+	$(BIN)/python -m cluster $(ARGS)
+
 mutants:
-	@$(INSTALL) dev java
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 reconcile:
@@ -104,7 +110,7 @@ format:
 	$(BIN)/ruff format
 
 bench:
-	@$(INSTALL) dev java
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m benchmarks $(ARGS)
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

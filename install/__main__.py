@@ -1,8 +1,9 @@
 """`python -m install fleet`: installs everything that one part of this project needs, into .venv.
 
 The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `fast` (for the
-tests that need no server), `dev` (all of these, and the tools for tests), `java`, and `browser`
-(for the tests that look at the live page). Whatever is already installed is left alone, silently.
+tests that need no server), `dev` (all of these, and the tools for tests), `java`, `archive` (with
+which Spark starts sooner), and `browser` (for the tests that look at the live page). Whatever is
+already installed is left alone, silently.
 
 When it exits with 0, each lock's packages are installed, at the locked versions and checked against
 the locked hashes. Java and the browser may still be missing; then a line has said what to install.
@@ -20,7 +21,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from install import browser, java, packages
+from install import archive, browser, java, packages
 from install.environment import (
     PROJECT,
     VENV,
@@ -76,6 +77,8 @@ def missing(parts: list[str]) -> list[Step]:
         steps.append(Step(what, partial(install, part)))
     if "java" in parts and not java.is_there():
         steps.append(Step("Java for the nightly job", java.install))
+    if "archive" in parts and not archive.is_there():
+        steps.append(Step("an archive of Java's classes: Spark starts sooner", archive.install))
     if "browser" in parts and not browser.is_there():
         steps.append(Step("Chromium for the browser's tests", browser.install))
     return steps
@@ -84,7 +87,7 @@ def missing(parts: list[str]) -> list[Step]:
 def main() -> None:
     """Take the steps that are left, in order."""
     parser = argparse.ArgumentParser(prog="python -m install")
-    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "browser"])
+    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "archive", "browser"])
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:

@@ -32,7 +32,7 @@ BEFORE_THE_RUN = timedelta(hours=1)
 
 # Rides come first.
 POLITELY = ("nice", "-n", "19") if shutil.which("nice") else ()
-FETCH = (*POLITELY, sys.executable, "-m", "install", "--quiet", "nightly", "java")
+FETCH = (*POLITELY, sys.executable, "-m", "install", "--quiet", "nightly", "java", "archive")
 
 
 def wanted(venv: Path = PROJECT / ".venv") -> bool:
