@@ -111,8 +111,9 @@ def test_a_slow_delivery_keeps_its_claim_alive(staff: Staff) -> None:
     """
     rides = sent(staff.world, 5)
     staff.receiver.behaviour = Answer(delay=6)
-    one = staff.worker("one", USUALLY._replace(claim_after=0.3))
-    other = staff.worker("other", USUALLY._replace(claim_after=2))
+    patience = USUALLY._replace(timeout=30)
+    one = staff.worker("one", patience._replace(claim_after=0.3))
+    other = staff.worker("other", patience._replace(claim_after=2))
     one.until(lambda: len(staff.receiver.requests) == 5)
     one.until(lambda: other.run_once() and staff.outcomes() == 5)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)
