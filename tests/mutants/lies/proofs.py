@@ -219,7 +219,7 @@ MUTANTS = [
     ),
     job(
         "a night compares the minutes of its new rides alone",
-        "blocks = [block for block in base.blocks if block.has_any(days)]",
-        "blocks: list[Block] = []",
+        "old = [file for file in files if file.day in days]",
+        "old: list[File] = []",
     ),
 ]
