@@ -20,7 +20,7 @@
                     how many have no outcome, or have one and don't exist, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a ride, with another distance than their ride's
-    requested       true when the wrong minutes and the missing receipts were asked for
+    requested       true when wrong minutes, or missing receipts, were asked for
     figures         {hours, weeks, busiest_minute} of the last 13 weeks; null without --report.
                     hours: [{hour, rides, distance}], oldest first; weeks: [{monday, rides,
                     distance, p10, p50, p90, p99, longest}]: each percentile is the distance of a
@@ -42,6 +42,7 @@ from analytics.result import (
     Figures,
     Mismatch,
     OutboxVerdict,
+    Proved,
     ReceiptsVerdict,
     Result,
     RollupVerdict,
@@ -110,6 +111,7 @@ def _proof(verdict: ReceiptsVerdict | OutboxVerdict | None) -> dict[str, Any] | 
     return {
         name: value._asdict() if isinstance(value, Some) else value
         for name, value in _plain(verdict).items()
+        if not isinstance(value, Proved)
     }
 
 

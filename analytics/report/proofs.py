@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from analytics.report.words import count, metres
 from analytics.result import (
+    NAMED,
     OutboxVerdict,
     ReceiptsVerdict,
     Result,
@@ -14,8 +15,6 @@ from analytics.result import (
     Tally,
     WrongMinute,
 )
-
-NAMED = 10  # minutes
 
 
 class Proof(NamedTuple):

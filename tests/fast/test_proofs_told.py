@@ -5,9 +5,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from analytics.report.machine import as_json
-from analytics.report.proofs import NAMED
 from analytics.report.text import as_text
-from analytics.result import OutboxVerdict, ReceiptsVerdict, Result, RollupVerdict, Some
+from analytics.result import NAMED, OutboxVerdict, ReceiptsVerdict, Result, RollupVerdict, Some
 from tests.support.results import FIGURES, PROVED, RIGHT, TODAY, UNPROVED
 
 
