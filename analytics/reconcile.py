@@ -43,9 +43,11 @@ if TYPE_CHECKING:
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 # The connection is idle while Spark works, and must not be closed for that. Times come in UTC, as
-# from Spark: Python never finds times equal that are an hour apart in one zone alone.
+# they do from Spark: to Python, a time in an hour that comes twice equals none of another zone. And
+# no statement is worth a second process, or a compiler.
 SESSION = {
     "timezone": "UTC",
+    "max_parallel_workers_per_gather": "0",
     "jit": "off",
     "lock_timeout": "1min",
     "idle_session_timeout": "0",

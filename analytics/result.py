@@ -45,12 +45,16 @@ class Compared(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """Rides with `after < id <= upto` on which the warehouse and Postgres disagree."""
+    """Rides with `after < id <= upto` on which the warehouse and Postgres disagree.
+
+    If `minute` is not None, those of that minute alone.
+    """
 
     after: int
     upto: int
     warehouse: Tally
     postgres: Tally
+    minute: datetime | None = None  # its beginning
 
     @property
     def difference(self) -> Tally:

@@ -30,9 +30,9 @@ STATE = "SELECT coalesce(max(since), 0), coalesce(max(complete_to), 0) FROM rece
 LOOK = """
     SELECT (SELECT coalesce(max(complete_to), 0) FROM receipts_state),
            count(*) FILTER (WHERE is_due), count(*) FILTER (WHERE is_due AND outcome IS NULL),
-           array_agg(id ORDER BY id) FILTER (WHERE is_due AND outcome IS NULL),
+           array_agg(id) FILTER (WHERE is_due AND outcome IS NULL),
            count(*) FILTER (WHERE id IS NULL),
-           array_agg(ride_id ORDER BY ride_id) FILTER (WHERE id IS NULL)
+           array_agg(ride_id) FILTER (WHERE id IS NULL)
     FROM (
         SELECT id, id > (SELECT since FROM receipts_state)
                    AND id <= (SELECT complete_to FROM receipts_state) AS is_due
@@ -42,7 +42,7 @@ LOOK = """
     ) receipt ON ride_id = id
 """
 STRANGE = """
-    SELECT count(*), array_agg(ride_id ORDER BY ride_id) FROM receipts LEFT JOIN rides ON id = ride_id
+    SELECT count(*), array_agg(ride_id) FROM receipts LEFT JOIN rides ON id = ride_id
     WHERE (ride_id <= 0 OR ride_id > %s) AND id IS NULL
 """
 

@@ -60,12 +60,12 @@ KEPT = """
     ON minute >= day::timestamp AT TIME ZONE 'UTC'
        AND minute < (day + 1)::timestamp AT TIME ZONE 'UTC'
 """
+# With values, and for one day, so that the planner sees which of the two indexes finds fewer rides.
 LATER = """
-    SELECT DISTINCT date_trunc('minute', created_at, 'UTC')
-    FROM unnest(%(days)s::date[]) AS asked (day) JOIN rides
-    ON created_at >= day::timestamp AT TIME ZONE 'UTC'
-       AND created_at < (day + 1)::timestamp AT TIME ZONE 'UTC'
-    WHERE id > %(upto)s AND id <= (SELECT last_sent_id FROM streamer_state)
+    SELECT DISTINCT date_trunc('minute', created_at, 'UTC') FROM rides
+    WHERE created_at >= %(day)s::timestamp AT TIME ZONE 'UTC'
+      AND created_at < (%(day)s + 1)::timestamp AT TIME ZONE 'UTC'
+      AND id > %(upto)s AND id <= %(last_sent)s
 """
 SET_ASIDE = f"""
     SELECT count(*), array_agg(minute) FILTER (WHERE minute >= '{FIRST}' AND minute < '{END}')
@@ -198,8 +198,11 @@ def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows
     upto = min(frozen, complete_to(connection))
     kept = {minute: Tally(*row) for minute, *row in connection.execute(KEPT, [days])}
     [_, aside] = one_row(connection.execute(SET_ASIDE))
-    above = {"upto": upto, "days": days}
-    later = {minute for (minute,) in connection.execute(LATER, above)}
+    above = {"upto": upto, "last_sent": terms.last_sent(connection)}
+    later: set[datetime] = set()
+    for day in days:
+        rides = connection.execute(LATER, {"day": day, **above}, prepare=False)
+        later.update(minute for (minute,) in rides)
     return Rows(upto, kept, set(aside or ()), later)
 
 
@@ -218,4 +221,4 @@ def _mismatch(minute: datetime, exact: Minutes, recounted: Minutes) -> Mismatch:
     """The rides of a minute, on which the warehouse and Postgres disagree."""
     found = [minutes[minute] for minutes in (exact, recounted) if minute in minutes]
     ends = min(one.first for one in found) - 1, max(one.last for one in found)
-    return Mismatch(*ends, tally(exact, minute), tally(recounted, minute))
+    return Mismatch(*ends, tally(exact, minute), tally(recounted, minute), minute)

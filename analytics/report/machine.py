@@ -10,8 +10,9 @@
     consumers       [{name, last_ride_id, total_distance, exact_distance, drift, stray, wrong,
                     reset}]: drift is total less exact; stray is true for a checkpoint past every
                     ride sent; reset is true when a reset was requested
-    mismatches      [{after, upto, warehouse, postgres, difference}]: rides with after < id <= upto;
-                    the last three are {rides, distance}, the difference is warehouse less Postgres
+    mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
+                    after < id <= upto, if minute is not null those of that minute alone; the last
+                    three are {rides, distance}, the difference is warehouse less Postgres
     rollup          {upto, minutes, wrong, set_aside, agrees}, or null if nobody looked: of the
                     minutes whose rides are all up to `upto`; set_aside is how many the rollup
                     itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
@@ -135,6 +136,7 @@ def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
     return {
         "after": mismatch.after,
         "upto": mismatch.upto,
+        "minute": mismatch.minute,
         "warehouse": mismatch.warehouse._asdict(),
         "postgres": mismatch.postgres._asdict(),
         "difference": mismatch.difference._asdict(),

@@ -152,7 +152,7 @@ def test_where_postgres_agrees_with_the_rollup_the_warehouse_is_wrong(rolled_up:
 
     verdict, [mismatch] = look(rolled_up, lose)
     assert verdict.agrees
-    assert mismatch == Mismatch(0, 2, Tally(1, Decimal(1)), Tally(2, Decimal(3)))
+    assert mismatch == Mismatch(0, 2, Tally(1, Decimal(1)), Tally(2, Decimal(3)), FIRST)
 
 
 def test_where_all_three_differ_both_are_wrong(rolled_up: World) -> None:
@@ -160,7 +160,7 @@ def test_where_all_three_differ_both_are_wrong(rolled_up: World) -> None:
     verdict, [mismatch] = look(rolled_up, lambda minutes: minutes.pop(FIRST))
     [wrong] = verdict.wrong
     assert (wrong.rolled_up, wrong.exact) == (Tally(7, Decimal(3)), Tally(2, Decimal(3)))
-    assert mismatch == Mismatch(0, 2, Tally(), Tally(2, Decimal(3)))
+    assert mismatch == Mismatch(0, 2, Tally(), Tally(2, Decimal(3)), FIRST)
 
 
 def test_a_minute_that_was_set_aside_is_counted_and_is_no_drift(rolled_up: World) -> None:
