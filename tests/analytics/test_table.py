@@ -1,7 +1,7 @@
 """The table, night by night: what counts, what is merged, what is kept for readers, what goes."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.transaction import AddAction
 
 from analytics.cells import Cell
-from analytics.ledger import Ledger, Owner
+from analytics.ledger import Broken, Ledger, Owner
 from analytics.result import Result, Tally
 from analytics.steps import Step
 from analytics.table import COLUMNS, DAY, Table
@@ -59,8 +60,10 @@ def night(
     return ledger
 
 
-def publish(warehouse: Warehouse, base: Ledger, ledger: Ledger) -> None:
-    files = warehouse.place(rebuilding=not base.last_ride_id)
+def publish(
+    warehouse: Warehouse, base: Ledger, ledger: Ledger, files: list[AddAction] | None = None
+) -> None:
+    files = files or warehouse.place(rebuilding=not base.last_ride_id)
     result = Result(datetime.now(UTC), ledger.last_ride_id, ledger.total, days=ledger.days)
     warehouse.publish(files, base.last_ride_id, ledger, OWNER, result)
 
@@ -166,15 +169,30 @@ def test_a_merge_that_crashes_loses_no_ride_and_counts_none_twice(
     assert len([path for path in named(tmp_path) if str(DAYS[1]) in path]) == 1
 
 
-def test_files_that_do_not_hold_what_the_log_says_are_not_merged(tmp_path: Path) -> None:
-    nights(tmp_path, 1)
-    ledger = night(tmp_path, nights(tmp_path / "other", 1), (DAYS[1], [4]), tidied=False)
-    [lost] = [file for file in table(tmp_path).files() if file.first == 4]
-    (tmp_path / "rides" / lost.path).unlink()
+def lose(file: Path, _action: AddAction) -> None:
+    file.unlink()
+
+
+def say_one_more(_file: Path, action: AddAction) -> None:
+    action.stats = action.stats.replace('"numRecords": 1', '"numRecords": 2')
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"), [(lose, "is missing"), (say_one_more, "don't hold the rides")]
+)
+def test_files_that_do_not_hold_what_the_log_says_are_not_merged(
+    tmp_path: Path, damage: Callable[[Path, AddAction], None], what: str
+) -> None:
+    base = nights(tmp_path, 1)
+    warehouse = Warehouse(tmp_path)
+    ledger = base.extended(5, [write(warehouse, DAYS[1], [4]), write(warehouse, DAYS[2], [5])])
+    files = warehouse.place(rebuilding=False)
+    damage(tmp_path / "rides" / files[0].path, files[0])
+    publish(warehouse, base, ledger, files)
     before = named(tmp_path)
-    with pytest.raises(Exception, match="is missing"):
-        night(tmp_path, ledger, (DAYS[2], [5]))
-    assert before < named(tmp_path)
+    with pytest.raises(Broken, match=what):
+        tidy(warehouse)
+    assert named(tmp_path) == before
 
 
 def age(folder: Path, days: int, files: str = "*") -> None:
