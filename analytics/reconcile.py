@@ -73,7 +73,9 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
             with session(config.spark_master, config.spark_events_dir) as spark:
                 show = partial(shown, spark.sparkContext)
                 job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
-                result = job.run_once(check=arguments.check, full=arguments.full)
+                result = job.run_once(
+                    check=arguments.check, full=arguments.full, describe=bool(arguments.report)
+                )
         except SPARK_ERRORS as error:
             raise Unavailable(f"Spark: {cause(error)}") from None
         tell(result, connection, arguments)

@@ -5,47 +5,28 @@ that is done here: files before the log names them, and the log before anyone is
 """
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
+from analytics import parquet
 from analytics.ledger import Broken, Owner
+from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
 
 APP = "rocket-rides"  # whose transactions these are, in the table's log
-DAY = "day"
-COLUMNS = {
-    "id": pa.int64(),
-    "created_at": pa.timestamp("us", "UTC"),
-    "distance": pa.decimal128(12, 3),
-    DAY: pa.date32(),
-}
-SCHEMA = Schema.from_arrow(pa.schema(COLUMNS))
+SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
 ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-
-
-class File(NamedTuple):
-    """A file that counts: its path below the table's folder, and what the log says of it."""
-
-    path: str
-    size: int  # bytes
-    rides: int
-    first: int
-    last: int
-    day: date
 
 
 class Night(msgspec.Struct, frozen=True):
@@ -133,28 +114,24 @@ class Table:
                     if info and info.reconciliation:
                         yield info.reconciliation
 
-    def place(self, file: Path, *, new: bool = True) -> AddAction:
-        """Move day=.../file to its place, on disk. It counts once the action is committed.
+    def place(self, folder: Path, file: File, *, new: bool = True) -> AddAction:
+        """Move a file from `folder` to its place, on disk. It counts once the action is committed.
 
         `new`: it has rides that the table lacks.
         """
-        _to_disk(file)
-        target = self.folder / file.parent.name / file.name
+        target = self.folder / file.path
         target.parent.mkdir(exist_ok=True)
-        file.rename(target)
-        _to_disk(target.parent)
-        _to_disk(self.folder)
-        parquet = pq.read_metadata(target)
-        ids = [parquet.row_group(i).column(0).statistics for i in range(parquet.num_row_groups)]
+        (folder / file.path).rename(target)
+        to_disk(target.parent)
+        to_disk(self.folder)
         stats = {
-            "numRecords": parquet.num_rows,
-            "minValues": {"id": min(group.min for group in ids)},
-            "maxValues": {"id": max(group.max for group in ids)},
+            "numRecords": file.rides,
+            "minValues": {"id": file.first},
+            "maxValues": {"id": file.last},
             "nullCount": {"id": 0},
         }
-        path, at = str(target.relative_to(self.folder)), target.stat()
-        day = {DAY: target.parent.name.removeprefix(f"{DAY}=")}
-        return AddAction(path, at.st_size, day, int(at.st_mtime * 1000), new, json.dumps(stats))
+        at = int(target.stat().st_mtime * 1000)
+        return AddAction(file.path, file.size, {DAY: str(file.day)}, at, new, json.dumps(stats))
 
     def commit(
         self,
@@ -212,25 +189,16 @@ class Table:
         """Put the log on disk, from the file on whose name begins so."""
         for path in self._log.iterdir():
             if path.name >= begins:
-                _to_disk(path)
-        _to_disk(self._log)
+                to_disk(path)
+        to_disk(self._log)
 
 
 def write_to_disk(path: Path, content: bytes) -> None:
     """Replace a file as a whole."""
     (new := path.with_name(f".{path.name}")).write_bytes(content)
-    _to_disk(new)
+    to_disk(new)
     new.rename(path)
-    _to_disk(path.parent)
-
-
-def _to_disk(path: Path) -> None:
-    """Sync a file, or a folder's names."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    to_disk(path.parent)
 
 
 def _reason(error: DeltaError) -> str:

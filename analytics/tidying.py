@@ -6,18 +6,16 @@ that had them. A crash leaves files that no version has; they go with the others
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from analytics.cells import BLOCK
+from analytics import parquet
 from analytics.ledger import Broken
+from analytics.parquet import DAY, File
 from analytics.steps import Step
-from analytics.table import DAY, File
 from analytics.warehouse import Warehouse
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
@@ -25,7 +23,6 @@ from rocket_rides.faults import reached
 SMALL = 8_000_000  # bytes; about half a million rides
 MOST = 16  # small files of the newest day, which will get more; a day that is over keeps one
 UNTIDY = (Broken, Unavailable, DeltaError, pa.ArrowException, OSError)
-PARQUET = ds.ParquetFileFormat()
 
 
 def tidy(warehouse: Warehouse, now: datetime | None = None) -> None:
@@ -33,7 +30,7 @@ def tidy(warehouse: Warehouse, now: datetime | None = None) -> None:
     if crowded := list(crowded_days(warehouse.table.files())):
         merge(warehouse, crowded, now or datetime.now(UTC))
     warehouse.table.forget()
-    warehouse.forget_staged()
+    warehouse.forget_hidden()
 
 
 def crowded_days(files: Iterable[File]) -> Iterator[list[File]]:
@@ -65,19 +62,15 @@ def merge(warehouse: Warehouse, days: list[list[File]], now: datetime) -> None:
 
 def _merged(warehouse: Warehouse, files: list[File]) -> AddAction:
     """Write the rides of these files to one, a part of them at a time."""
-    name = f"part-{{i}}-{uuid4().hex}.parquet"
-    folder = warehouse.staged / f"{DAY}={files[0].day}"
-    ds.write_dataset(
-        ds.dataset([warehouse.table.require(file) for file in files], format=PARQUET),
-        folder,
-        basename_template=name,
-        format=PARQUET,
-        file_options=PARQUET.make_write_options(store_decimal_as_integer=True),
-        min_rows_per_group=BLOCK,
-        preserve_order=True,
-        existing_data_behavior="overwrite_or_ignore",
+    table = warehouse.table
+    rides = ds.dataset(
+        [table.require(file) for file in files],
+        schema=parquet.schema(),
+        format="parquet",
+        partitioning=parquet.by_day(),
+        partition_base_dir=str(table.folder),
     )
-    written = folder / name.format(i=0)
-    if pq.read_metadata(written).num_rows != sum(file.rides for file in files):
-        raise Broken(f"the files of {files[0].day} don't hold the rides that they should")
-    return warehouse.table.place(written, new=False)
+    [merged] = parquet.write(rides.to_batches(), warehouse.staged)
+    if merged.rides != sum(file.rides for file in files):
+        raise Broken(f"the files of {merged.day} don't hold the rides that they should")
+    return table.place(warehouse.staged, merged, new=False)

@@ -4,9 +4,9 @@
     rides/_delta_log/                which of these files count, and what each run has found
     ledger.json                      what the rides come to; if it is lost, it is added up again
 
-Spark writes a run's files to a hidden folder. The driver moves them to their places, and names
-them in one transaction of the table, which carries the run's number: no run counts twice. What a
-crash leaves, nobody reads, and it goes in time (`analytics.tidying`).
+Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
+names them in one transaction of the table, which carries the run's number: no run counts twice.
+What a crash leaves, nobody reads, and it goes in time (`analytics.tidying`).
 
 The driver and all executors must have the same folder under the same path. Only one process at a
 time writes to it: the job holds a lock.
@@ -27,9 +27,10 @@ from deltalake.transaction import AddAction
 from analytics.as_of import kept
 from analytics.cells import cells
 from analytics.ledger import Block, Broken, Ledger, Owner
+from analytics.parquet import File
 from analytics.result import Result, Tally
 from analytics.steps import Step
-from analytics.table import DAY, File, Night, Table, write_to_disk
+from analytics.table import Night, Table, write_to_disk
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
@@ -60,18 +61,34 @@ class Warehouse:
             self.table.folder.mkdir(parents=True, exist_ok=True)
             self._lock = (self.folder / ".lock").open("a")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.forget_staged()
+            self.forget_hidden()
             self._hidden.mkdir(exist_ok=True)
         except BlockingIOError:
             raise Unavailable(f"another run is writing to the warehouse {self.folder}") from None
         except OSError as error:
-            raise Unavailable(
-                f"the warehouse {self.folder} can't be written to: {error.strerror}"
-            ) from None
+            raise self._not_writable(error) from None
+
+    def forget_hidden(self) -> None:
+        """Remove what runs have left. For who holds the lock."""
+        shutil.rmtree(self._hidden, ignore_errors=True)
 
     def forget_staged(self) -> None:
-        """Remove what is hidden."""
-        shutil.rmtree(self._hidden, ignore_errors=True)
+        """Remove what this run has written and not published, and folders that only it needed."""
+        shutil.rmtree(self.staged, ignore_errors=True)
+        with suppress(OSError):
+            self._hidden.rmdir()
+            self.folder.rmdir()
+
+    def make_room(self) -> Path:
+        """The folder for the files of a new run, which nobody reads before they are published."""
+        try:
+            self.staged.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._not_writable(error) from None
+        return self.staged
+
+    def _not_writable(self, error: OSError) -> Unavailable:
+        return Unavailable(f"the warehouse {self.folder} can't be written to: {error.strerror}")
 
     def owners(self) -> list[Owner]:
         """Whose rides these are, the newest last, even if the table can't be read."""
@@ -115,11 +132,6 @@ class Warehouse:
         except (OSError, msgspec.DecodeError):
             return None
 
-    def write(self, rides: "DataFrame") -> "DataFrame":
-        """Write the rides of a new run, still hidden; returns them as read back from the files."""
-        rides.write.partitionBy(DAY).parquet(f"file://{self.staged}")
-        return _read(rides.sparkSession, self.staged, [self.staged])
-
     def files_of(self, blocks: Sequence[Block]) -> list[File]:
         """The files that may have rides of these blocks. Raises Broken."""
         return [
@@ -130,12 +142,14 @@ class Warehouse:
 
     def read(self, spark: "SparkSession", files: Collection[File]) -> "DataFrame":
         """All rides in these files; Spark looks at no other. Raises Broken."""
-        if not files:
-            return spark.createDataFrame([], COLUMNS)
         return _read(spark, self.table.folder, [self.table.require(file) for file in files])
 
-    def place(self, *, rebuilding: bool) -> list[AddAction]:
-        """Move what Spark wrote to its place; it counts once it is published.
+    def read_staged(self, spark: "SparkSession", files: Collection[File]) -> "DataFrame":
+        """All rides in these files of the new run."""
+        return _read(spark, self.staged, [self.staged / file.path for file in files])
+
+    def place(self, files: Collection[File], *, rebuilding: bool) -> list[AddAction]:
+        """Move what Spark's tasks wrote to its place; it counts once it is published.
 
         Whatever is there instead of a table that can be read makes room for one.
         """
@@ -144,7 +158,7 @@ class Warehouse:
         if rebuilding:
             self.table.folder.rename(self._hidden / "rides")
             self.table.folder.mkdir()
-        return [self.table.place(file) for file in sorted(self.staged.rglob("*.parquet"))]
+        return [self.table.place(self.staged, file) for file in files]
 
     def publish(
         self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner, result: Result
@@ -167,6 +181,8 @@ def within(blocks: Sequence[Block]) -> str:
 
 def _read(spark: "SparkSession", base: Path, paths: list[Path]) -> "DataFrame":
     """Read Parquet files. Escapes [, * and the like, which Spark would take for a pattern."""
+    if not paths:
+        return spark.createDataFrame([], COLUMNS)
     names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in paths]
     reader = spark.read.schema(COLUMNS).option("basePath", f"file://{base}")
     return reader.parquet(*(f"file://{name}" for name in names))

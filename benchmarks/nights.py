@@ -5,19 +5,19 @@ The nights themselves are made without Spark: of the rest, nothing is left out.
 
 import os
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import psycopg
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from analytics import parquet
 from analytics.cells import Cell
 from analytics.freeze import freeze
 from analytics.ledger import Ledger, Owner
+from analytics.parquet import File
 from analytics.result import Result
-from analytics.table import COLUMNS, DAY
 from analytics.tidying import tidy
 from analytics.warehouse import Warehouse
 from benchmarks import reconcile, rides
@@ -96,18 +96,19 @@ def _night(folder: Path, base: Ledger, owner: Owner, number: int) -> tuple[float
     """As long ago as it would have been: its seconds, and what the warehouse holds then."""
     warehouse = Warehouse(folder)
     warehouse.make_ready()
-    cells = [
+    written = [
         _write(warehouse, NOON + timedelta(number + part // (PARTS - 1)), base, part)
         for part in range(PARTS)
     ]
+    cells, files = [cell for cell, _ in written], [file for _, found in written for file in found]
     at = datetime.now(UTC) - timedelta(NIGHTS - 1 - number)
     started = time.perf_counter()
     warehouse.owners()
     warehouse.files_of(base.blocks[-1:])
     ledger = base.extended(cells[-1].last, cells)
-    files = warehouse.place(rebuilding=not base.last_ride_id)
+    placed = warehouse.place(files, rebuilding=not base.last_ride_id)
     result = Result(at, ledger.last_ride_id, ledger.total, days=ledger.days)
-    warehouse.publish(files, base.last_ride_id, ledger, owner, result)
+    warehouse.publish(placed, base.last_ride_id, ledger, owner, result)
     tidy(warehouse, at)
     seconds = time.perf_counter() - started
     for path in (folder / "rides" / "_delta_log").iterdir():
@@ -116,17 +117,13 @@ def _night(folder: Path, base: Ledger, owner: Owner, number: int) -> tuple[float
     return seconds, ledger
 
 
-def _write(warehouse: Warehouse, at: datetime, base: Ledger, part: int) -> Cell:
-    """A file in place of Spark's."""
-    day: date = at.date()
-    folder = warehouse.staged / f"{DAY}={day}"
-    folder.mkdir(parents=True, exist_ok=True)
-    first = base.last_ride_id + part * RIDES + 1
-    table = {
-        "id": pa.array(range(first, first + RIDES), COLUMNS["id"]),
-        "created_at": pa.array([at] * RIDES, COLUMNS["created_at"]),
-        "distance": pa.array([METRE] * RIDES, COLUMNS["distance"]),
-    }
-    name = f"part-{part}-{warehouse.staged.name}.parquet"
-    pq.write_table(pa.table(table), folder / name)
-    return Cell(first, first + RIDES - 1, day, RIDES, METRE * RIDES)
+def _write(warehouse: Warehouse, at: datetime, base: Ledger, part: int) -> tuple[Cell, list[File]]:
+    """A file, as a task of Spark's would write it."""
+    first, schema = base.last_ride_id + part * RIDES + 1, parquet.schema()
+    columns = [[*range(first, first + RIDES)], *([each] * RIDES for each in (at, METRE, at.date()))]
+    rides = pa.record_batch(
+        [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)],
+        schema=schema,
+    )
+    cell = Cell(first, first + RIDES - 1, at.date(), RIDES, METRE * RIDES)
+    return cell, parquet.write([rides], warehouse.make_room())

@@ -227,7 +227,7 @@ def test_what_is_kept_beside_the_table_follows_from_it(
 
 
 def test_any_engine_that_reads_delta_tables_finds_the_same_rides(books: Books) -> None:
-    """In files that Spark wrote, and in one that was merged. Each engine has its own reader."""
+    """In files that tasks wrote, and in one that was merged. Each engine has its own reader."""
     books.add_many(30_000, at=LONG_AGO)
     books.run()
     books.add(1, 2, "0.001", "999999.999")

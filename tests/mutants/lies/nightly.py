@@ -220,8 +220,8 @@ MUTANTS = [
     ),
     tidying(
         "a file that lacks rides is merged",
-        "if pq.read_metadata(written).num_rows != ",
-        "if pq.read_metadata(written).num_rows < 0 * ",
+        "if merged.rides != ",
+        "if merged.rides < 0 * ",
     ),
     emit(
         "consumers that are right are reset, too",
