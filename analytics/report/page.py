@@ -12,8 +12,11 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analytics.report import charts, words
+from analytics.report import charts, proofs, words
 from analytics.result import Compared, PastRun, Result
+
+NIGHTS = 14
+PROVED = ("rollup", "receipts", "outbox")
 
 _pages = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -32,6 +35,13 @@ _pages.filters["count"] = lambda number, noun: words.count(number, noun).replace
 _pages.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+class Night(NamedTuple):
+    """A past run: whether the totals agreed, and what else was proved; None where nobody looked."""
+
+    run: PastRun
+    verdicts: list[tuple[str, bool | None]]
+
+
 class Chart(NamedTuple):
     """A picture, and its message in words."""
 
@@ -44,15 +54,33 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
-        verdict=words.verdict(result),
+        verdict=words.verdict(result, *proofs.clauses(result)),
+        proofs=list(proofs.proofs(result)),
+        named=list(proofs.named(result)),
         consequence=words.consequence(result),
         rebuild=None if result.rebuilt else words.REBUILD,
         outcome=lambda consumer: words.outcome(result, consumer),
         so_far=result.newest_day == result.started_at.astimezone(UTC).date(),
         rides=_per_day(result, distances=False),
         distances=_per_day(result, distances=True),
+        nights=_nights(past),
+        moment=proofs.moment,
         drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
     )
+
+
+def _nights(past: Sequence[PastRun]) -> list[Night]:
+    """The last NIGHTS runs, the newest first."""
+    return [
+        Night(
+            run,
+            [
+                ("Totals", not any(run.drifts.values()) if run.drifts else None),
+                *((name.capitalize(), run.proofs.get(name)) for name in PROVED),
+            ],
+        )
+        for run in sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
+    ]
 
 
 def _per_day(result: Result, distances: bool) -> Chart | None:

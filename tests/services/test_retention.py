@@ -1,11 +1,10 @@
 """What a person may delete of the tables that only grow: docs/retention.sql, beside a fleet."""
 
 import subprocess
-from decimal import Decimal
 
 import psycopg
 
-from analytics.ledger import Manifest
+from analytics.ledger import Owner
 from analytics.ownership import history, why_rebuild
 from rocket_rides import terms
 from rocket_rides.settings import PROJECT
@@ -24,6 +23,10 @@ APPLIED = """
     INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at, from_ride_id,
         from_total, to_ride_id, to_total)
     VALUES (%s, 'consumer0', 'applied', now() - make_interval(days => %s), 1, 1, 1, 1)
+"""
+RECOMPUTED = """
+    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id, status, changed_at)
+    VALUES (%s, '2026-03-01 10:01Z', 1, %s, now() - make_interval(days => %s))
 """
 DEAD_LETTER = """
     INSERT INTO dead_letters (consumer_name, redis_id, fields, reason, created_at)
@@ -84,13 +87,26 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     assert ids(world, "reconciliations") == [*old[1:3], *young]
 
 
+def test_a_recomputation_stays_until_the_rollup_has_seen_it_and_so_does_what_it_is_of(
+    world: World,
+) -> None:
+    old = [reconcile(world, 500) for _ in range(4)]
+    world.connection.execute(RECOMPUTED, [old[0], "done", 500])
+    world.connection.execute(RECOMPUTED, [old[1], "pending", None])
+    world.connection.execute(RECOMPUTED, [old[2], "set aside", 399])
+    forget(world.connection)
+    assert ids(world, "reconciliations") == old[1:]
+    kept = world.connection.execute("SELECT reconciliation_id FROM recomputations ORDER BY 1")
+    assert kept.fetchall() == [(old[1],), (old[2],)]
+
+
 def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> None:
     names = [lead(world, "1", "2") for _ in range(4)]
     forget(world.connection)  # nothing has been read or reconciled
     assert [term for _, term in known_terms(world)] == names
     catch_up(world.consumer())
     reconcile(world, 0)
-    manifest = Manifest(1, 0, 8, 8, Decimal(12), {}, [], "", names[3])
+    owner = Owner(8, "", names[3])
     last = lead(world, "1")
     forget(world.connection)
     [(zero, unknown), *kept] = known_terms(world)
@@ -98,7 +114,7 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     assert unknown not in names
     # The warehouse is still this database's, and whoever knew a term that is gone can't write.
     ours = history(world.connection, terms.last_sent(world.connection))
-    assert why_rebuild([manifest], ours) == ""
+    assert why_rebuild([owner], ours) == ""
     assert ours.end_of(names[0]) == -1
     assert ours.end_of("") == 0
     forget(world.connection)
