@@ -10,7 +10,7 @@ import pytest
 
 from analytics.emit import emit, past_runs
 from analytics.freeze import freeze
-from analytics.proofs import outbox, proved_upto, receipts, rollup
+from analytics.proofs import outbox, receipts, rollup
 from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally, WrongMinute
 from migrations import downgrade, upgrade
 from rocket_rides.settings import PROJECT
@@ -33,10 +33,11 @@ def run(world: World) -> None:
     connection = world.connect()
     connection.execute("SET ROLE reconciler")
     frozen = freeze(connection)
-    days = rollup.unproved_days(connection, proved_upto(connection, "rollup"), 9)
-    rollup.prove(connection, lambda _days: {}, days | {MINUTE.date()}, frozen.last_ride_id, 9)
+    days = rollup.unproved_days(connection, rollup.proved_upto(connection), 9)
+    days |= {MINUTE.date()}
+    assert rollup.prove(connection, lambda _days: {}, days, frozen.history, 9)
     rollup.days_rolled_up(connection)
-    receipts.prove(connection, 0, random.Random(1))
+    receipts.prove(connection, receipts.proved(connection), random.Random(1))
     outbox.prove(connection)
     wrong = WrongMinute(MINUTE, Tally(), Tally(), 1)
     result = Result(
