@@ -55,9 +55,7 @@ def proved(connection: psycopg.Connection) -> Proved:
     )
 
 
-def prove(
-    connection: psycopg.Connection, known: Proved, chance: random.Random
-) -> ReceiptsVerdict:
+def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) -> ReceiptsVerdict:
     """Look at what is not yet `known` to be right, and at a sample of what is."""
     since, complete_to = one_row(connection.execute(STATE))
     again = [*known.look_again]

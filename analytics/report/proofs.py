@@ -17,7 +17,6 @@ from analytics.result import (
     WrongMinute,
 )
 
-
 NOTHING_TO_COMPARE = "nothing to compare"
 
 

@@ -119,7 +119,9 @@ def test_a_day_that_has_rides_of_two_nights_is_compared_as_a_whole(books: Books)
 def test_what_was_set_aside_is_looked_at_again_once_it_is_not(books: Books) -> None:
     rolled_up(books)
     assert books.run().agrees
-    books.world.connection.execute("UPDATE ride_minutes SET distance = 9 WHERE minute = %s", [MINUTE])
+    books.world.connection.execute(
+        "UPDATE ride_minutes SET distance = 9 WHERE minute = %s", [MINUTE]
+    )
     assert not books.run(full=True).agrees
     books.world.connection.execute(
         "UPDATE recomputations SET status = 'set aside', changed_at = now()"

@@ -12,10 +12,10 @@ import pytest
 
 from analytics.freeze import freeze
 from analytics.minutes import Minute, Minutes
-from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
-from analytics.result import Mismatch, RollupVerdict, Tally
 from analytics.ownership import History
+from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
 from analytics.reconcile import the_only_run
+from analytics.result import Mismatch, RollupVerdict, Tally
 from streamer.mend import mend
 from tests.support.rollup import hurry, lead, send_at
 from tests.support.world import World

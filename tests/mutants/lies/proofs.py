@@ -14,9 +14,7 @@ receipts = partial(
 outbox = partial(
     Mutant, file="analytics/proofs/outbox.py", tests="services/test_receipts_proved.py"
 )
-session = partial(
-    Mutant, file="analytics/reconcile.py", tests="services/test_rollup_compared.py"
-)
+session = partial(Mutant, file="analytics/reconcile.py", tests="services/test_rollup_compared.py")
 proofs = partial(Mutant, file="analytics/report/proofs.py", tests="fast/test_proofs_told.py")
 result = partial(Mutant, file="analytics/result.py", tests="fast/test_proofs_told.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_receipts_proved.py")
