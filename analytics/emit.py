@@ -1,10 +1,15 @@
-"""Emit: write a run's result as a row, and ask each consumer that was wrong to reset itself."""
+"""Emit: write a run's result as a row, and ask whoever was wrong to put it right.
+
+A total is reset by its consumer, a minute is computed anew by the rollup, and a receipt that has no
+outcome is delivered by the sweep.
+"""
 
 import msgspec
 import psycopg
 
 from analytics.result import Compared, PastRun, Result
 from rocket_rides.database import one_row
+from rocket_rides.receipts import SET_BACK
 
 RECORD = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
@@ -17,8 +22,13 @@ ASK_FOR_RESETS = """
     WHERE kind = 'total' AND name = ANY(%s) ORDER BY name FOR KEY SHARE
     RETURNING consumer_name
 """
+ASK_FOR_MINUTES = """
+    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id)
+    SELECT %s, minute, lowest FROM unnest(%s::timestamptz[], %s::bigint[]) wrong (minute, lowest)
+"""
 PAST_RUNS = """
-    SELECT id, created_at, consumer.name, consumer.drift
+    SELECT id, created_at, consumer.name, consumer.drift, (compared #>> '{rollup,agrees}')::boolean,
+           (compared #>> '{receipts,agrees}')::boolean, (compared #>> '{outbox,agrees}')::boolean
     FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT 366) run
     LEFT JOIN jsonb_to_recordset(compared -> 'consumers') consumer(name text, drift numeric)
     ON true ORDER BY id
@@ -33,6 +43,13 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
     if wrong:
         asked = connection.execute(ASK_FOR_RESETS, [result.reconciliation, wrong])
         result.resets = [name for (name,) in asked]
+    if result.rollup and result.rollup.wrong:
+        minutes = [wrong.minute for wrong in result.rollup.wrong]
+        lowest = [wrong.lowest_ride_id for wrong in result.rollup.wrong]
+        connection.execute(ASK_FOR_MINUTES, [result.reconciliation, minutes, lowest])
+    if result.receipts and result.receipts.missing.ids:
+        connection.execute(SET_BACK, [result.receipts.missing.ids[0]])
+    result.requested = True
 
 
 def _compared(result: Result) -> str:
@@ -43,6 +60,7 @@ def _compared(result: Result) -> str:
                 "new_rides": result.new.rides,
                 "ranges_verified": result.verified,
                 "consumers": [_as_row(consumer) for consumer in result.consumers],
+                **_proofs(result),
             }
         )
         .decode()
@@ -53,11 +71,42 @@ def _as_row(consumer: Compared) -> dict[str, object]:
     return consumer._asdict() | {"drift": consumer.drift}
 
 
+def _proofs(result: Result) -> dict[str, object]:
+    """What the next run goes on from, and what the report shows of the past."""
+    proofs: dict[str, object] = {}
+    if rollup := result.rollup:
+        proofs["rollup"] = {
+            "proved_upto": rollup.upto,
+            "agrees": rollup.agrees,
+            "minutes": rollup.minutes,
+            "wrong": len(rollup.wrong),
+            "set_aside": rollup.set_aside,
+        }
+    if receipts := result.receipts:
+        proofs["receipts"] = {
+            "proved_upto": receipts.proved_upto,
+            "agrees": receipts.agrees,
+            "rides": receipts.rides,
+            "missing": receipts.missing.rides,
+            "strange": receipts.strange.rides,
+        }
+    if outbox := result.outbox:
+        proofs["outbox"] = {
+            "agrees": outbox.agrees,
+            "staged": outbox.staged,
+            "sent": outbox.sent.rides,
+            "orphans": outbox.orphans.rides,
+            "different": outbox.different.rides,
+        }
+    return proofs
+
+
 def past_runs(connection: psycopg.Connection) -> list[PastRun]:
     """The last 366 runs, oldest first."""
     runs: dict[int, PastRun] = {}
-    for number, created_at, name, drift in connection.execute(PAST_RUNS):
-        run = runs.setdefault(number, PastRun(number, created_at, {}))
+    for number, created_at, name, drift, *agree in connection.execute(PAST_RUNS):
+        proofs = dict(zip(("rollup", "receipts", "outbox"), agree, strict=True))
+        run = runs.setdefault(number, PastRun(number, created_at, {}, proofs))
         if name is not None:
             run.drifts[name] = drift
     return list(runs.values())

@@ -1,4 +1,4 @@
-"""One run: freeze, extract, reduce, verify, publish, emit.
+"""One run: freeze, extract, reduce, verify, prove, publish, emit.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
 change, and a reset is exact wherever its consumer stands by then.
@@ -9,26 +9,27 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
-from typing import TYPE_CHECKING
+from functools import reduce
 
 import psycopg
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from analytics import ownership, source, verify
 from analytics.cells import Cell, by_day, cells, merged, total
 from analytics.emit import emit
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Broken, Ledger
+from analytics.minutes import Minutes, by_hour, by_minute, collected
 from analytics.ownership import History
+from analytics.proofs import outbox, proved_upto, receipts, rollup
 from analytics.result import Compared, Result
 from analytics.session import SPARK_ERRORS, cause
 from analytics.warehouse import Warehouse, ledger_of, within
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SAMPLE = 8  # blocks of the warehouse that a night checks against Postgres
 UNREADABLE = (Broken, *SPARK_ERRORS)
@@ -53,11 +54,12 @@ class Job:
     """What a run needs. `shown` wraps each Spark stage that can take long."""
 
     connection: psycopg.Connection  # holds the lock
-    spark: "SparkSession"
+    spark: SparkSession
     url: str  # of the same database, for the executors
     warehouse: Warehouse  # made ready, unless this run only checks
     chance: random.Random = field(default_factory=random.Random)
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
+    extracted: DataFrame | None = field(default=None, init=False)  # the rides new to the warehouse
 
     def run_once(self, *, check: bool = False, full: bool = False) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
@@ -90,6 +92,7 @@ class Job:
         result.consumers = [
             _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
+        self._prove(base, new, full, result)
         if not check and (full or not result.mismatches):
             self._publish(base, new, frozen)
             self._emit(result, started)
@@ -129,6 +132,7 @@ class Job:
         if not check:
             with self.shown("Extracting new rides"):
                 rides = self.warehouse.write(rides)
+        self.extracted = rides
         reached(Step.AFTER_EXTRACT)
         with self.shown("Adding up new rides"):
             new = cells(rides, marks)
@@ -149,10 +153,7 @@ class Job:
                 rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
                 old = cells(rides, [*marks, *(block.upto for block in blocks)])
             except UNREADABLE as error:
-                raise Unavailable(
-                    f"the warehouse can't be read ({cause(error)});"
-                    " python -m analytics.reconcile --full rebuilds it"
-                ) from None
+                raise unreadable(error) from None
             result.mismatches = verify.against_postgres(self.connection, blocks, old)
         result.verified = len(blocks)
         return old
@@ -171,6 +172,44 @@ class Job:
             return
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
+
+    def _prove(self, base: Ledger, new: Sequence[Cell], full: bool, result: Result) -> None:
+        """Compare the outbox, the receipts and the rollup with the rides."""
+        result.outbox = outbox.prove(self.connection)
+        upto = 0 if full else proved_upto(self.connection, "receipts")
+        result.receipts = receipts.prove(self.connection, upto, self.chance)
+        if result.mismatches and not full:
+            return  # a warehouse that is wrong proves nothing about minutes
+
+        def minutes_of(days: Sequence[date]) -> Minutes:
+            minutes = self._minutes_of(days, base)
+            result.hours |= by_hour(minutes)
+            return minutes
+
+        days = {cell.day for cell in new} | self._days_to_prove(base, full)
+        found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id)
+        result.rollup, wrong_rides = found
+        result.mismatches += wrong_rides
+
+    def _days_to_prove(self, base: Ledger, full: bool) -> set[date]:
+        """The days whose minutes are to be compared, beside those of the new rides."""
+        if full:
+            return rollup.days_rolled_up(self.connection)
+        upto = min(rollup.complete_to(self.connection), base.last_ride_id)
+        return rollup.unproved_days(self.connection, proved_upto(self.connection, "rollup"), upto)
+
+    def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:
+        """The minutes of these days, with all rides up to the frozen one."""
+        blocks = [block for block in base.blocks if block.has_any(days)]
+        of_these_days = f.col("day").isin(*days)
+        with self.shown("Adding up minutes"):
+            try:
+                found = [self.warehouse.read(self.spark, blocks)] if blocks else []
+                found += [self.extracted] if self.extracted is not None else []
+                rides = [each.where(of_these_days) for each in found]
+                return collected(by_minute(reduce(DataFrame.union, rides))) if rides else {}
+            except UNREADABLE as error:
+                raise unreadable(error) from None
 
     def _publish(self, base: Ledger, new: list[Cell], frozen: Frozen) -> None:
         reached(Step.BEFORE_PUBLISH)
@@ -196,6 +235,13 @@ def _compare(
     name, last_ride_id, claimed = standing
     exact = base.upto(min(last_ride_id, settled), summed).distance
     return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > settled)
+
+
+def unreadable(error: Exception) -> Unavailable:
+    return Unavailable(
+        f"the warehouse can't be read ({cause(error)});"
+        " python -m analytics.reconcile --full rebuilds it"
+    )
 
 
 def _rebuilt(result: Result) -> str:

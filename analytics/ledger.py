@@ -2,7 +2,7 @@
 
 import random
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -32,6 +32,10 @@ class Block(msgspec.Struct, frozen=True):
     @property
     def tally(self) -> Tally:
         return Tally(self.rides, self.distance)
+
+    def has_any(self, days: Iterable[date]) -> bool:
+        """Whether it may have rides of one of these days."""
+        return any(self.first_day <= day <= self.last_day for day in days)
 
 
 class Manifest(msgspec.Struct, frozen=True):

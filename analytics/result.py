@@ -1,8 +1,10 @@
 """A run's result: the numbers that it prints, writes and acts on. Distances are in metres."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rocket_rides.distance import EXACT
@@ -56,12 +58,82 @@ class Mismatch(NamedTuple):
         return Tally(rides, EXACT.subtract(self.warehouse.distance, self.postgres.distance))
 
 
+class WrongMinute(NamedTuple):
+    """A minute of the rollup that is not the sum of its rides; `rolled_up` is None if it's missing.
+
+    `lowest_ride_id` is the first of its rides; where it has none, the last one compared.
+    """
+
+    minute: datetime  # its beginning
+    rolled_up: Tally | None
+    exact: Tally
+    lowest_ride_id: int
+
+
+@dataclass(frozen=True)
+class RollupVerdict:
+    """Of the minutes whose rides are all among those up to `upto`."""
+
+    upto: int = 0  # the rollup's complete_to, or the frozen ride if that is lower
+    minutes: int = 0  # compared
+    wrong: list[WrongMinute] = field(default_factory=list)  # in order
+    set_aside: int = 0  # minutes that the rollup itself says it lacks: not compared
+
+    @property
+    def agrees(self) -> bool:
+        return not self.wrong
+
+
+class Some(NamedTuple):
+    """How many rides are wrong in some way, and the lowest of them by their ids."""
+
+    rides: int = 0
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReceiptsVerdict:
+    """Of the rides with a receipt, up to the receipts' complete_to."""
+
+    upto: int = 0  # the complete_to
+    rides: int = 0  # looked at
+    missing: Some = field(default_factory=Some)  # they have no outcome
+    strange: Some = field(default_factory=Some)  # they have an outcome, and don't exist
+
+    @property
+    def agrees(self) -> bool:
+        return not self.missing.rides and not self.strange.rides
+
+    @property
+    def proved_upto(self) -> int:
+        """The next night looks at what comes after: also at what is wrong now."""
+        return min([self.upto, *(ride - 1 for ride in self.missing.ids + self.strange.ids)])
+
+
+@dataclass(frozen=True)
+class OutboxVerdict:
+    """Of the staged records."""
+
+    staged: int = 0
+    sent: Some = field(
+        default_factory=Some
+    )  # at or below last_sent: the log can't take them any more
+    orphans: Some = field(default_factory=Some)  # without a ride
+    different: Some = field(default_factory=Some)  # with another distance than their ride's
+
+    @property
+    def agrees(self) -> bool:
+        return not (self.sent.rides or self.orphans.rides or self.different.rides)
+
+
 class PastRun(NamedTuple):
     """A past run, from its row in `reconciliations`."""
 
     id: int
     created_at: datetime
     drifts: dict[str, Decimal]  # by consumer
+    # Whether the rollup, the receipts and the outbox agreed; None where nobody looked.
+    proofs: Mapping[str, bool | None] = MappingProxyType({})
 
 
 @dataclass
@@ -74,12 +146,18 @@ class Result:
     new: Tally = NOTHING  # of those, the ones that the warehouse lacked
     days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, since the first ride
     consumers: list[Compared] = field(default_factory=list)
+    # Without one, it was not looked at: the warehouse itself was wrong.
+    rollup: RollupVerdict | None = None
+    receipts: ReceiptsVerdict | None = None
+    outbox: OutboxVerdict | None = None
+    hours: dict[datetime, Tally] = field(default_factory=dict)  # of the days that changed, UTC
     verified: int = 0  # ranges of the warehouse that were checked against Postgres
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # sentences for a person
     repairing: bool = True  # False with --check
     reconciliation: int | None = None  # the id of this run's row
     resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
+    requested: bool = False  # the wrong minutes, and the missing receipts
     seconds: float = 0
 
     @property
@@ -89,8 +167,13 @@ class Result:
 
     @property
     def agrees(self) -> bool:
-        """Every total is right, and so is the warehouse."""
-        return not self.mismatches and not any(consumer.wrong for consumer in self.consumers)
+        """Everything that was compared is right."""
+        proofs = (self.rollup, self.receipts, self.outbox)
+        return (
+            not self.mismatches
+            and not any(consumer.wrong for consumer in self.consumers)
+            and all(proof is None or proof.agrees for proof in proofs)
+        )
 
     @property
     def newest_day(self) -> date | None:

@@ -18,11 +18,16 @@ DELETE FROM resets
 WHERE status <> 'pending' AND changed_at < now() - interval '400 days'
   AND id < (SELECT max(id) FROM resets newer WHERE newer.consumer_name = resets.consumer_name);
 
--- Reconciliations that no reset refers to, except the newest run: by it the next one knows whether
+-- Minutes that the rollup was asked to compute anew, except those that it has yet to look at.
+DELETE FROM recomputations
+WHERE status <> 'pending' AND changed_at < now() - interval '400 days';
+
+-- Reconciliations that no such request refers to, except the newest run: by it the next one knows whether
 -- the warehouse should hold rides, and the reconciler whether it has missed a night.
 DELETE FROM reconciliations
 WHERE created_at < now() - interval '400 days'
   AND NOT EXISTS (SELECT FROM resets WHERE reconciliation_id = reconciliations.id)
+  AND NOT EXISTS (SELECT FROM recomputations WHERE reconciliation_id = reconciliations.id)
   AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations WHERE NOT compared ? 'mended');
 
 -- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So

@@ -344,6 +344,35 @@ class SetAsideMinuteModel(Base):
     retry: Mapped[bool] = mapped_column(nullable=False, server_default=text("false"))
 
 
+class RecomputationModel(Base):
+    """A reconciliation's request to the rollup, which alone acts on it: a minute that was wrong."""
+
+    __tablename__ = "recomputations"
+    __table_args__ = (
+        UniqueConstraint("reconciliation_id", "minute"),
+        CheckConstraint(
+            "isfinite(minute) AND minute = date_trunc('minute', minute, 'UTC')",
+            name="recomputations_minute",
+        ),
+        CheckConstraint("lowest_ride_id > 0", name="recomputations_lowest_ride_id"),
+        CheckConstraint("status IN ('pending', 'done', 'set aside')", name="recomputations_status"),
+        CheckConstraint(
+            "(status = 'pending') = (changed_at IS NULL)", name="recomputations_changed_at"
+        ),
+        Index("recomputations_pending", "minute", postgresql_where=text("status = 'pending'")),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    reconciliation_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("reconciliations.id"), nullable=False
+    )
+    minute: Mapped[datetime] = mapped_column(DateTime(timezone=True), nullable=False)
+    # Of the minute's rides; where it has none, of those up to which it was compared.
+    lowest_ride_id: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    status: Mapped[str] = mapped_column(Text, nullable=False, server_default=text("'pending'"))
+    changed_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
 class ReceiptModel(Base):
     """What came of a ride's receipt so far, from its first attempt: `consumers/receipts/`.
 

@@ -8,6 +8,13 @@ import signal
 # What a group's workers set aside, and the receipts' group, are of this kind of consumer.
 KIND = "receipts"
 
+# Receipts from a ride on are to be looked at again: the sweep (`consumers.receipts.sweep`) delivers
+# what has no outcome. Counted, so that a sweep that is under way can't undo it.
+SET_BACK = """
+    UPDATE receipts_state
+    SET complete_to = greatest(since, least(complete_to, %s - 1)), mends = mends + 1
+"""
+
 # The signal after which the simulator refuses all receipts, for so many seconds, and why.
 BEGIN_BAD_MOOD, BAD_MOOD, IN_A_BAD_MOOD = signal.SIGUSR1, 5.0, "in a bad mood"
 

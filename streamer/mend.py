@@ -27,7 +27,7 @@ import secrets
 
 import psycopg
 
-from rocket_rides import database, errors, process, settings, terms
+from rocket_rides import database, errors, process, receipts, settings, terms
 from rocket_rides.errors import Unavailable
 from streamer import checks
 from streamer.barrier import Barrier
@@ -56,13 +56,6 @@ ROLL_UP_AGAIN = """
     SET complete_to = least(complete_to, %(lowest)s - 1), generation = %(generation)s
 """
 
-# Their receipts are due: the sweep (`consumers.receipts.sweep`) looks again from the lowest on.
-# Counted, so that a sweep that is under way can't undo it.
-SET_RECEIPTS_BACK = """
-    UPDATE receipts_state
-    SET complete_to = greatest(since, least(complete_to, %s - 1)), mends = mends + 1
-"""
-
 # They have left the outbox: records_sent and the staged ones are all rides. This comes last in
 # its transaction, since the leader waits for the row.
 COUNT_MENDED = "UPDATE streamer_state SET records_sent = records_sent + %s"
@@ -82,7 +75,7 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     with connection.transaction():
         rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
         if rides:
-            connection.execute(SET_RECEIPTS_BACK, [rides[0]])
+            connection.execute(receipts.SET_BACK, [rides[0]])
         asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
         named = [name for (name,) in asked]
         if rides:

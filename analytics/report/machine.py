@@ -12,6 +12,16 @@
                     ride sent; reset is true when a reset was requested
     mismatches      [{after, upto, warehouse, postgres, difference}]: rides with after < id <= upto;
                     the last three are {rides, distance}, the difference is warehouse less Postgres
+    rollup          {upto, minutes, wrong, set_aside, agrees}, or null if nobody looked: of the
+                    minutes whose rides are all up to `upto`; set_aside is how many the rollup
+                    itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
+                    {rides, distance}, and rolled_up is null for a missing minute
+    receipts        {upto, rides, missing, strange, agrees}, or null: the last two are {rides, ids},
+                    how many have no outcome, or have one and don't exist, and the lowest of them
+    outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
+                    at or below last_sent, without a ride, with another distance than their ride's
+    requested       true when the wrong minutes and the missing receipts were asked for
+    hours           [{hour, rides, distance}] of the days that changed, in UTC, oldest first
     verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change
     seconds         how long the run took
@@ -24,7 +34,15 @@ from typing import Any
 
 import msgspec
 
-from analytics.result import Compared, Mismatch, Result
+from analytics.result import (
+    Compared,
+    Mismatch,
+    OutboxVerdict,
+    ReceiptsVerdict,
+    Result,
+    RollupVerdict,
+    Some,
+)
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -42,6 +60,13 @@ def as_json(result: Result) -> bytes:
         "days": [{"day": day, **tally._asdict()} for day, tally in sorted(result.days.items())],
         "consumers": [_consumer(consumer, result) for consumer in result.consumers],
         "mismatches": [_mismatch(mismatch) for mismatch in result.mismatches],
+        "rollup": _rollup(result.rollup),
+        "receipts": _proof(result.receipts),
+        "outbox": _proof(result.outbox),
+        "requested": result.requested,
+        "hours": [
+            {"hour": hour, **tally._asdict()} for hour, tally in sorted(result.hours.items())
+        ],
         "verified": result.verified,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
@@ -60,6 +85,34 @@ def _consumer(consumer: Compared, result: Result) -> dict[str, Any]:
         "wrong": consumer.wrong,
         "reset": consumer.name in result.resets,
     }
+
+
+def _rollup(rollup: RollupVerdict | None) -> dict[str, Any] | None:
+    if rollup is None:
+        return None
+    return _plain(rollup) | {
+        "wrong": [
+            {
+                "minute": wrong.minute,
+                "rolled_up": wrong.rolled_up and wrong.rolled_up._asdict(),
+                "exact": wrong.exact._asdict(),
+            }
+            for wrong in rollup.wrong
+        ]
+    }
+
+
+def _proof(verdict: ReceiptsVerdict | OutboxVerdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {
+        name: value._asdict() if isinstance(value, Some) else value
+        for name, value in _plain(verdict).items()
+    }
+
+
+def _plain(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict) -> dict[str, Any]:
+    return vars(verdict) | {"agrees": verdict.agrees}
 
 
 def _mismatch(mismatch: Mismatch) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analytics.report import charts, words
+from analytics.report import charts, proofs, words
 from analytics.result import Compared, PastRun, Result
 
 _pages = Environment(
@@ -44,7 +44,9 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
-        verdict=words.verdict(result),
+        verdict=words.verdict(result, *proofs.clauses(result)),
+        proofs=list(proofs.proofs(result)),
+        named=list(proofs.named(result)),
         consequence=words.consequence(result),
         rebuild=None if result.rebuilt else words.REBUILD,
         outcome=lambda consumer: words.outcome(result, consumer),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+from analytics.report.proofs import clauses, named, proofs
 from analytics.report.words import (
     REBUILD,
     consequence,
@@ -23,9 +24,10 @@ def as_text(result: Result, today: date) -> str:
     parts = [
         result.notes,
         list(consumers(result)),
+        list(proved(result)),
         list(mismatches(result)),
         list(summary(result, today)),
-        [verdict(result)],
+        [verdict(result, *clauses(result))],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -48,6 +50,17 @@ def consumers(result: Result) -> Iterator[str]:
         for consumer in result.consumers
     ]
     yield from aligned(rows, "<>>>><")
+
+
+def proved(result: Result) -> Iterator[str]:
+    """A line for the rollup, the receipts and the outbox, and then what is wrong with them."""
+    rows = [("beside the totals", "compared", "")]
+    rows += [(proof.name, proof.looked_at, proof.outcome) for proof in proofs(result)]
+    if len(rows) > 1:
+        yield from aligned(rows, "<<<")
+    for sentence, which in named(result):
+        yield sentence
+        yield from (f"  {one}" for one in which)
 
 
 def mismatches(result: Result) -> Iterator[str]:

@@ -52,8 +52,8 @@ def consequence(result: Result) -> str:
     return "Postgres is right; no resets were requested. Rebuild the warehouse from it:"
 
 
-def verdict(result: Result) -> str:
-    """The whole run in one sentence."""
+def verdict(result: Result, *clauses: str) -> str:
+    """The whole run in one sentence; `clauses` say what is wrong beside the totals."""
     total, wrong = len(result.consumers), [c for c in result.consumers if c.wrong]
     reset = sum(consumer.name in result.resets for consumer in wrong)
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"
@@ -77,4 +77,5 @@ def verdict(result: Result) -> str:
     else:
         will = f"{reset} of them will be reset" if reset else "none will be reset"
         sentence = f"{whose} {are} wrong; {will}."
+    sentence = "; ".join([sentence[:-1], *clauses]) + "."
     return sentence[0].upper() + sentence[1:]

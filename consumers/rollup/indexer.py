@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import psycopg
 
-from consumers.rollup import set_aside
+from consumers.rollup import recomputations, set_aside
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
 from consumers.rollup.minutes import compute_within
+from consumers.rollup.recomputations import Requests
 from consumers.rollup.step import Step
 from rocket_rides.database import refusal
 from rocket_rides.faults import reached
@@ -50,6 +51,7 @@ class Indexer:
         self._connection = connection
         self._generation = generation
         self._dirty = dirty
+        self._requests = Requests(connection)
         self._size = AT_ONCE  # of the next batch
         # Minutes that failed alone, also under an earlier lead: they are tried one in each round.
         aside = set_aside.listed(connection)
@@ -61,6 +63,7 @@ class Indexer:
         All minutes of the rides up to `marked_upto` have been marked. Raises Overtaken, MarksLost,
         StateLost, redis.RedisError or psycopg.Error: then what was not committed stays dirty.
         """
+        self._dirty.add(asked := self._requests.take(AT_ONCE))
         suspects, batch, more = [], [], False
         if self._dirty.count:
             reserved = self._dirty.reserve(self._size + len(self._attempts))
@@ -78,7 +81,7 @@ class Indexer:
         if batch or suspects or again or marked_upto > self._generation.complete_to:
             lowest = self._dirty.lowest()
             self._generation.complete(marked_upto if lowest is None else lowest - 1)
-        return more or again is not None
+        return more or again is not None or len(asked) == AT_ONCE
 
     def _take(self, batch: Sequence[Mark]) -> bool:
         """Compute minutes together; returns whether they could be.
@@ -130,6 +133,7 @@ class Indexer:
         with self._connection.transaction():
             self._generation.hold()
             is_new = set_aside.put(self._connection, mark, reason, attempts)
+            recomputations.give_up(self._connection, mark.minute)
         logger.log(
             logging.WARNING if is_new else logging.DEBUG,
             "set aside minute %s: %s; python -m consumers.rollup.aside tells more",

@@ -14,6 +14,8 @@ from rocket_rides.terms import StateLost
 # by the index on created_at: a condition on the id would tempt the planner to use that. And nothing
 # is joined by the minute: without statistics, the planner would expect millions, and use files.
 # The lock on rollup_state keeps a new generation waiting until this has committed.
+#
+# A minute that a reconciliation asks for is replaced whatever its label: that may be wrong, too.
 COMPUTE = """
     WITH mine AS MATERIALIZED (
         SELECT FROM rollup_state WHERE generation = %(generation)s LIMIT 1 FOR SHARE
@@ -39,6 +41,10 @@ COMPUTE = """
                    sum(distance) FILTER (WHERE id <= upto) AS distance
             FROM rides WHERE created_at >= first AND created_at < until GROUP BY 1
         ) within
+    ), asked_for AS (
+        UPDATE recomputations SET status = 'done', changed_at = now() FROM mine, wanted
+        WHERE recomputations.minute = wanted.minute AND status = 'pending'
+        RETURNING recomputations.minute
     ), put AS (
         INSERT INTO ride_minutes (minute, rides, distance, upto)
         SELECT minute, sum(rides)::bigint, coalesce(sum(distance), 0), upto
@@ -50,6 +56,7 @@ COMPUTE = """
         ON CONFLICT (minute) DO UPDATE
         SET rides = excluded.rides, distance = excluded.distance, upto = excluded.upto
         WHERE excluded.upto >= ride_minutes.upto
+           OR ride_minutes.minute IN (SELECT minute FROM asked_for)
     ), no_longer_set_aside AS (
         DELETE FROM set_aside_minutes USING mine, wanted
         WHERE set_aside_minutes.minute = wanted.minute

@@ -227,4 +227,5 @@ def test_no_snapshot_is_held_while_spark_works(books: Books) -> None:
     assert holding == [
         ("Extracting new rides", ("idle", None)),
         ("Adding up new rides", ("idle", None)),
+        ("Adding up minutes", ("idle", None)),
     ]

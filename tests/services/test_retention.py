@@ -25,6 +25,10 @@ APPLIED = """
         from_total, to_ride_id, to_total)
     VALUES (%s, 'consumer0', 'applied', now() - make_interval(days => %s), 1, 1, 1, 1)
 """
+RECOMPUTED = """
+    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id, status, changed_at)
+    VALUES (%s, '2026-03-01 10:01Z', 1, %s, now() - make_interval(days => %s))
+"""
 DEAD_LETTER = """
     INSERT INTO dead_letters (consumer_name, redis_id, fields, reason, created_at)
     VALUES ('consumer0', %s, '{}', 'no ride', now() - make_interval(days => %s))
@@ -82,6 +86,19 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     young = [reconcile(world, 399), reconcile(world, 1)]
     forget(world.connection)
     assert ids(world, "reconciliations") == [*old[1:3], *young]
+
+
+def test_a_recomputation_stays_until_the_rollup_has_seen_it_and_so_does_what_it_is_of(
+    world: World,
+) -> None:
+    old = [reconcile(world, 500) for _ in range(4)]
+    world.connection.execute(RECOMPUTED, [old[0], "done", 500])
+    world.connection.execute(RECOMPUTED, [old[1], "pending", None])
+    world.connection.execute(RECOMPUTED, [old[2], "set aside", 399])
+    forget(world.connection)
+    assert ids(world, "reconciliations") == old[1:]
+    kept = world.connection.execute("SELECT reconciliation_id FROM recomputations ORDER BY 1")
+    assert kept.fetchall() == [(old[1],), (old[2],)]
 
 
 def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> None:

@@ -4,7 +4,17 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from analytics.result import Compared, Mismatch, Result, Tally
+from analytics.result import (
+    Compared,
+    Mismatch,
+    OutboxVerdict,
+    ReceiptsVerdict,
+    Result,
+    RollupVerdict,
+    Some,
+    Tally,
+    WrongMinute,
+)
 
 TODAY = date(2026, 11, 21)
 NOTES = ["The warehouse was new.", "A <b>second</b> note."]
@@ -95,3 +105,28 @@ def moves_no_cursor(text: str) -> None:
     """Fails unless the name ESCAPES is there, and has no effect."""
     assert "a\\x1b[31m\\u202e" in text
     assert not {"\x1b", "\u202e"} & set(text)
+
+
+MINUTE = datetime(2026, 11, 21, 2, 7, tzinfo=UTC)
+PROVED = run(
+    consumer(0),
+    rollup=RollupVerdict(4000, 1440),
+    receipts=ReceiptsVerdict(4001, 3000),
+    outbox=OutboxVerdict(5),
+)
+UNPROVED = run(
+    consumer(0),
+    rollup=RollupVerdict(
+        4000,
+        1440,
+        [
+            WrongMinute(MINUTE, Tally(2, Decimal("2.001")), Tally(2, Decimal(2)), 3),
+            WrongMinute(MINUTE + timedelta(minutes=1), None, Tally(1, Decimal(5)), 5),
+        ],
+        set_aside=1,
+    ),
+    receipts=ReceiptsVerdict(4001, 3000, Some(12, (7, 9)), Some(1, (99,))),
+    outbox=OutboxVerdict(5, Some(1, (3,)), Some(2, (8, 9)), Some(1, (4,))),
+    requested=True,
+    reconciliation=9,
+)

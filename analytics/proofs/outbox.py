@@ -1,0 +1,34 @@
+"""The outbox: every staged record is of a ride that is yet to be sent, with that ride's distance.
+
+One statement, so one snapshot. A ride and its record commit together; the streamer deletes records
+in the transaction in which it moves `last_sent`. So no snapshot shows a record without its ride, or
+one at or below `last_sent`, unless somebody or a bug has put it there. Nothing repairs such a
+record by itself: docs/reconciliation.md says what a person does.
+"""
+
+import psycopg
+
+from analytics.proofs import NAMED
+from analytics.result import OutboxVerdict, Some
+from rocket_rides.database import one_row
+
+# The data is compared as JSON: what is no number at all is another distance, too.
+WRONG = """
+    SELECT count(*),
+           count(*) FILTER (WHERE sent), array_agg(id ORDER BY id) FILTER (WHERE sent),
+           count(*) FILTER (WHERE orphan), array_agg(id ORDER BY id) FILTER (WHERE orphan),
+           count(*) FILTER (WHERE different), array_agg(id ORDER BY id) FILTER (WHERE different)
+    FROM (
+        SELECT staged.id, staged.id <= last_sent_id AS sent, rides.id IS NULL AS orphan,
+               rides.id IS NOT NULL
+                   AND data -> 'distance' IS DISTINCT FROM to_jsonb(distance) AS different
+        FROM staged_log_records staged LEFT JOIN rides USING (id) CROSS JOIN streamer_state
+    ) staged
+"""
+
+
+def prove(connection: psycopg.Connection) -> OutboxVerdict:
+    """Compare every staged record with its ride, and with `last_sent`."""
+    staged, *kinds = one_row(connection.execute(WRONG))
+    counted = zip(kinds[::2], kinds[1::2], strict=True)
+    return OutboxVerdict(staged, *(Some(count, tuple(ids or [])[:NAMED]) for count, ids in counted))

@@ -1,0 +1,183 @@
+"""The rollup: every minute up to its `complete_to` is compared with the sum of its rides.
+
+Spark adds up all rides of the days in question up to the frozen one, F. Then the rollup's rows are
+read, in one snapshot with its `complete_to`, C. Let c be the lesser of F and C.
+
+A minute is compared if none of its rides is above c, whether Spark saw that ride (up to F) or the
+snapshot shows it (above F, up to its `last_sent`). What the rollup promises of its row, whose label
+is U, is the sum of the minute's rides up to U; and if U is below C, that there is no ride of the
+minute between them. No label is above the snapshot's `last_sent`. So the row of a minute that is
+compared must be the sum of the minute's rides up to c, whatever U is, and that is what Spark has:
+the rollup may go on meanwhile. Where a mend has set C back, the minutes that it is about have a
+ride above C. And a minute that is not compared has a ride above c, so its day is one of those in
+question once C has passed that ride.
+
+Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
+If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.
+
+A minute that the rollup has set aside is a known gap, and is not compared.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, date, datetime
+from itertools import islice
+from typing import NamedTuple
+
+import psycopg
+
+from analytics.freeze import ONE_SNAPSHOT
+from analytics.minutes import END, FIRST, Minute, Minutes
+from analytics.result import NOTHING, Mismatch, RollupVerdict, Tally, WrongMinute
+from rocket_rides.database import one_row
+
+DAYS_AT_ONCE = 400  # half a million minutes
+
+COMPLETE_TO = "SELECT coalesce(max(complete_to), 0) FROM rollup_state"
+# Days with rides that no run has compared yet, or with minutes that the last run found wrong.
+UNPROVED_DAYS = f"""
+    SELECT DISTINCT (created_at AT TIME ZONE 'UTC')::date FROM rides
+    WHERE id > %(after)s AND id <= %(upto)s AND created_at >= '{FIRST}' AND created_at < '{END}'
+    UNION
+    SELECT (minute AT TIME ZONE 'UTC')::date FROM recomputations
+    WHERE status = 'pending' OR reconciliation_id = (
+        SELECT max(id) FROM reconciliations WHERE NOT compared ? 'mended'
+    )
+"""  # noqa: S608
+DAYS_ROLLED_UP = f"""
+    SELECT DISTINCT (minute AT TIME ZONE 'UTC')::date FROM ride_minutes
+    WHERE minute >= '{FIRST}' AND minute < '{END}'
+"""  # noqa: S608
+KEPT = """
+    SELECT minute, rides, distance FROM unnest(%s::date[]) AS asked (day) JOIN ride_minutes
+    ON minute >= day::timestamp AT TIME ZONE 'UTC'
+       AND minute < (day + 1)::timestamp AT TIME ZONE 'UTC'
+"""
+LATER = f"""
+    SELECT DISTINCT date_trunc('minute', created_at, 'UTC') FROM rides
+    WHERE id > %s AND id <= (SELECT last_sent_id FROM streamer_state)
+      AND created_at >= '{FIRST}' AND created_at < '{END}'
+"""  # noqa: S608
+SET_ASIDE = f"""
+    SELECT minute, minute >= '{FIRST}' AND minute < '{END}' FROM set_aside_minutes
+"""  # noqa: S608
+RECOUNT = """
+    SELECT date_trunc('minute', created_at, 'UTC'), count(*), sum(distance), min(id), max(id)
+    FROM rides
+    WHERE created_at >= %(day)s::timestamp AT TIME ZONE 'UTC'
+      AND created_at < (%(day)s + 1)::timestamp AT TIME ZONE 'UTC' AND id <= %(upto)s
+    GROUP BY 1
+"""
+
+
+class Rows(NamedTuple):
+    """What a snapshot shows of the rollup, for some days."""
+
+    upto: int  # complete_to, or the frozen ride if that is lower
+    kept: Mapping[datetime, Tally]
+    set_aside: AbstractSet[datetime]
+    later: AbstractSet[datetime]  # minutes with rides above the frozen one
+
+
+def complete_to(connection: psycopg.Connection) -> int:
+    """How far every minute is right, as the rollup says; 0 before it has ever run."""
+    return int(one_row(connection.execute(COMPLETE_TO))[0])
+
+
+def unproved_days(connection: psycopg.Connection, after: int, upto: int) -> set[date]:
+    """The days of rides with `after < id <= upto`, and of what was found wrong the last time."""
+    days = connection.execute(UNPROVED_DAYS, {"after": after, "upto": upto})
+    return {day for (day,) in days}
+
+
+def days_rolled_up(connection: psycopg.Connection) -> set[date]:
+    """All days of which the rollup has minutes."""
+    return {day for (day,) in connection.execute(DAYS_ROLLED_UP)}
+
+
+def prove(
+    connection: psycopg.Connection,
+    minutes_of: Callable[[Sequence[date]], Minutes],
+    days: Iterable[date],
+    frozen: int,
+) -> tuple[RollupVerdict, list[Mismatch]]:
+    """Compare the minutes of these days; also returns where the warehouse is wrong.
+
+    `minutes_of` adds up the rides of days up to the ride `frozen`.
+    """
+    proved, mismatches = RollupVerdict(min(frozen, complete_to(connection))), []
+    for some in _pieces(sorted(days)):
+        exact = minutes_of(some)
+        with connection.transaction():
+            connection.execute(ONE_SNAPSHOT)
+            rows = _read(connection, some, frozen)
+            minutes = comparable(exact, rows)
+            differ = [minute for minute in minutes if differs(minute, exact, rows)]
+            recounted = _recount(connection, differ, rows.upto)
+        wrong = [_wrong(minute, recounted, rows) for minute in differ]
+        proved = RollupVerdict(
+            min(proved.upto, rows.upto),
+            proved.minutes + len(minutes),
+            proved.wrong + [one for one in wrong if one.exact != (one.rolled_up or NOTHING)],
+            max(proved.set_aside, len(rows.set_aside)),
+        )
+        mismatches += [
+            _mismatch(minute, exact, recounted)
+            for minute in differ
+            if tally(exact, minute) != tally(recounted, minute)
+        ]
+    return proved, mismatches
+
+
+def comparable(exact: Minutes, rows: Rows) -> list[datetime]:
+    """The minutes whose rides are all among those up to `rows.upto`, in order."""
+    return sorted(
+        minute
+        for minute in {*exact, *rows.kept} - rows.set_aside - rows.later
+        if minute not in exact or exact[minute].last <= rows.upto
+    )
+
+
+def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
+    """A minute without rides need not have a row."""
+    return rows.kept.get(minute, NOTHING) != tally(exact, minute)
+
+
+def tally(exact: Minutes, minute: datetime) -> Tally:
+    return exact[minute].tally if minute in exact else NOTHING
+
+
+def _pieces(days: Sequence[date]) -> Iterator[list[date]]:
+    left = iter(days)
+    while piece := list(islice(left, DAYS_AT_ONCE)):
+        yield piece
+
+
+def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows:
+    kept = {minute: Tally(*row) for minute, *row in connection.execute(KEPT, [days])}
+    aside = {minute for minute, known in connection.execute(SET_ASIDE) if known}
+    later = {minute for (minute,) in connection.execute(LATER, [frozen])}
+    return Rows(min(frozen, complete_to(connection)), kept, aside, later)
+
+
+def _recount(
+    connection: psycopg.Connection, minutes: Iterable[datetime], upto: int
+) -> dict[datetime, Minute]:
+    """All minutes of the days of these, as Postgres counts them."""
+    recounted: dict[datetime, Minute] = {}
+    for day in sorted({minute.astimezone(UTC).date() for minute in minutes}):
+        for minute, *row in connection.execute(RECOUNT, {"day": day, "upto": upto}):
+            recounted[minute] = Minute(*row)
+    return recounted
+
+
+def _wrong(minute: datetime, recounted: Minutes, rows: Rows) -> WrongMinute:
+    lowest = recounted[minute].first if minute in recounted else max(rows.upto, 1)
+    return WrongMinute(minute, rows.kept.get(minute), tally(recounted, minute), lowest)
+
+
+def _mismatch(minute: datetime, exact: Minutes, recounted: Minutes) -> Mismatch:
+    """The rides of a minute, on which the warehouse and Postgres disagree."""
+    found = [minutes[minute] for minutes in (exact, recounted) if minute in minutes]
+    ends = min(one.first for one in found) - 1, max(one.last for one in found)
+    return Mismatch(*ends, tally(exact, minute), tally(recounted, minute))

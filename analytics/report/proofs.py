@@ -1,0 +1,130 @@
+"""The wording of what is proved beside the totals: the rollup, the receipts and the outbox."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from analytics.report.words import count, metres
+from analytics.result import (
+    OutboxVerdict,
+    ReceiptsVerdict,
+    Result,
+    RollupVerdict,
+    Some,
+    Tally,
+    WrongMinute,
+)
+
+NAMED = 10  # minutes
+
+
+class Proof(NamedTuple):
+    """A line of the table. `looked_at` is how far, and at how many of what."""
+
+    name: str
+    looked_at: str
+    outcome: str
+    agrees: bool
+
+
+def proofs(result: Result) -> Iterator[Proof]:
+    """A line for each that was looked at."""
+    if rollup := result.rollup:
+        upto = f"{count(rollup.minutes, 'minute')} up to ride {rollup.upto}"
+        yield Proof("rollup", upto, rollup_outcome(result, rollup), rollup.agrees)
+    if receipts := result.receipts:
+        upto = f"{count(receipts.rides, 'ride')} up to ride {receipts.upto}"
+        yield Proof("receipts", upto, receipts_outcome(result, receipts), receipts.agrees)
+    if outbox := result.outbox:
+        staged = count(outbox.staged, "staged record")
+        yield Proof("outbox", staged, outbox_outcome(outbox), outbox.agrees)
+
+
+def rollup_outcome(result: Result, rollup: RollupVerdict) -> str:
+    known = f"{count(rollup.set_aside, 'minute')} set aside" if rollup.set_aside else ""
+    wrong = f"{count(len(rollup.wrong), 'minute')} wrong{follows(result, 'to be computed anew')}"
+    parts = [wrong] if rollup.wrong else ["agrees"]
+    return ", ".join([*parts, known] if known else parts)
+
+
+def receipts_outcome(result: Result, receipts: ReceiptsVerdict) -> str:
+    parts = []
+    if missing := receipts.missing.rides:
+        parts.append(f"{missing:,} without an outcome{follows(result, 'to be delivered')}")
+    if strange := receipts.strange.rides:
+        parts.append(f"{strange:,} of no ride")
+    return ", ".join(parts) or "agrees"
+
+
+def outbox_outcome(outbox: OutboxVerdict) -> str:
+    kinds = (
+        (outbox.sent, "at or below last_sent"),
+        (outbox.orphans, "without a ride"),
+        (outbox.different, "with another distance than the ride's"),
+    )
+    return ", ".join(f"{some.rides:,} {kind}" for some, kind in kinds if some.rides) or "agrees"
+
+
+def follows(result: Result, what: str) -> str:
+    """What happens next, after a colon."""
+    if result.requested:
+        return f": {what}"
+    return ": not repaired" if result.repairing else ": not repaired (--check)"
+
+
+def named(result: Result) -> Iterator[tuple[str, list[str]]]:
+    """What is wrong, each by its name: a sentence, and what it is about."""
+    if result.rollup and (wrong := result.rollup.wrong):
+        more = [f"and {len(wrong) - NAMED:,} more"] if len(wrong) > NAMED else []
+        yield "Minutes that are not the sum of their rides:", [*map(minute, wrong[:NAMED]), *more]
+    receipts, outbox = result.receipts or ReceiptsVerdict(), result.outbox or OutboxVerdict()
+    for some, what in (
+        (receipts.missing, "Rides whose receipt has no outcome:"),
+        (receipts.strange, "Receipts of rides that don't exist:"),
+        (outbox.sent, "Staged records at or below last_sent:"),
+        (outbox.orphans, "Staged records without a ride:"),
+        (outbox.different, "Staged records with another distance than their ride's:"),
+    ):
+        if some.rides:
+            yield what, [rides(some)]
+
+
+def minute(wrong: WrongMinute) -> str:
+    """What a minute has, and what it must have."""
+    has = "missing" if wrong.rolled_up is None else sums(wrong.rolled_up)
+    return f"{moment(wrong.minute)}: {has}; its rides: {sums(wrong.exact)}"
+
+
+def sums(of: Tally) -> str:
+    return f"{count(of.rides, 'ride')}, {metres(of.distance)} m"
+
+
+def rides(some: Some) -> str:
+    """7, 12 and 3 more."""
+    ids = ", ".join(map(str, some.ids))
+    more = some.rides - len(some.ids)
+    return f"{ids} and {more:,} more" if more else ids
+
+
+def moment(of: datetime) -> str:
+    return f"{of.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def clauses(result: Result) -> Iterator[str]:
+    """For the verdict: what is wrong beside the totals, and what follows."""
+    receipts, outbox = result.receipts or ReceiptsVerdict(), result.outbox or OutboxVerdict()
+    if wrong := len(result.rollup.wrong if result.rollup else []):
+        minutes = f"{count(wrong, 'minute')} of the rollup"
+        yield minutes + _wrong(wrong, result, "wrong", "computed anew")
+    if missing := receipts.missing.rides:
+        yield count(missing, "receipt") + _wrong(missing, result, "missing", "delivered")
+    if strange := receipts.strange.rides:
+        yield f"{count(strange, 'receipt')} {'is' if strange == 1 else 'are'} of no ride"
+    if not outbox.agrees:
+        yield "the outbox has records that are wrong"
+
+
+def _wrong(number: int, result: Result, what: str, how: str) -> str:
+    if result.requested:
+        return f" {'was' if number == 1 else 'were'} {what} and will be {how}"
+    return f" {'is' if number == 1 else 'are'} {what}"

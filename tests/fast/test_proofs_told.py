@@ -1,0 +1,106 @@
+"""How a run tells of the rollup, the receipts and the outbox: to a person, and to a program."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+from analytics.report.machine import as_json
+from analytics.report.proofs import NAMED
+from analytics.report.text import as_text
+from analytics.result import OutboxVerdict, ReceiptsVerdict, Result, RollupVerdict, Some
+from tests.support.results import PROVED, RIGHT, TODAY, UNPROVED
+
+
+def lines(result: Result) -> list[str]:
+    return as_text(result, TODAY).splitlines()
+
+
+def test_what_agrees_is_said_to_agree_and_how_far() -> None:
+    told = lines(PROVED)
+    assert PROVED.agrees
+    assert "rollup             1,440 minutes up to ride 4000  agrees" in told
+    assert "receipts           3,000 rides up to ride 4001    agrees" in told
+    assert "outbox             5 staged records               agrees" in told
+    assert told[-1] == "All totals agree."
+
+
+def test_what_nobody_looked_at_is_not_said_to_agree() -> None:
+    assert not [line for line in lines(RIGHT) if "rollup" in line or "receipts" in line]
+
+
+def test_what_is_wrong_is_named_and_what_follows() -> None:
+    told = lines(UNPROVED)
+    [rollup] = [line for line in told if line.startswith("rollup")]
+    assert rollup.endswith("2 minutes wrong: to be computed anew, 1 minute set aside")
+    [receipts] = [line for line in told if line.startswith("receipts")]
+    assert receipts.endswith("12 without an outcome: to be delivered, 1 of no ride")
+    [outbox] = [line for line in told if line.startswith("outbox")]
+    assert outbox.endswith(
+        "1 at or below last_sent, 2 without a ride, 1 with another distance than the ride's"
+    )
+    assert "  2026-11-21 02:07 UTC: 2 rides, 2.001 m; its rides: 2 rides, 2.000 m" in told
+    assert "  2026-11-21 02:08 UTC: missing; its rides: 1 ride, 5.000 m" in told
+    assert "  7, 9 and 10 more" in told
+    assert "  99" in told
+    assert told[-1] == (
+        "All totals agree; 2 minutes of the rollup were wrong and will be computed anew;"
+        " 12 receipts were missing and will be delivered; 1 receipt is of no ride;"
+        " the outbox has records that are wrong."
+    )
+
+
+def test_check_says_that_nothing_follows() -> None:
+    told = lines(replace(UNPROVED, requested=False, repairing=False))
+    assert [line for line in told if "2 minutes wrong: not repaired (--check)" in line]
+    assert [line for line in told if "12 without an outcome: not repaired (--check)" in line]
+    assert "2 minutes of the rollup are wrong; 12 receipts are missing;" in told[-1]
+
+
+def test_few_minutes_are_named_and_all_are_counted() -> None:
+    assert UNPROVED.rollup
+    many = replace(UNPROVED.rollup, wrong=UNPROVED.rollup.wrong * 6)
+    told = lines(replace(UNPROVED, rollup=many))
+    assert len([line for line in told if " its rides: " in line]) == NAMED
+    assert "  and 2 more" in told
+
+
+def test_anything_wrong_is_drift() -> None:
+    some = Some(1, (1,))
+    for wrong in (
+        {"rollup": UNPROVED.rollup},
+        {"receipts": ReceiptsVerdict(missing=some)},
+        {"receipts": ReceiptsVerdict(strange=some)},
+        {"outbox": OutboxVerdict(sent=some)},
+        {"outbox": OutboxVerdict(orphans=some)},
+        {"outbox": OutboxVerdict(different=some)},
+    ):
+        assert not replace(PROVED, **wrong).agrees
+    assert replace(PROVED, rollup=RollupVerdict(set_aside=3)).agrees  # a gap that is known
+
+
+def test_a_program_reads_the_same() -> None:
+    told = json.loads(as_json(UNPROVED), parse_float=Decimal)
+    assert told["agrees"] is False
+    assert told["requested"] is True
+    assert told["rollup"]["upto"] == 4000
+    assert told["rollup"]["wrong"] == [
+        {
+            "minute": "2026-11-21T02:07:00Z",
+            "rolled_up": {"rides": 2, "distance": Decimal("2.001")},
+            "exact": {"rides": 2, "distance": 2},
+        },
+        {
+            "minute": "2026-11-21T02:08:00Z",
+            "rolled_up": None,
+            "exact": {"rides": 1, "distance": 5},
+        },
+    ]
+    assert told["receipts"] == {
+        "upto": 4001,
+        "rides": 3000,
+        "missing": {"rides": 12, "ids": [7, 9]},
+        "strange": {"rides": 1, "ids": [99]},
+        "agrees": False,
+    }
+    assert told["outbox"]["orphans"] == {"rides": 2, "ids": [8, 9]}
+    assert json.loads(as_json(RIGHT))["rollup"] is None

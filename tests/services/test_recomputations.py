@@ -1,0 +1,143 @@
+"""Minutes that a reconciliation found wrong: the rollup itself computes them anew, on request."""
+
+from enum import Enum
+
+import pytest
+
+from consumers.rollup import indexer
+from consumers.rollup.minutes import compute
+from consumers.rollup.step import IN_A_ROUND
+from rocket_rides.errors import Overtaken
+from rocket_rides.faults import InjectedCrash, crash_at
+from tests.support.rollup import complete_to, hurry, is_complete, lead, send_at
+from tests.support.world import World, eventually
+
+MINUTES = [f"2026-03-01 10:0{number}:00+00" for number in range(5)]
+WRONG = {
+    "a millimetre more": "UPDATE ride_minutes SET distance = distance + 0.001 WHERE minute = %s",
+    "a ride more": "UPDATE ride_minutes SET rides = rides + 1 WHERE minute = %s",
+    "missing": "DELETE FROM ride_minutes WHERE minute = %s",
+    "labelled with a ride to come": (
+        "UPDATE ride_minutes SET rides = 9, upto = 1e12 WHERE minute = %s"
+    ),
+}
+SURPLUS = "2026-03-01 11:30:00+00"
+RECONCILE = """
+    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    VALUES (1, 1, 1, 1, '{}') RETURNING id
+"""
+ASK = "INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) VALUES (%s, %s, %s)"
+POISON = """
+    ALTER TABLE ride_minutes ADD CONSTRAINT poison
+    CHECK (minute <> '2026-03-01 10:01Z' OR rides < 1) NOT VALID
+"""
+
+
+def ask(world: World, *minutes: str, lowest: int = 1) -> None:
+    """Ask for these minutes, as a reconciliation does."""
+    reconciliation = world.value(RECONCILE)
+    for minute in minutes:
+        world.connection.execute(ASK, [reconciliation, minute, lowest])
+
+
+def statuses(world: World) -> list[str]:
+    found = world.connection.execute("SELECT status FROM recomputations ORDER BY minute, id")
+    return [status for (status,) in found]
+
+
+def rolled_up(world: World) -> None:
+    """Two rides in each of the minutes."""
+    send_at(world, *((minute, 1) for minute in MINUTES), *((minute, 2) for minute in MINUTES))
+    hurry(lead(world))
+    assert is_complete(world)
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_a_minute_that_was_asked_for_is_right_again(world: World, change: str) -> None:
+    rolled_up(world)
+    before = complete_to(world)
+    world.connection.execute(WRONG[change], [MINUTES[1]])
+    assert not is_complete(world)
+    leading = lead(world)
+    hurry(leading)
+    assert not is_complete(world)  # nobody has asked
+    ask(world, MINUTES[1])
+    ask(world, MINUTES[1], MINUTES[2])
+    hurry(leading)
+    assert is_complete(world)
+    assert statuses(world) == ["done"] * 3
+    assert complete_to(world) == before
+
+
+def test_a_minute_without_rides_is_emptied(world: World) -> None:
+    rolled_up(world)
+    put = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s, 7, 7, 3)"
+    world.connection.execute(put, [SURPLUS])
+    ask(world, SURPLUS)
+    hurry(lead(world))
+    assert is_complete(world)
+    assert statuses(world) == ["done"]
+
+
+def test_more_minutes_than_one_batch_has(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "AT_ONCE", 2)
+    rolled_up(world)
+    world.connection.execute("DELETE FROM ride_minutes")
+    ask(world, *MINUTES)
+    leading = lead(world)
+    for done in (2, 4, 5):
+        hurry(leading)
+        assert statuses(world).count("done") == done
+    assert is_complete(world)
+
+
+def test_the_running_rollup_takes_a_request(world: World) -> None:
+    send_at(world, *((minute, 1) for minute in MINUTES))
+    world.service("consumers.rollup")
+    eventually(lambda: is_complete(world))
+    world.connection.execute(WRONG["a millimetre more"], [MINUTES[3]])
+    ask(world, MINUTES[3])
+    eventually(lambda: statuses(world) == ["done"])
+    assert is_complete(world)
+
+
+@pytest.mark.parametrize("step", IN_A_ROUND)
+def test_a_request_survives_a_crash_and_rides_go_on(world: World, step: Enum) -> None:
+    rolled_up(world)
+    world.connection.execute(WRONG["a millimetre more"], [MINUTES[1]])
+    ask(world, MINUTES[1])
+    send_at(world, (MINUTES[2], 5))
+    with pytest.raises(InjectedCrash), crash_at(step):
+        hurry(lead(world))
+    hurry(lead(world))
+    assert is_complete(world)
+    assert statuses(world) == ["done"]
+
+
+def test_nothing_is_done_under_a_generation_that_is_over(world: World) -> None:
+    rolled_up(world)
+    stale = lead(world)
+    lead(world)
+    ask(world, MINUTES[1])
+    with pytest.raises(Overtaken):
+        compute(stale.connection, stale.generation, [MINUTES[1]])
+    assert statuses(world) == ["pending"]
+
+
+def test_a_minute_that_cannot_be_computed_is_set_aside_and_asked_for_no_more(world: World) -> None:
+    rolled_up(world)
+    before = complete_to(world)
+    world.connection.execute(POISON)
+    ask(world, MINUTES[1], MINUTES[2], lowest=2)
+    world.connection.execute(WRONG["a millimetre more"], [MINUTES[2]])
+    leading = lead(world)
+    hurry(leading)
+    assert statuses(world) == ["set aside", "done"]
+    assert world.value("SELECT lowest_ride_id FROM set_aside_minutes") == 2
+    send_at(world, (MINUTES[4], "0.5"))
+    hurry(leading)
+    assert complete_to(world) == before  # held: a minute below is known to be wrong
+    world.connection.execute("ALTER TABLE ride_minutes DROP CONSTRAINT poison")
+    world.connection.execute("UPDATE set_aside_minutes SET retry = true")
+    hurry(leading)
+    assert is_complete(world)

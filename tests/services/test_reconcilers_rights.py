@@ -1,0 +1,75 @@
+"""The role that runs the reconciliation elsewhere: the rights on docs/cluster.md are enough."""
+
+import random
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from analytics.emit import emit, past_runs
+from analytics.freeze import freeze
+from analytics.proofs import outbox, proved_upto, receipts, rollup
+from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally, WrongMinute
+from migrations import downgrade, upgrade
+from rocket_rides.settings import PROJECT
+from tests.support.world import World
+
+PAGE = (PROJECT / "docs/cluster.md").read_text()
+GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
+MINUTE = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def reconciler(world: World) -> Iterator[World]:
+    world.connection.execute("CREATE ROLE reconciler")
+    yield world
+    world.connection.execute("DROP OWNED BY reconciler; DROP ROLE reconciler", prepare=False)
+
+
+def run(world: World) -> None:
+    """Everything that a run asks of Postgres, where all of it is wrong."""
+    connection = world.connect()
+    connection.execute("SET ROLE reconciler")
+    frozen = freeze(connection)
+    days = rollup.unproved_days(connection, proved_upto(connection, "rollup"), 9)
+    rollup.prove(connection, lambda _days: {}, days | {MINUTE.date()}, frozen.last_ride_id)
+    rollup.days_rolled_up(connection)
+    receipts.prove(connection, 0, random.Random(1))
+    outbox.prove(connection)
+    wrong = WrongMinute(MINUTE, Tally(), Tally(), 1)
+    result = Result(
+        datetime.now(UTC),
+        rollup=RollupVerdict(1, 1, [wrong]),
+        receipts=ReceiptsVerdict(1, 1, Some(1, (1,))),
+    )
+    with connection.transaction():
+        emit(connection, result)
+    past_runs(connection)
+
+
+def test_the_rights_on_the_page_are_enough(reconciler: World) -> None:
+    assert len(GRANTS) == 4
+    reconciler.connection.execute("\n".join(GRANTS), prepare=False)
+    run(reconciler)
+
+
+def test_an_upgrade_gives_the_new_rights_to_whoever_had_the_old_ones(reconciler: World) -> None:
+    downgrade(reconciler.postgres_url, "0008")
+    reconciler.connection.execute(
+        """
+        GRANT SELECT ON alembic_version, rides, streamer_state, terms, checkpoints,
+            consumer_states, reconciliations, resets TO reconciler;
+        GRANT INSERT ON reconciliations, resets TO reconciler;
+        GRANT UPDATE (id) ON checkpoints TO reconciler
+        """,
+        prepare=False,
+    )
+    upgrade(reconciler.postgres_url)
+    run(reconciler)
+
+
+def test_without_them_a_run_is_refused(reconciler: World) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        run(reconciler)
