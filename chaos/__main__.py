@@ -37,6 +37,9 @@ from embedded.failures import ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
+FILL_DISKS = {"disk-full", "warehouse-full"}
+# Slow enough that most runs of the nightly job get to their end.
+NIGHTS = {"seconds": 900.0, "rate": 20.0, "every": 8.0}
 # A million rides under a thousand faults.
 MILLION = {
     "seconds": 2340.0,
@@ -59,7 +62,7 @@ def main() -> int:
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.waits,
-        disks="disk-full" in options.kinds and enter_own_namespace(),
+        disks=bool(FILL_DISKS & set(options.kinds)) and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
         rate=options.rate,
         recorded=bool(options.record),
@@ -150,6 +153,11 @@ def arguments() -> Options:
         help="a million rides under a thousand faults",
     )
     add(
+        "--nights",
+        action="store_true",
+        help="fifteen minutes in which most runs of the nightly job get to their end",
+    )
+    add(
         "--recovery",
         type=positive,
         default=LONGEST,
@@ -181,9 +189,10 @@ def arguments() -> Options:
         metavar="FILE",
         help="also record what the processes commit, and replay it through the specification",
     )
-    if parser.parse_args().million:
-        parser.set_defaults(**MILLION)
     given = parser.parse_args()
+    if given.million or given.nights:
+        parser.set_defaults(**(MILLION if given.million else NIGHTS))
+        given = parser.parse_args()
     return Options(
         random.randrange(2**32) if given.seed is None else given.seed,
         given.seconds,

@@ -1,0 +1,247 @@
+"""Checks the nightly job: it called wrong what was, and nothing else, and all was repaired.
+
+A drift *may* have been there during a run, unless a look before the run did not find it. It *was*
+there if the looks before and after the run, and all in between, found it. Between two looks a
+restore, or a fail-over with loss, may have undone a drift, or brought one back that was repaired:
+so nothing is concluded across one.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from decimal import Decimal
+
+from chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final, figures
+from chaos.evidence import Evidence
+from chaos.night_report import Report, WrongMinute
+from chaos.nights import DRIFTED, FAILED, Night
+
+Findings = Iterator[str]
+
+
+def every_run_ends_properly(evidence: Evidence) -> Findings:
+    """With a status that says what its JSON says, and with all that is to be compared."""
+    for night in _nights(evidence):
+        if night.end == FAILED:
+            yield f"{night} failed: {night.said[-500:]}"
+        if not night.finished:
+            continue
+        report = night.report
+        if report is None:
+            yield f"{night} wrote no result"
+        elif report.agrees != report.lists_nothing or report.agrees == (night.end == DRIFTED):
+            says = "agrees" if report.agrees else "does not agree"
+            lists = "nothing" if report.lists_nothing else "something"
+            yield f"{night} says that it {says}, {night.end}, and calls {lists} wrong"
+        elif not report.mismatches and None in (report.rollup, report.receipts, report.outbox):
+            yield f"{night} has not compared everything"
+
+
+def nothing_is_called_wrong_that_was_right(evidence: Evidence) -> Findings:
+    if evidence.nights is None:
+        return
+    for night, report in _reports(evidence):
+        may_be = [drift for drift in evidence.nights.made if may_be_there(evidence, drift, night)]
+        for what in (*_wrong_totals(report, may_be), *_wrong_minutes(report, may_be)):
+            yield f"{night} called {what} wrong, and nobody had made it so"
+        for what in (*_missing_outcomes(report, may_be), *report.others()):
+            yield f"{night} called wrong: {what}; nobody had made it so"
+        for note in report.notes:
+            if is_alarming(note):
+                yield f"{night} said: {note}"
+
+
+def nothing_that_was_wrong_is_missed(evidence: Evidence) -> Findings:
+    if evidence.nights is None:
+        return
+    for night, report in _reports(evidence):
+        found = {(drift.kind, drift.victim) for drift in found_by(evidence.nights.made, report)}
+        for drift in evidence.nights.made:
+            if was_there(evidence, drift, night) and (drift.kind, drift.victim) not in found:
+                yield f"{night} missed {drift}"
+
+
+def everything_is_repaired(evidence: Evidence) -> Findings:
+    """And the last run, which begins when all is repaired, agrees."""
+    if (nights := evidence.nights) is None:
+        return
+    for drift in nights.final:
+        if drift.is_there:
+            yield f"the drift of the {drift.kind} {drift.victim} was never repaired"
+    for night in nights.last:
+        if not night.finished:
+            yield f"{night}, after all faults, {night.end}: {night.said[-500:]}"
+    if nights.last and nights.last[-1].end == DRIFTED:
+        yield f"{nights.last[-1]}, after everything was repaired, found something wrong"
+
+
+def every_reset_has_its_drift(evidence: Evidence) -> Findings:
+    """By where the total stood: when it was frozen it had a millimetre too much, and no other.
+
+    Its drift was made before it came there, and was repaired no sooner.
+    """
+    if (nights := evidence.nights) is None:
+        return
+    for reset in nights.resets:
+        applied = [
+            one.from_ride_id
+            for one in nights.resets
+            if one.consumer == reset.consumer and one.from_ride_id is not None
+        ]
+        spans = [
+            _span(drift, applied)
+            for drift in nights.final
+            if (drift.kind, drift.victim) == (TOTAL, reset.consumer)
+        ]
+        if reset.drift != MILLIMETRE or not any(
+            first <= reset.frozen_at <= last for first, last in spans
+        ):
+            yield (
+                f"the nightly job asked for a reset of {reset.consumer}, for {reset.drift:+} m at"
+                f" ride {reset.frozen_at}, and nobody had made that"
+            )
+
+
+def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:
+    """All of them, to the millimetre, as another program than Spark reads it."""
+    if evidence.nights is None or (table := evidence.nights.table) is None:
+        return
+    rides = evidence.final.rides
+    for ride in sorted(table.keys() ^ rides.keys()):
+        where = "the warehouse" if ride in table else "Postgres"
+        yield f"ride {ride} is in {where} alone"
+    for ride in sorted(table.keys() & rides.keys()):
+        if table[ride] != rides[ride]:
+            yield f"ride {ride} is of {rides[ride]} m, but of {table[ride]} m in the warehouse"
+    for ride in evidence.nights.repeated:
+        yield f"ride {ride} is in the warehouse more than once"
+
+
+def may_be_there(evidence: Evidence, drift: Drift, night: Night) -> bool:
+    """Whether this run may have come across it."""
+    assert evidence.nights is not None  # noqa: S101
+    return drift.tried <= night.ended and not any(
+        drift.settled <= look.asked
+        and look.answered <= night.began
+        and drift.token not in look.there
+        and not _is_rewound(evidence, look.asked, night.ended)
+        for look in evidence.nights.looks
+    )
+
+
+def was_there(evidence: Evidence, drift: Drift, night: Night) -> bool:
+    """Whether this run had to come across it."""
+    assert evidence.nights is not None  # noqa: S101
+    before, after = night.before, night.after
+    return (
+        before is not None
+        and after is not None
+        and drift.token in before.there
+        and drift.token in after.due
+        and all(
+            drift.token in look.there
+            for look in evidence.nights.looks
+            if before.asked <= look.asked <= after.asked
+        )
+        and not _is_rewound(evidence, before.asked, after.answered)
+    )
+
+
+def found_by(drifts: Iterable[Drift], report: Report) -> Iterator[Drift]:
+    """Those that a run reported."""
+    totals = {one.name for one in report.consumers if one.drift == MILLIMETRE}
+    minutes = {_told(one) for one in report.rollup.wrong} if report.rollup else set()
+    rides = report.receipts.missing.ids if report.receipts else []
+    for drift in drifts:
+        if drift.kind == TOTAL:
+            found = drift.victim in totals
+        elif drift.kind == MINUTE:
+            found = _made(drift) in minutes
+        else:
+            found = int(drift.victim) in rides
+        if found:
+            yield drift
+
+
+def was_found(evidence: Evidence, drift: Drift) -> bool:
+    """Whether a run reported it, while it may have been there."""
+    return any(
+        may_be_there(evidence, drift, night) and any(found_by([drift], report))
+        for night, report in _reports(evidence)
+    )
+
+
+def is_alarming(note: str) -> bool:
+    """Whether it says that the warehouse is not whole, whatever was killed. It is rebuilt then.
+
+    That it is of a past that this database has lost is no reason for alarm.
+    """
+    return any(word in note for word in ("is broken", "can't be read", "is gone"))
+
+
+def _wrong_totals(report: Report, may_be: list[Drift]) -> Iterator[str]:
+    known = {drift.victim for drift in may_be if drift.kind == TOTAL}
+    for one in report.consumers:
+        is_known = one.name in known and one.drift == MILLIMETRE and not one.stray
+        if (one.wrong or one.drift or one.stray) and not is_known:
+            yield f"the total of {one.name} ({one.drift:+} m{', stray' if one.stray else ''})"
+
+
+def _wrong_minutes(report: Report, may_be: list[Drift]) -> Iterator[str]:
+    known = {_made(drift) for drift in may_be if drift.kind == MINUTE}
+    for one in report.rollup.wrong if report.rollup else ():
+        if _told(one) not in known:
+            yield f"the minute {one.minute:%H:%M} ({one.rolled_up})"
+
+
+def _missing_outcomes(report: Report, may_be: list[Drift]) -> Iterator[str]:
+    if report.receipts is None:
+        return
+    known = {int(drift.victim) for drift in may_be if drift.kind == OUTCOME}
+    missing = report.receipts.missing
+    if unknown := [ride for ride in missing.ids if ride not in known]:
+        yield f"missing outcomes of the rides {unknown}"
+    elif missing.rides > len(known):
+        yield f"{missing.rides} missing outcomes, of {len(known)}"
+
+
+def _made(drift: Drift) -> tuple[datetime, tuple[int, Decimal]]:
+    """A minute, and what the nemesis made of it."""
+    return datetime.fromisoformat(drift.victim), figures(drift.mark)
+
+
+def _told(wrong: WrongMinute) -> tuple[datetime, tuple[int, Decimal] | None]:
+    """The same as a run tells it."""
+    row = wrong.rolled_up
+    return wrong.minute, (row.rides, row.distance) if row else None
+
+
+def _span(drift: Final, applied: list[int]) -> tuple[int, Decimal | int]:
+    """The rides at which a total had this drift: up to where the next reset found it."""
+    before = int(drift.mark)
+    return drift.last_ride_id, applied[before] if before < len(applied) else Decimal("Infinity")
+
+
+def _nights(evidence: Evidence) -> list[Night]:
+    return evidence.nights.nights if evidence.nights else []
+
+
+def _reports(evidence: Evidence) -> Iterator[tuple[Night, Report]]:
+    for night in _nights(evidence):
+        if night.report:
+            yield night, night.report
+
+
+def _is_rewound(evidence: Evidence, since: float, until: float) -> bool:
+    return any(
+        since <= restore.killed <= until for restore in (*evidence.restores, *evidence.in_vain)
+    )
+
+
+CLAIMS = (
+    every_run_ends_properly,
+    nothing_is_called_wrong_that_was_right,
+    nothing_that_was_wrong_is_missed,
+    everything_is_repaired,
+    every_reset_has_its_drift,
+    the_warehouse_has_the_rides,
+)
