@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast prove chaos \
-	mutants reconcile lint format bench lock clean
+	cluster mutants reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -25,6 +25,8 @@ help:
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
+	@echo "make cluster run the nightly job on a Spark cluster of six hosts, kill hosts meanwhile, and prove"
+	@echo "             that the result is the same; takes root, on Linux; ARGS=\"--rides 300000\""
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
@@ -82,6 +84,10 @@ prove:
 chaos:
 	@$(INSTALL) fleet
 	$(BIN)/python -m chaos $(ARGS)
+
+cluster:
+	@$(INSTALL) fleet nightly java
+	$(BIN)/python -m cluster $(ARGS)
 
 mutants:
 	@$(INSTALL) dev java archive

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark import StatusTracker
+from pyspark import SparkContext, StatusTracker
 from tqdm import tqdm
 
 POLL = 0.2  # seconds
@@ -20,8 +20,21 @@ def starting() -> Iterator[None]:
 
 
 @contextmanager
-def shown(tracker: StatusTracker, stage: str) -> Iterator[None]:
-    """Show a progress bar of this stage's tasks, if standard error is a terminal."""
+def shown(spark: SparkContext, stage: str) -> Iterator[None]:
+    """Call Spark's jobs by the name of this stage, and show a progress bar of their tasks.
+
+    The bar is there if standard error is a terminal; the name is what Spark's own pages show.
+    """
+    spark.setJobDescription(stage)
+    try:
+        with _bar(spark.statusTracker(), stage):
+            yield
+    finally:
+        spark.setJobDescription("")
+
+
+@contextmanager
+def _bar(tracker: StatusTracker, stage: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return

@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         from analytics.session import SPARK_ERRORS, cause, session
 
         try:
-            with session(config.spark_master) as spark:
-                show = partial(shown, spark.sparkContext.statusTracker())
+            with session(config.spark_master, config.spark_events_dir) as spark:
+                show = partial(shown, spark.sparkContext)
                 job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
                 result = job.run_once(check=arguments.check, full=arguments.full)
         except SPARK_ERRORS as error:

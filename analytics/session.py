@@ -9,8 +9,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -20,11 +22,15 @@ from rocket_rides.errors import Unavailable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
+# Whatever Spark's own configuration says: its name, and what exactness depends on.
 REQUIRED = {
     "spark.app.name": "rocket-rides-reconciliation",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",  # an overflow is an error, never a null
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+# What suits this job, unless Spark's own configuration says something else.
+SUITABLE = {
     # A range of ids spans few days: no need to sort it by day before writing it.
     "spark.sql.maxConcurrentOutputFileWriters": "32",
     "spark.sql.shuffle.partitions": "4",  # the shuffled rows are partial sums, so they are few
@@ -48,10 +54,11 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 
 
 @contextmanager
-def session(master: str = "") -> Iterator[SparkSession]:
+def session(master: str = "", events: Path | None = None) -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    A session that is already active is used, and left running. Needs Java (`require_java`).
+    It writes an event log into the folder `events`, if there is one. A session that is already
+    active is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
@@ -64,9 +71,11 @@ def session(master: str = "") -> Iterator[SparkSession]:
         return
     interrupt = signal.getsignal(signal.SIGINT)
     builder = SparkSession.builder
-    for name, value in (REQUIRED | _where(master)).items():
+    for name, value in (REQUIRED | _where(master) | _logged(events)).items():
         builder = builder.config(name, value)
     with starting(), _java_kept_apart():
+        for name, value in SUITABLE.items():
+            _suggest(name, value)
         spark = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, interrupt)  # PySpark's own handler ends in tracebacks
@@ -94,6 +103,23 @@ def _where(master: str) -> dict[str, str]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     class_archive.use()
     return LOCAL | ({"spark.master": master} if master else {})
+
+
+def _logged(events: Path | None) -> dict[str, str]:
+    """The event log, if one is wanted. Raises Unavailable."""
+    if events is None:
+        return {}
+    try:
+        events.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"no event log in {events}: {error.strerror}") from None
+    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.absolute().as_uri()}
+
+
+def _suggest(name: str, value: str) -> None:
+    """Set what neither spark-submit nor spark-defaults.conf has set; starts Java, which knows."""
+    if SparkContext.getSystemProperty(name) is None:
+        SparkContext.setSystemProperty(name, value)
 
 
 @contextmanager

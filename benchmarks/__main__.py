@@ -14,6 +14,7 @@ from functools import partial
 
 from benchmarks import (
     backlog,
+    cluster,
     consume,
     drain,
     groups,
@@ -46,8 +47,8 @@ PARTS: dict[str, Measure] = {
     "watch": watch.measure,
     "setup": setup.measure,
 }
-# Runs only if it is named.
-HOUR = "hour"
+# These run only if they are named.
+HOUR, CLUSTER = "hour", "cluster"
 LEAST_MINUTES, MOST_MINUTES = 0.5, 24 * 60.0
 AT_MOST = 20 * 60.0  # seconds that all parts may take
 
@@ -55,7 +56,9 @@ AT_MOST = 20 * 60.0  # seconds that all parts may take
 def main() -> None:
     """Run the parts NAMES, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PARTS)}; {HOUR}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(PARTS)}; {HOUR}, {CLUSTER}"
+    )
     parser.add_argument("--print", action="store_true", help="leave the docs as they are")
     parser.add_argument(
         "--minutes", type=long_enough, default=memory.AN_HOUR, help=f"of {HOUR}; by default 60"
@@ -63,7 +66,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.minutes != memory.AN_HOUR and HOUR not in arguments.names:
         parser.error(f"--minutes is about {HOUR}, which runs only if it is named")
-    known = PARTS | {HOUR: partial(memory.hour, minutes=arguments.minutes)}
+    hour = partial(memory.hour, minutes=arguments.minutes)
+    known = PARTS | {HOUR: hour, CLUSTER: cluster.measure}
     if unknown := set(arguments.names) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(known)}")
     # Like Ctrl-C: the servers and services end first.

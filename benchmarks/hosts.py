@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
-from benchmarks import load, network, tcp
+from benchmarks import load, tcp
 from benchmarks.figures import Figure, Goal
-from benchmarks.network import DATABASE, NETWORK, Host
+from benchmarks.shares import share
 from benchmarks.stand import PATIENCE, Stand, seconds_used, wait_until
+from cluster import network
+from cluster.network import MACHINE, NETWORK, Host
 from rocket_rides.settings import PROJECT
 
 ROLE = "api_hosts"
@@ -43,8 +45,8 @@ def measure(stand: Stand) -> list[Figure]:
         network.hosts("api1", "api2", "load") as (*hosts, clients),
         contextlib.ExitStack() as exits,
     ):
-        password = tcp.listen(stand.postgres, ROLE, DATABASE, NETWORK, PRIVILEGES)
-        url = tcp.url(ROLE, password, DATABASE)
+        password = tcp.listen(stand.postgres, ROLE, MACHINE, NETWORK, PRIVILEGES)
+        url = tcp.url(ROLE, password, MACHINE)
         apis = [exits.enter_context(_api(stand, host, url)) for host in hosts]
         roots = dict(zip(("one host", "the other host"), apis, strict=True))
         roots["Postgres"] = psutil.Process(stand.postgres.pid)
@@ -61,7 +63,7 @@ def measure(stand: Stand) -> list[Figure]:
             CAN_BE_ADDED,
         )
         for host, api in zip(hosts, apis, strict=True):
-            exits.enter_context(network.share(host.name, api, SMALL))
+            exits.enter_context(share(host.name, api, SMALL))
         _compare(small, hosts, clients, roots)
     return [both, *shares, small]
 

@@ -20,6 +20,7 @@ from benchmarks.figures import Figure, Table
 from benchmarks.progress import Progress
 from benchmarks.record import BUSY, Entry
 from benchmarks.stand import CannotMeasure, Stand, stand
+from cluster.network import NoHosts
 from rocket_rides.settings import PROJECT
 
 LONGEST = 200  # characters of a reason
@@ -48,7 +49,7 @@ def run(
             with progress.part(name):
                 try:
                     entry = measured(measure, progress)
-                except CannotMeasure as reason:
+                except (CannotMeasure, NoHosts) as reason:
                     progress.say(f"{name} is left out: {reason}")
                     if into_docs:
                         mark_as_failed(name, reason)

@@ -81,6 +81,7 @@ class Settings(BaseSettings):
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     warehouse_dir: Path | None = None
     spark_master: str = ""
+    spark_events_dir: Path | None = None
     reconcile_at: str = "03:00"
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

@@ -12,9 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks import docs, memory, network, setup
-from benchmarks.__main__ import HOUR, PARTS
+from benchmarks import docs, memory, setup, shares
+from benchmarks.__main__ import CLUSTER, HOUR, PARTS
 from benchmarks.stand import CannotMeasure, seconds_used
+from cluster import network
+from cluster.network import NoHosts
 from install.steps import Step, Steps
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE, eventually
@@ -22,7 +24,7 @@ from tests.support.world import PATIENCE, eventually
 
 def test_each_part_is_shown_once() -> None:
     shown = [name for page in docs.PAGES for name in docs.blocks(page.read_text())]
-    assert sorted(shown) == sorted([*PARTS, HOUR, *docs.OVERVIEWS])
+    assert sorted(shown) == sorted([*PARTS, HOUR, CLUSTER, *docs.OVERVIEWS])
 
 
 def test_what_is_missed_stands_first_and_the_readme_shows_headlines() -> None:
@@ -70,7 +72,7 @@ def test_what_still_grows_after_half_the_time_is_not_flat(sizes: list[float], me
 def where_it_is_possible() -> Iterator[None]:
     try:
         yield
-    except CannotMeasure as reason:
+    except (CannotMeasure, NoHosts) as reason:
         pytest.skip(str(reason))
 
 
@@ -103,12 +105,12 @@ def test_a_process_gets_its_share_of_a_core() -> None:
     name = f"t{os.getpid()}"
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
         try:
-            with where_it_is_possible(), network.share(name, psutil.Process(spinning.pid), 10):
-                [counts] = network.CGROUPS.glob(f"**/{name}/cpu.stat")
+            with where_it_is_possible(), shares.share(name, psutil.Process(spinning.pid), 10):
+                [counts] = shares.CGROUPS.glob(f"**/{name}/cpu.stat")
                 eventually(lambda: "nr_throttled 0\n" not in counts.read_text())
         finally:
             spinning.kill()
-    assert [*network.CGROUPS.glob(f"**/{name}")] == []
+    assert [*shares.CGROUPS.glob(f"**/{name}")] == []
 
 
 def test_each_step_of_an_installation_is_noted(

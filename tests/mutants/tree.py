@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import cache_from_source
 from pathlib import Path
-from signal import SIGINT
+from signal import SIG_DFL, SIGINT, signal
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -110,6 +110,7 @@ class Tree:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=lambda: signal(SIGINT, SIG_DFL),  # a script's background jobs ignore it
         ) as tests:
             try:
                 told, _ = tests.communicate(timeout=longest or LONGEST)

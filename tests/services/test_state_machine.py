@@ -366,16 +366,21 @@ class System(RuleBasedStateMachine):
     # What must hold after every step.
 
     @invariant()
-    def what_was_sent_is_settled_and_nothing_else_is_gone(self) -> None:
+    def all_is_right(self) -> None:
         [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
-        rides = [number for number, _ in self.look.execute(RIDES)]
+        distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
+        self.what_was_sent_is_settled_and_nothing_else_is_gone(last_sent, list(distance_of))
+        self.the_log_is_a_chain_that_rises(distance_of)
+        self.every_total_is_exact_where_its_consumer_stands(last_sent)
+
+    def what_was_sent_is_settled_and_nothing_else_is_gone(
+        self, last_sent: int, rides: list[int]
+    ) -> None:
         staged = [number for (number,) in self.look.execute(STAGED)]
         assert staged == [number for number in rides if number > last_sent]
         assert max([0, *self.told]) <= max([last_sent, *staged])
 
-    @invariant()
-    def the_log_is_a_chain_that_rises(self) -> None:
-        distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
+    def the_log_is_a_chain_that_rises(self, distance_of: dict[int, Decimal]) -> None:
         for entry in self.log.read(START, 10_000):
             if entry.redis_id in self.seen:
                 continue
@@ -389,9 +394,7 @@ class System(RuleBasedStateMachine):
                 assert record.id > max([0, *self.told]) or record.id in self.told
                 self.told.append(record.id)
 
-    @invariant()
-    def every_total_is_exact_where_its_consumer_stands(self) -> None:
-        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
+    def every_total_is_exact_where_its_consumer_stands(self, last_sent: int) -> None:
         for name, ride, total, exact, to_be_reset in self.look.execute(STANDINGS).fetchall():
             assert ride <= last_sent, name
             assert total == exact or to_be_reset, name
