@@ -208,7 +208,8 @@ class Drifts:
                     row = connection.execute(STATEMENTS[kind], values).fetchone()
                     if row is None:
                         return None
-                    self.made[token] = drift = Drift(token, kind, *row, tried)
+                    victim, mark = row
+                    self.made[token] = drift = Drift(token, kind, victim, mark, tried)
             finally:
                 connection.close()
                 if token in self.made:
@@ -216,7 +217,9 @@ class Drifts:
         return drift
 
     def look(
-        self, after: Proved = Proved(), upto: Proved = Proved()  # noqa: B008 (it never changes)
+        self,
+        after: Proved = Proved(),
+        upto: Proved = Proved(),  # noqa: B008 (it never changes)
     ) -> Look | None:
         """See which are there, and which are due; None if Postgres does not answer."""
         values = {

@@ -99,7 +99,9 @@ class Nights(threading.Thread):
         """One run, in the thread that calls this."""
         night = Night(len(self.all) + 1, 0, full)
         night.before = self.drifts.look()
-        log, json = (self._fleet.folder / f"night-{night.number}.{kind}" for kind in ("log", "json"))
+        log, json = (
+            self._fleet.folder / f"night-{night.number}.{kind}" for kind in ("log", "json")
+        )
         night.began = time.monotonic()
         status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
         night.ended = time.monotonic()
