@@ -33,15 +33,17 @@ MILLIMETRE = Decimal("0.001")
 ANY_OUTCOME = 0.25  # how often it is one that a night has looked at before
 NEVER = float("inf")
 
-CREATE = """
-    CREATE SCHEMA chaos;
+SCHEMA = "CREATE SCHEMA chaos"
+TABLE = """
     CREATE TABLE chaos.drifts (
         token text PRIMARY KEY,
         kind text NOT NULL,
         victim text NOT NULL,  -- a consumer, the beginning of a minute, or a ride
         mark text NOT NULL,  -- resets applied so far; the minute's false figures; the lost outcome
         last_ride_id bigint NOT NULL DEFAULT 0  -- where the consumer stood
-    );
+    )
+"""
+VIEW = """
     CREATE VIEW chaos.known_drifts AS SELECT *, CASE kind
         WHEN 'total' THEN EXISTS (
             SELECT FROM checkpoints
@@ -158,6 +160,9 @@ class Proved(NamedTuple):
     receipts: int = 0
 
 
+NOTHING = Proved()
+
+
 class Look(NamedTuple):
     """Which drifts were there at some moment between the two, which are monotonic."""
 
@@ -190,7 +195,8 @@ class Drifts:
     def prepare(self) -> None:
         """Before there are any. Raises psycopg.Error or Unavailable."""
         with closing(self.fleet.connect()) as connection:
-            connection.execute(CREATE)
+            for statement in (SCHEMA, TABLE, VIEW):
+                connection.execute(statement)
 
     def make(self, kind: str, dice: random.Random) -> Drift | None:
         """Commit one; None if there is no victim. Raises psycopg.Error or Unavailable."""
@@ -218,8 +224,8 @@ class Drifts:
 
     def look(
         self,
-        after: Proved = Proved(),
-        upto: Proved = Proved(),  # noqa: B008 (it never changes)
+        after: Proved = NOTHING,
+        upto: Proved = NOTHING,
     ) -> Look | None:
         """See which are there, and which are due; None if Postgres does not answer."""
         values = {

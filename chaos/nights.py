@@ -1,8 +1,8 @@
 """The nightly job, again and again, while everything is being broken; and what each run said.
 
-A run is `python -m analytics.reconcile`, as anybody starts it, with the fleet's settings. Before and
-after it the drifts are looked at. It may agree, find what drifted, or say that it could not run;
-the nemesis may kill it, or its Java. Everything else is a finding.
+A run is `python -m analytics.reconcile`, as anybody starts it, with the fleet's settings. Before
+and after it the drifts are looked at. It may agree, find what drifted, or say that it could not
+run; the nemesis may kill it, or its Java. Everything else is a finding.
 """
 
 import importlib.util
@@ -66,7 +66,7 @@ class Night:
     after: Look | None = None
 
     def __str__(self) -> str:
-        return f"night {self.number}"
+        return f"night-{self.number}"
 
     @property
     def finished(self) -> bool:
@@ -99,9 +99,7 @@ class Nights(threading.Thread):
         """One run, in the thread that calls this."""
         night = Night(len(self.all) + 1, 0, full)
         night.before = self.drifts.look()
-        log, json = (
-            self._fleet.folder / f"night-{night.number}.{kind}" for kind in ("log", "json")
-        )
+        log, json = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
         night.began = time.monotonic()
         status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
         night.ended = time.monotonic()
