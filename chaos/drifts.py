@@ -32,6 +32,8 @@ TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
 MILLIMETRE = Decimal("0.001")
 ANY_OUTCOME = 0.25  # how often it is one that a night has looked at before
 NEVER = float("inf")
+# What Postgres says while it is down, goes down, or starts. Anything else is a mistake of ours.
+AWAY = (psycopg.OperationalError, psycopg.InternalError, Unavailable)
 
 SCHEMA = "CREATE SCHEMA chaos"
 TABLE = """
@@ -58,10 +60,15 @@ VIEW = """
         )
     END AS is_there FROM chaos.drifts
 """
+# By the newest runs that say so: the next one goes on from there.
 PROVED = """
-    SELECT coalesce(max((compared #>> '{rollup,proved_upto}')::bigint), 0),
-           coalesce(max((compared #>> '{receipts,proved_upto}')::bigint), 0)
-    FROM (SELECT compared FROM reconciliations ORDER BY id DESC LIMIT 1) newest
+    SELECT coalesce((
+        SELECT (compared #>> '{rollup,proved_upto}')::bigint FROM reconciliations
+        WHERE compared #> '{rollup,proved_upto}' IS NOT NULL ORDER BY id DESC LIMIT 1
+    ), 0), coalesce((
+        SELECT (compared #>> '{receipts,proved_upto}')::bigint FROM reconciliations
+        WHERE compared #> '{receipts,proved_upto}' IS NOT NULL ORDER BY id DESC LIMIT 1
+    ), 0)
 """
 WRONG_TOTAL = """
     WITH victim AS (
@@ -84,9 +91,11 @@ WRONG_MINUTE = """
         WHERE minute < (SELECT max(minute) FROM ride_minutes) AND upto <= complete_to
           AND NOT EXISTS (
             SELECT FROM chaos.known_drifts
-            WHERE is_there AND kind = 'minute' AND victim::timestamptz = minute
+            WHERE is_there AND (kind, victim) = (
+                'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+            )
         )
-        ORDER BY md5(concat(minute, %(token)s)) LIMIT 1 FOR UPDATE OF ride_minutes
+        ORDER BY md5(concat(minute, %(token)s::text)) LIMIT 1 FOR UPDATE OF ride_minutes
     ), changed AS (
         UPDATE ride_minutes SET rides = rides + %(rides)s, distance = distance + %(distance)s
         FROM victim WHERE ride_minutes.minute = victim.minute
@@ -101,7 +110,7 @@ LOST_OUTCOME = """
     WITH victim AS (
         SELECT ride_id, outcome FROM receipts CROSS JOIN receipts_state
         WHERE ride_id > %(after)s AND ride_id <= complete_to AND outcome IS NOT NULL
-        ORDER BY md5(concat(ride_id, %(token)s)) LIMIT 1 FOR UPDATE OF receipts
+        ORDER BY md5(concat(ride_id, %(token)s::text)) LIMIT 1 FOR UPDATE OF receipts
     ), gone AS (
         DELETE FROM receipts USING victim WHERE receipts.ride_id = victim.ride_id
     )
@@ -199,7 +208,10 @@ class Drifts:
                 connection.execute(statement)
 
     def make(self, kind: str, dice: random.Random) -> Drift | None:
-        """Commit one; None if there is no victim. Raises psycopg.Error or Unavailable."""
+        """Commit one; None if there is no victim. Raises psycopg.Error or Unavailable.
+
+        It is in `made` before it is committed, for the answer may be lost.
+        """
         token = uuid4().hex
         values: dict[str, object] = {"token": token, "victim": dice.choice(CONSUMERS)}
         rides = dice.randint(0, 1)
@@ -238,7 +250,7 @@ class Drifts:
             with closing(self.fleet.connect()) as connection:
                 rows = connection.execute(LOOK, values).fetchall()
                 proved = Proved(*one_row(connection.execute(PROVED)))
-        except (psycopg.Error, Unavailable):
+        except AWAY:
             return None
         there = frozenset(token for token, is_there, _ in rows if is_there)
         due = frozenset(token for token, _, is_due in rows if is_due)

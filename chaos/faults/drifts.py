@@ -3,11 +3,8 @@
 import random
 from functools import partial
 
-import psycopg
-
-from chaos.drifts import MINUTE, OUTCOME, TOTAL
+from chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL
 from chaos.faults.scene import Fault, Moot, Scene
-from rocket_rides.errors import Unavailable
 
 
 def _make(kind: str, scene: Scene, dice: random.Random) -> str:
@@ -16,7 +13,7 @@ def _make(kind: str, scene: Scene, dice: random.Random) -> str:
         raise Moot
     try:
         drift = scene.drifts.make(kind, dice)
-    except (psycopg.Error, Unavailable):
+    except AWAY:
         raise Moot from None
     if drift is None:
         raise Moot
