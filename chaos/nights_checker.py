@@ -28,10 +28,14 @@ def every_run_ends_properly(evidence: Evidence) -> Findings:
         report = night.report
         if report is None:
             yield f"{night} wrote no result"
-        elif report.agrees != report.lists_nothing or report.agrees == (night.end == DRIFTED):
+        elif report.agrees != report.lists_nothing:
+            says, lists = (
+                ("agrees", "something") if report.agrees else ("does not agree", "nothing")
+            )
+            yield f"{night} says that it {says}, and calls {lists} wrong"
+        elif report.agrees == (night.end == DRIFTED):
             says = "agrees" if report.agrees else "does not agree"
-            lists = "nothing" if report.lists_nothing else "something"
-            yield f"{night} says that it {says}, {night.end}, and calls {lists} wrong"
+            yield f"{night} {says}, and ends as one that {night.end}"
         elif not report.mismatches and None in (report.rollup, report.receipts, report.outbox):
             yield f"{night} has not compared everything"
 
@@ -41,10 +45,13 @@ def nothing_is_called_wrong_that_was_right(evidence: Evidence) -> Findings:
         return
     for night, report in _reports(evidence):
         may_be = [drift for drift in evidence.nights.made if may_be_there(evidence, drift, night)]
-        for what in (*_wrong_totals(report, may_be), *_wrong_minutes(report, may_be)):
+        for what in (
+            *_wrong_totals(report, may_be),
+            *_wrong_minutes(report, may_be),
+            *_missing_outcomes(report, may_be),
+            *report.others(),
+        ):
             yield f"{night} called {what} wrong, and nobody had made it so"
-        for what in (*_missing_outcomes(report, may_be), *report.others()):
-            yield f"{night} called wrong: {what}; nobody had made it so"
         for note in report.notes:
             if is_alarming(note):
                 yield f"{night} said: {note}"

@@ -1,4 +1,4 @@
-"""The drifts that chaos makes: each is there, until it is repaired, and only by what Postgres says."""
+"""The drifts that chaos makes: Postgres alone says whether one is still there."""
 
 import random
 from datetime import UTC, datetime, timedelta
