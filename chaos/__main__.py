@@ -4,9 +4,10 @@ It starts its own fleet on private servers: Postgres, Redis and its replica, an 
 three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
 crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
 Meanwhile a nemesis breaks processes, servers, connections, the network, the log and the receiver of
-receipts, fills memory and disks, sets clocks, kills the nightly job, lets strangers write to the
-log, fails over, and restores Postgres from backups, all as the seed determines. Then every fault is
-undone, the fleet settles, and every ride is checked.
+receipts, fills memory and disks, sets clocks, lets strangers write to the log, fails over, and
+restores Postgres from backups, all as the seed determines. Where there is Spark, the nightly job
+runs again and again, is killed, and has to find what the nemesis has made wrong. Then every fault
+is undone, the fleet settles, and every ride is checked.
 
 Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
 to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
