@@ -1,4 +1,4 @@
-"""One run: freeze, extract, reduce, verify, prove, publish, emit.
+"""One run: freeze, extract, reduce, verify, prove, publish, emit; then the warehouse is tidied.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
 change, and a reset is exact wherever its consumer stands by then.
@@ -6,28 +6,31 @@ change, and a reset is exact wherever its consumer stands by then.
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from enum import Enum
 from functools import reduce
 
 import psycopg
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from analytics import ownership, source, verify
-from analytics.cells import Cell, by_day, cells, merged, total
+from analytics.cells import Cell, cells, total
 from analytics.emit import emit
+from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
-from analytics.ledger import Broken, Ledger
-from analytics.minutes import Minutes, by_hour, by_minute, collected
+from analytics.ledger import Block, Broken, Ledger
+from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
+from analytics.parquet import File
 from analytics.proofs import outbox, proved_upto, receipts, rollup
-from analytics.result import Compared, Result
+from analytics.result import Compared, Figures, Result
 from analytics.session import SPARK_ERRORS, cause
-from analytics.warehouse import Warehouse, ledger_of, within
+from analytics.steps import Step
+from analytics.tidying import UNTIDY, tidy
+from analytics.warehouse import Warehouse, within
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
@@ -36,17 +39,6 @@ UNREADABLE = (Broken, *SPARK_ERRORS)
 HAD_RIDES = """
     SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 1
 """
-
-
-class Step(Enum):
-    """The steps at which a run can be made to crash, in order."""
-
-    AFTER_FREEZE = "after the freeze"
-    AFTER_EXTRACT = "after the rides were written and before they were added up"
-    BEFORE_PUBLISH = "before the new rides became visible"
-    AFTER_PUBLISH = "after the new rides became visible"
-    BEFORE_COMMIT = "after the result was emitted and before the commit"
-    AFTER_COMMIT = "after the commit"
 
 
 @dataclass
@@ -59,14 +51,17 @@ class Job:
     warehouse: Warehouse  # made ready, unless this run only checks
     chance: random.Random = field(default_factory=random.Random)
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
-    extracted: DataFrame | None = field(default=None, init=False)  # the rides new to the warehouse
+    new: list[File] = field(default_factory=list, init=False)  # with the rides that it lacked
 
-    def run_once(self, *, check: bool = False, full: bool = False) -> Result:
+    def run_once(
+        self, *, check: bool = False, full: bool = False, describe: bool = False
+    ) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
 
         Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
-        wrong; `full` reads everything from the first ride and rebuilds the warehouse. Raises
-        Unavailable, psycopg.Error, or what Spark raises: then nothing was emitted.
+        wrong; `full` reads everything from the first ride and rebuilds the warehouse. `describe`
+        adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
+        then nothing was emitted.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
@@ -77,25 +72,34 @@ class Job:
 
         base = Ledger() if full else known
         # Where a total is wanted; and where the warehouse ends, to tell new rides from old ones.
-        marks = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
-        marks |= {frozen.last_ride_id, known.last_ride_id}
-        new = self._extract(base, frozen.last_ride_id, sorted(marks), check)
+        stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
+        marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
+        verified = [] if full else self._to_verify(known, marks)
+        with ThreadPoolExecutor() as beside:  # the tasks that extract use Postgres, but little Java
+            old = beside.map(self._read_again, [verified], [marks])  # begins at once
+            expected = self._extract(base, frozen.last_ride_id)
+            new = self._add_up(expected, marks)
+        summed = new + next(old)
         if full:
             self._verify_all(known, new, result)
-            summed = new
         else:
-            summed = new + self._verify(known, sorted(marks), result)
+            result.mismatches = verify.against_postgres(self.connection, verified, summed)
+            result.verified = len(verified)
 
-        result.total = base.upto(frozen.last_ride_id, summed)
+        ledger = base.extended(frozen.last_ride_id, new)
+        result.total = ledger.total
         result.new = total(cell.tally for cell in new)
-        result.days = merged(base.days, by_day(new))
+        result.days = ledger.days
         result.consumers = [
             _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
         self._prove(base, new, full, result)
+        if describe:
+            result.figures = self._describe(base, result)
         if not check and (full or not result.mismatches):
-            self._publish(base, new, frozen)
-            self._emit(result, started)
+            self._keep(ledger, base, frozen, result, started)
+            self._tidy(result)
+        self.warehouse.forget_staged()
         result.seconds = time.monotonic() - started
         return result
 
@@ -104,13 +108,12 @@ class Job:
 
         Raises Unavailable when it is another database's.
         """
-        manifests = self.warehouse.manifests()
-        if reason := ownership.why_rebuild(manifests, ours):
+        if reason := ownership.why_rebuild(self.warehouse.owners(), ours):
             return self._forgotten(result, f"The warehouse {reason}")
         try:
-            ledger = ledger_of(manifests)
-        except Broken as reason:
-            return self._forgotten(result, f"The warehouse is broken ({reason})")
+            ledger = self.warehouse.ledger(self.spark)
+        except UNREADABLE as error:
+            return self._forgotten(result, f"The warehouse is broken ({cause(error)})")
         if not ledger.blocks and not full:
             row = self.connection.execute(HAD_RIDES).fetchone()
             if row == (True,):
@@ -121,42 +124,48 @@ class Job:
         result.notes.append(f"{reason}: {_rebuilt(result)}.")
         return Ledger()
 
-    def _extract(self, base: Ledger, upto: int, marks: Sequence[int], check: bool) -> list[Cell]:
-        """Add up the rides that the warehouse lacks; unless `check`, write them to it first."""
+    def _extract(self, base: Ledger, upto: int) -> int:
+        """Write the rides that the warehouse lacks to files; returns how many they are."""
         parallelism = self.spark.sparkContext.defaultParallelism
         ranges = source.cut_into_ranges(self.connection, base.last_ride_id, upto, parallelism)
-        if not ranges:
-            return []
-        table = source.this_table(self.connection)
-        rides = source.read(self.spark, self.url, table, ranges)
-        if not check:
+        if ranges:
+            table, folder = source.this_table(self.connection), self.warehouse.make_room()
             with self.shown("Extracting new rides"):
-                rides = self.warehouse.write(rides)
-        self.extracted = rides
+                context = self.spark.sparkContext
+                self.new = source.extract(context, self.url, table, ranges, folder)
         reached(Step.AFTER_EXTRACT)
+        return sum(range_.rides for range_ in ranges)
+
+    def _add_up(self, expected: int, marks: Sequence[int]) -> list[Cell]:
+        """Add up the rides that were extracted. Raises Unavailable if they are not as expected."""
+        if not self.new:
+            return []
         with self.shown("Adding up new rides"):
-            new = cells(rides, marks)
-        read, expected = sum(cell.rides for cell in new), sum(range_.rides for range_ in ranges)
+            new = cells(self.warehouse.read_staged(self.spark, self.new), marks)
+        read = sum(cell.rides for cell in new)
         if read != expected:  # before anything is published, or a consumer is called wrong
             raise Unavailable(f"Spark read {read} rides where Postgres has {expected}")
         return new
 
-    def _verify(self, known: Ledger, marks: Sequence[int], result: Result) -> list[Cell]:
-        """Check against Postgres a sample of the warehouse, and every block that a mark lies in."""
+    def _to_verify(self, known: Ledger, marks: Sequence[int]) -> list[Block]:
+        """A sample of the warehouse's blocks, and every one that a mark lies in."""
         if not known.blocks:
             return []
         blocks = known.sample(SAMPLE, self.chance)
         blocks += [known.block_of(mark) for mark in marks if 0 < mark <= known.last_ride_id]
-        blocks = sorted(set(blocks), key=lambda block: block.upto)
+        return sorted(set(blocks), key=lambda block: block.upto)
+
+    def _read_again(self, blocks: Sequence[Block], marks: Sequence[int]) -> list[Cell]:
+        """Add up the rides of these blocks of the warehouse. Runs beside the extract."""
+        if not blocks:
+            return []
         with self.shown("Verifying the warehouse"):
             try:
-                rides = self.warehouse.read(self.spark, blocks).where(within(blocks))
-                old = cells(rides, [*marks, *(block.upto for block in blocks)])
+                files = self.warehouse.files_of(blocks)
+                rides = self.warehouse.read(self.spark, files).where(within(blocks))
+                return cells(rides, [*marks, *(block.upto for block in blocks)])
             except UNREADABLE as error:
                 raise unreadable(error) from None
-            result.mismatches = verify.against_postgres(self.connection, blocks, old)
-        result.verified = len(blocks)
-        return old
 
     def _verify_all(self, known: Ledger, new: Sequence[Cell], result: Result) -> None:
         """Check the whole warehouse against the rides, which have all been read again."""
@@ -164,7 +173,7 @@ class Job:
             return
         try:
             with self.shown("Verifying the warehouse"):
-                old = cells(self.warehouse.read(self.spark, known.blocks))
+                old = cells(self.warehouse.read(self.spark, self.warehouse.table.files()))
         except UNREADABLE as error:
             result.notes.append(
                 f"The warehouse can't be read ({cause(error)}): {_rebuilt(result)}."
@@ -182,51 +191,63 @@ class Job:
             return  # a warehouse that is wrong proves nothing about minutes
 
         def minutes_of(days: Sequence[date]) -> Minutes:
-            minutes = self._minutes_of(days, base)
-            result.hours |= by_hour(minutes)
-            return minutes
+            with self._rides_of(days, base, "Adding up minutes") as rides:
+                return collected(by_minute(rides)) if rides is not None else {}
 
-        days = {cell.day for cell in new} | self._days_to_prove(base, full)
-        found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id)
+        complete = rollup.complete_to(self.connection)
+        days = {cell.day for cell in new} | self._days_to_prove(base, complete, full)
+        found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id, complete)
         result.rollup, wrong_rides = found
         result.mismatches += wrong_rides
 
-    def _days_to_prove(self, base: Ledger, full: bool) -> set[date]:
+    def _days_to_prove(self, base: Ledger, complete: int, full: bool) -> set[date]:
         """The days whose minutes are to be compared, beside those of the new rides."""
         if full:
             return rollup.days_rolled_up(self.connection)
-        upto = min(rollup.complete_to(self.connection), base.last_ride_id)
+        upto = min(complete, base.last_ride_id)
         return rollup.unproved_days(self.connection, proved_upto(self.connection, "rollup"), upto)
 
-    def _minutes_of(self, days: Sequence[date], base: Ledger) -> Minutes:
-        """The minutes of these days, with all rides up to the frozen one."""
-        blocks = [block for block in base.blocks if block.has_any(days)]
-        of_these_days = f.col("day").isin(*days)
-        with self.shown("Adding up minutes"):
+    def _describe(self, base: Ledger, result: Result) -> Figures:
+        days = last_weeks([day for day, tally in result.days.items() if tally.rides])
+        with self._rides_of(days, base, "Describing the last weeks") as rides:
+            return figures(rides) if rides is not None else Figures()
+
+    @contextmanager
+    def _rides_of(
+        self, days: Sequence[date], base: Ledger, stage: str
+    ) -> Iterator[DataFrame | None]:
+        """All rides of these days up to the frozen one, for a stage; None if there can't be any."""
+        new = [file for file in self.new if file.day in days]
+        with self.shown(stage):
             try:
-                found = [self.warehouse.read(self.spark, blocks)] if blocks else []
-                found += [self.extracted] if self.extracted is not None else []
-                rides = [each.where(of_these_days) for each in found]
-                return collected(by_minute(reduce(DataFrame.union, rides))) if rides else {}
+                files = self.warehouse.table.files() if base.blocks else []
+                old = [file for file in files if file.day in days]
+                found = [self.warehouse.read(self.spark, old)] if old else []
+                found += [self.warehouse.read_staged(self.spark, new)] if new else []
+                yield reduce(DataFrame.union, found) if found else None
             except UNREADABLE as error:
                 raise unreadable(error) from None
 
-    def _publish(self, base: Ledger, new: list[Cell], frozen: Frozen) -> None:
+    def _keep(
+        self, ledger: Ledger, base: Ledger, frozen: Frozen, result: Result, started: float
+    ) -> None:
+        """Publish the new rides, and emit the result, which the table's log keeps, too."""
         reached(Step.BEFORE_PUBLISH)
-        self.connection.execute("SELECT")  # without the connection we no longer have the lock
-        if new:
-            manifest = base.next_manifest(self.warehouse.next_run, frozen.last_ride_id, new)
-            self.warehouse.publish(ownership.with_owner(manifest, frozen.history))
-        elif not base.blocks:
-            self.warehouse.empty()
-        reached(Step.AFTER_PUBLISH)
-
-    def _emit(self, result: Result, started: float) -> None:
+        files = self.warehouse.place(self.new, rebuilding=not base.last_ride_id)
+        reached(Step.AFTER_PLACING)
         result.seconds = time.monotonic() - started
-        with self.connection.transaction():
+        with self.connection.transaction():  # fails without the connection, which holds the lock
             emit(self.connection, result)
+            owner = frozen.history.owner(ledger.last_ride_id)
+            self.warehouse.publish(files, base.last_ride_id, ledger, owner, result)
             reached(Step.BEFORE_COMMIT)
         reached(Step.AFTER_COMMIT)
+
+    def _tidy(self, result: Result) -> None:
+        try:
+            tidy(self.warehouse)
+        except UNTIDY as error:
+            result.notes.append(f"The warehouse was not tidied ({cause(error)}).")
 
 
 def _compare(

@@ -1,14 +1,17 @@
-"""What the warehouse holds, according to its manifests, so that no night rereads history."""
+"""The ledger: what the warehouse's rides come to, block by block, so that no night rereads them.
+
+Everything in it but the owners follows from the rides and from where they end.
+"""
 
 import random
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
 import msgspec
 
-from analytics.cells import BLOCK, Cell, between, by_block, by_day, total
+from analytics.cells import BLOCK, Cell, between, by_block, by_day, merged, total
 from analytics.result import Tally
 
 
@@ -23,67 +26,43 @@ class Block(msgspec.Struct, frozen=True):
     upto: int
     first: int
     last: int
-    first_day: date
-    last_day: date
     rides: int
     distance: Decimal
-    run: int
 
     @property
     def tally(self) -> Tally:
         return Tally(self.rides, self.distance)
 
-    def has_any(self, days: Iterable[date]) -> bool:
-        """Whether it may have rides of one of these days."""
-        return any(self.first_day <= day <= self.last_day for day in days)
 
+class Owner(msgspec.Struct, frozen=True):
+    """The database that a run has read its rides from, up to the ride `upto`.
 
-class Manifest(msgspec.Struct, frozen=True):
-    """One run: the rides with `after < id <= upto`. The totals count all rides up to there.
-
-    Fields with a default are missing from manifests of earlier versions.
+    Without a term, it was written before warehouses said whose they are.
     """
 
-    run: int
-    after: int
-    upto: int
-    total_rides: int
-    total_distance: Decimal
-    days: dict[date, Tally]  # this run's
-    blocks: list[Block]
-    # The database that its rides were read from.
+    upto: int = 0
     database_id: str | None = msgspec.field(default=None, name="database")
     term: str | None = None  # the newest one there at the time
-    files: dict[str, int] = {}  # its Parquet files, and how many bytes each has
 
 
-class Ledger:
-    """All runs, in order. Raises Broken unless they follow one another without a hole."""
+class Ledger(msgspec.Struct, frozen=True):
+    """All rides up to `last_ride_id`. Raises ValueError if the blocks don't come to that."""
 
-    def __init__(self, manifests: Sequence[Manifest] = ()) -> None:
-        self.last_ride_id = 0
-        self.total = Tally()
-        self.blocks: list[Block] = []
-        self._totals = [Tally()]  # before each block, and after the last
-        self.days: dict[date, Tally] = {}
-        for manifest in manifests:
-            self._append(manifest)
-        self.days = dict(sorted(self.days.items()))
+    run: int = 0  # the newest one that it counts
+    last_ride_id: int = 0
+    total: Tally = Tally()
+    blocks: list[Block] = []
+    days: dict[date, Tally] = {}
+    owners: list[Owner] = []  # of its runs, the newest last; runs in a row may share one
 
-    def _append(self, manifest: Manifest) -> None:
-        upto = self.last_ride_id
-        for block in manifest.blocks:
+    def __post_init__(self) -> None:
+        upto = 0
+        for block in self.blocks:
             if block.after != upto:
-                raise Broken(f"it ends at ride {upto} and continues after ride {block.after}")
+                raise ValueError(f"it ends at ride {upto} and continues after ride {block.after}")
             upto = block.upto
-            self._totals.append(self._totals[-1].plus(block.tally))
-        self.total = Tally(manifest.total_rides, manifest.total_distance)
-        if upto != manifest.upto or self.total != self._totals[-1]:
-            raise Broken(f"the manifest of run {manifest.run} does not add up")
-        self.blocks += manifest.blocks
-        self.last_ride_id = upto
-        for day, tally in manifest.days.items():
-            self.days[day] = self.days.get(day, Tally()).plus(tally)
+        if upto != self.last_ride_id or total(block.tally for block in self.blocks) != self.total:
+            raise ValueError("it does not add up")
 
     def block_of(self, ride_id: int) -> Block:
         """The block whose range this id lies in; the id must not be past the last block."""
@@ -99,34 +78,32 @@ class Ledger:
         if ride_id == 0:
             return Tally()
         index = self._index(ride_id)
-        return self._totals[index].plus(between(cells, self.blocks[index].after, ride_id))
+        below = total(block.tally for block in self.blocks[:index])
+        return below.plus(between(cells, self.blocks[index].after, ride_id))
 
     def sample(self, size: int, chance: random.Random) -> list[Block]:
         """The newest block, and a random sample of the others."""
         older = self.blocks[:-1]
         return self.blocks[-1:] + chance.sample(older, min(size - 1, len(older)))
 
-    def next_manifest(self, run: int, upto: int, cells: Sequence[Cell]) -> Manifest:
-        """The manifest of a run that adds these cells: all the rides up to `upto`."""
-        after = self.last_ride_id
-        blocks: list[Block] = []
-        for number, cells_of_block in by_block(cells).items():
-            end = min((number + 1) * BLOCK, upto)
-            start = blocks[-1].upto if blocks else after
-            blocks.append(_block(run, start, end, cells_of_block))
+    def extended(self, upto: int, cells: Sequence[Cell]) -> "Ledger":
+        """With these cells too: all the rides past `last_ride_id`, up to `upto`."""
+        if not cells:
+            return self
+        blocks, newest = self.blocks[:-1], self.blocks[-1:]
+        open_ = [Cell(block.first, block.last, date.min, *block.tally) for block in newest]
+        for number, parts in by_block([*open_, *cells]).items():
+            after = blocks[-1].upto if blocks else 0
+            ends = min(cell.first for cell in parts), max(cell.last for cell in parts)
+            sums = total(cell.tally for cell in parts)
+            blocks.append(Block(after, (number + 1) * BLOCK, *ends, *sums))
         blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)
-        all_rides = self.total.plus(total(cell.tally for cell in cells))
-        return Manifest(run, after, upto, *all_rides, by_day(cells), blocks)
+        days = merged(self.days, by_day(cells))
+        new = total(cell.tally for cell in cells)
+        return Ledger(self.run, upto, self.total.plus(new), blocks, days, self.owners)
 
-
-def _block(run: int, after: int, upto: int, cells: list[Cell]) -> Block:
-    return Block(
-        after,
-        upto,
-        min(cell.first for cell in cells),
-        max(cell.last for cell in cells),
-        min(cell.day for cell in cells),
-        max(cell.day for cell in cells),
-        *total(cell.tally for cell in cells),
-        run,
-    )
+    def after_run(self, run: int, owner: Owner) -> "Ledger":
+        """As run number `run` leaves it, which has read from `owner`."""
+        same = (owner.database_id, owner.term)
+        others = [each for each in self.owners if (each.database_id, each.term) != same]
+        return msgspec.structs.replace(self, run=run, owners=[*others, owner])

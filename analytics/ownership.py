@@ -5,16 +5,15 @@ those sent under it up to where the next one begins. A database that was restore
 time, or failed over with loss, continues under other terms; a copy that lost nothing continues
 under the same ones.
 
-Each run's manifest says from which database, and under which term, its rides were read.
+Each run says, in its commit, from which database, and under which term, its rides were read.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 import psycopg
 
-from analytics.ledger import Broken, Manifest
+from analytics.ledger import Owner
 from rocket_rides.errors import Unavailable
 from rocket_rides.terms import ALL, Range, Terms
 
@@ -33,6 +32,10 @@ class History(NamedTuple):
     newest: str  # the newest term; "" before the first
     ranges: Mapping[bytes, Range]  # of all its terms, including void ones
     last_sent: int
+
+    def owner(self, upto: int) -> Owner:
+        """This database, as what a run has read its rides from, up to the ride `upto`."""
+        return Owner(upto, self.database_id, self.newest)
 
     def end_of(self, name: str) -> int:
         """The last ride that a database with this term shares with us; -1 when we don't have it.
@@ -59,38 +62,35 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     return history_of(database_id, rows, last_sent)
 
 
-def with_owner(manifest: Manifest, ours: History) -> Manifest:
-    """The manifest, with the database that the run has read its rides from."""
-    return msgspec.structs.replace(manifest, database_id=ours.database_id, term=ours.newest)
+def require_ours(owners: Sequence[Owner], ours: History) -> None:
+    """Raise Unavailable when a warehouse with these owners is another database's."""
+    why_rebuild(owners, ours)
 
 
-def require_ours(manifests: Sequence[Manifest | Broken], ours: History) -> None:
-    """Raise Unavailable when these runs are another database's."""
-    why_rebuild(manifests, ours)
+def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
+    """Why the rides of a warehouse with these owners can't be relied on; "" when they can.
 
-
-def why_rebuild(manifests: Sequence[Manifest | Broken], ours: History) -> str:
-    """Why the rides of these runs, oldest first, can't be relied on; "" when they can.
-
-    Asks those that can be read. Raises Unavailable when they are another database's.
+    The newest owner is the last. Raises Unavailable when they are another database's.
     """
-    readable = [manifest for manifest in manifests if isinstance(manifest, Manifest)]
-    if not readable:
+    if not owners or _has_all(owners[-1], ours):
         return ""
-    newest = readable[-1]
-    if newest.term is None:
-        return "was made by an earlier version, and does not say which database it is of"
+    told = [owner for owner in owners if owner.term is not None]
+    if told and not any(_is_ours(owner, ours) for owner in told):
+        raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
+    if owners[-1].term is None:
+        return "was made by an earlier version"
+    return (
+        "holds rides that this database has lost: it was restored to an earlier time,"
+        " or failed over with loss, or rides were mended since"
+    )
+
+
+def _has_all(newest: Owner, ours: History) -> bool:
+    """Whether this database has the rides that were read from `newest`."""
     here = newest.term != "" or newest.database_id == ours.database_id
-    if here and newest.upto <= ours.end_of(newest.term):
-        return ""
-    if any(_is_ours(manifest, ours) for manifest in readable):
-        return (
-            "holds rides that this database has lost: it was restored to an earlier time,"
-            " or failed over with loss, or rides were mended since"
-        )
-    raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
+    return newest.term is not None and here and newest.upto <= ours.end_of(newest.term)
 
 
-def _is_ours(manifest: Manifest, ours: History) -> bool:
-    known_term = bool(manifest.term) and ours.end_of(manifest.term or "") >= 0
-    return known_term or (manifest.database_id or None) == ours.database_id
+def _is_ours(owner: Owner, ours: History) -> bool:
+    known_term = bool(owner.term) and ours.end_of(owner.term or "") >= 0
+    return known_term or (owner.database_id or None) == ours.database_id

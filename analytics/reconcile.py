@@ -7,10 +7,11 @@ not, 2 when the job could not run.
 
 A crash leaves behind, by the step at which it comes:
 
-* before the new rides became visible: a hidden folder, which the next run deletes.
+* before the new rides are published: a hidden folder, which the next run deletes, and files that
+  the warehouse's log does not name, which go with the next tidying that finds them old enough.
 * after that and before the commit: a warehouse with this run's rides. The next run continues from
   there, and detects the same drift.
-* after the commit: nothing.
+* after the commit: nothing, or files that were to be merged, which the next run merges.
 
 Only one run at a time: the session that emits the result holds an advisory lock.
 """
@@ -32,7 +33,6 @@ import psycopg
 from analytics.freeze import freeze
 from analytics.ownership import require_ours
 from analytics.prerequisites import require_java, require_packages
-from analytics.warehouse import Warehouse
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock, try_lock
@@ -50,14 +50,20 @@ bug."""
 
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     """Run the job once, print its result, and return the exit status. Raises Unavailable."""
-    warehouse = Warehouse(config.warehouse)
     require_packages()
+    from analytics.as_of import as_of
+    from analytics.warehouse import Warehouse
+
+    warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
+    if arguments.as_of:
+        sys.stdout.write(as_of(warehouse.table, arguments.as_of))
+        return AGREED
     require_java()
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
             warehouse.make_ready()
         # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
-        require_ours(warehouse.manifests(), freeze(connection).history)
+        require_ours(warehouse.owners(), freeze(connection).history)
         # Imported late: Spark takes a second, and most problems have shown by now.
         from analytics.job import Job
         from analytics.progress import shown
@@ -67,7 +73,9 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
             with session(config.spark_master, config.spark_events_dir) as spark:
                 show = partial(shown, spark.sparkContext)
                 job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
-                result = job.run_once(check=arguments.check, full=arguments.full)
+                result = job.run_once(
+                    check=arguments.check, full=arguments.full, describe=bool(arguments.report)
+                )
         except SPARK_ERRORS as error:
             raise Unavailable(f"Spark: {cause(error)}") from None
         tell(result, connection, arguments)
@@ -133,6 +141,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--check", action="store_true", help="report only: change nothing")
     parser.add_argument("--full", action="store_true", help="start again from the first ride")
+    parser.add_argument(
+        "--as-of",
+        metavar="NIGHT",
+        help="print what an earlier run has found, and do nothing: the UTC date on which it began,"
+        " or the id of its reconciliation",
+    )
     parser.add_argument(
         "--json", type=writable, metavar="FILE", help="write the result to FILE, as JSON"
     )

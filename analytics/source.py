@@ -1,28 +1,33 @@
-"""Reads rides from Postgres into Spark: a Python Data Source that reads ranges of ids through ADBC.
+"""Extract: Spark's tasks read rides from Postgres, range by range, and write them as Parquet.
 
-Each range is one statement in its own transaction, which takes a second or so. ADBC uses binary
-COPY and returns Arrow batches; it would return NUMERIC as text, so distances travel as whole
-millimetres. The executors need pyarrow and the ADBC driver, but nothing of this project: the code
-that runs there is sent along.
+Each range is one statement in its own transaction, which takes a second or so. A task reads it
+through ADBC, which uses binary COPY and returns Arrow batches, and writes these itself, a file for
+each day: no ride passes through Java on its way. The driver learns of a file when it is on disk,
+and its task has ended. So nobody reads what a task that failed has left behind, nor what a task has
+written that Spark has run twice.
+
+ADBC would return NUMERIC as text, so distances travel as whole millimetres. The executors need
+pyarrow and the ADBC driver, but nothing of this project: the code that runs there is sent along.
 """
 
-import json
 import os
 import sys
-from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark import cloudpickle
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from analytics import parquet
+from analytics.parquet import File
 from rocket_rides.database import CONNECTION, INDEX_SCANS, one_row
 
 if TYPE_CHECKING:
     import psycopg
-    from pyarrow import RecordBatch
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    import pyarrow as pa
+    from pyspark import SparkContext
 
 LEAST_ROWS = 25_000  # in a range, unless there are fewer: a task alone costs some 50 ms
 MOST_ROWS = 1_000_000
@@ -41,8 +46,10 @@ RIDES_IN_RANGE = """
     SELECT id, created_at, (distance * 1000)::bigint AS millimetres
     FROM {table} WHERE id > {after} AND id <= {upto}
 """
-# Postgres has earlier and later times, including infinity; Python's dates end here.
-FIRST, LAST = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31'"
+# Postgres has earlier and later times, including infinity; Python's dates end here. Microseconds.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+LAST = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 # No table scan for each range, even if the planner has no statistics of a new table.
 SETTINGS = INDEX_SCANS | {"statement_timeout": "0"}
 SESSION = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
@@ -77,8 +84,10 @@ def this_table(connection: "psycopg.Connection") -> str:
     return name
 
 
-def read(spark: "SparkSession", url: str, table: str, ranges: list[CountedRange]) -> "DataFrame":
-    """The rides in `ranges`: id, created_at, distance (metres) and day (UTC)."""
+def extract(
+    spark: "SparkContext", url: str, table: str, ranges: list[CountedRange], folder: Path
+) -> list[File]:
+    """Write the rides in `ranges` to files below `folder`."""
     given = conninfo_to_dict(url).get("options") or os.environ.get("PGOPTIONS", "")
     session: dict[str, Any] = {
         "application_name": "reconciler",
@@ -86,63 +95,35 @@ def read(spark: "SparkSession", url: str, table: str, ranges: list[CountedRange]
         "connect_timeout": 10,
         **CONNECTION,
     }
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
-    spark.dataSource.register(Rides)
-    rides = spark.read.format(Rides.name()).options(
-        url=make_conninfo(url, **session), table=table, ranges=json.dumps(ranges)
-    )
-    return in_metres(rides.load())
+    for module in (sys.modules[__name__], parquet):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    task = partial(_write, make_conninfo(url, **session), table, folder)
+    files = spark.parallelize(ranges, len(ranges)).flatMap(task).collect()
+    return [File(*file) for file in files]
 
 
-def in_metres(rides: "DataFrame") -> "DataFrame":
-    """Convert the data source's columns to the warehouse's."""
-    return rides.selectExpr(
-        "id",
-        "created_at",
-        "CAST(CAST(millimetres AS DECIMAL(12,0)) * 0.001BD AS DECIMAL(12,3)) AS distance",
-        f"to_date(least(greatest(created_at, {FIRST}), {LAST})) AS day",
-    )
+def _write(url: str, table: str, folder: Path, ends: CountedRange) -> list[File]:
+    """Write one range. Runs on an executor."""
+    from adbc_driver_postgresql import StatementOptions, dbapi
+
+    size = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
+    rides = RIDES_IN_RANGE.format(table=table, after=ends.after, upto=ends.upto)
+    with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.adbc_statement.set_options(**size)
+        cursor.execute(rides)
+        return parquet.write(map(in_metres, cursor.fetch_record_batch()), folder)
 
 
-class Rides(DataSource):
-    """The table `rides`. Options: `url`, `table`, and `ranges` as JSON."""
+def in_metres(rides: "pa.RecordBatch") -> "pa.RecordBatch":
+    """Convert a batch of RIDES_IN_RANGE to the warehouse's columns."""
+    import pyarrow as pa
+    from pyarrow import compute
 
-    @classmethod
-    def name(cls) -> str:
-        return "rides"
-
-    def schema(self) -> str:
-        return "id BIGINT, created_at TIMESTAMP, millimetres BIGINT"
-
-    def reader(self, schema: "StructType") -> "RidesReader":
-        ranges = [CountedRange(*ends) for ends in json.loads(self.options["ranges"])]
-        return RidesReader(self.options["url"], self.options["table"], ranges)
-
-
-class RangePartition(InputPartition):
-    """One range, for one task."""
-
-    def __init__(self, ends: CountedRange) -> None:
-        super().__init__(ends)
-
-
-class RidesReader(DataSourceReader):
-    """Is sent to the executors, and reads a range there."""
-
-    def __init__(self, url: str, table: str, ranges: list[CountedRange]) -> None:
-        self._url = url
-        self._table = table
-        self._ranges = ranges
-
-    def partitions(self) -> list[InputPartition]:
-        return [RangePartition(ends) for ends in self._ranges]
-
-    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        from adbc_driver_postgresql import StatementOptions, dbapi
-
-        after, upto, _ = partition.value
-        batches = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
-        with dbapi.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.adbc_statement.set_options(**batches)
-            cursor.execute(RIDES_IN_RANGE.format(table=self._table, after=after, upto=upto))
-            yield from cursor.fetch_record_batch()
+    number, created_at, millimetres = rides.columns
+    whole = millimetres.cast(pa.decimal128(19, 0))
+    # The same integers, with the point three digits further to the left.
+    metres = pa.Array.from_buffers(pa.decimal128(12, 3), len(whole), whole.buffers())
+    inside = compute.max_element_wise(created_at.view(pa.int64()), FIRST)
+    inside = compute.min_element_wise(inside, LAST).view(pa.timestamp("us"))
+    columns = [number, created_at.cast(pa.timestamp("us", "UTC")), metres, inside.cast(pa.date32())]
+    return pa.RecordBatch.from_arrays(columns, schema=parquet.schema())

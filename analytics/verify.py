@@ -21,7 +21,7 @@ RIDES_IN_BLOCK = """
 def against_postgres(
     connection: psycopg.Connection, blocks: Iterable[Block], cells: Sequence[Cell]
 ) -> list[Mismatch]:
-    """Check blocks against Postgres: their manifests, and the `cells` read from their files."""
+    """Check blocks against Postgres: the ledger's sums, and the `cells` read from their files."""
     mismatches = []
     for block in blocks:
         row = one_row(connection.execute(RIDES_IN_BLOCK, [block.after, block.upto]))

@@ -1,50 +1,55 @@
-"""The warehouse: the rides that Spark has already read, as Parquet, run by run.
+"""The warehouse: the rides that Spark has already read, as a Delta table, partitioned by day.
 
-    rides/run=0000003/_manifest.json         what the run holds, block by block
-    rides/run=0000003/day=2026-11-21/*.parquet
+    rides/day=2026-11-21/*.parquet   the rides; any engine that reads Delta tables reads them
+    rides/_delta_log/                which of these files count, and what each run has found
+    ledger.json                      what the rides come to; if it is lost, it is added up again
 
-A run holds the rides from the end of the last run up to its own frozen id. It becomes visible,
-complete and synced to disk, when its folder is renamed. Until then it is in a hidden folder, which
-the next run deletes if it finds one. A run that starts at the first ride supersedes all earlier
-ones. Its manifest also says which database the rides are from (`analytics.ownership`), and lists
-its files.
+Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
+names them in one transaction of the table, which carries the run's number: no run counts twice.
+What a crash leaves, nobody reads, and it goes in time (`analytics.tidying`).
 
 The driver and all executors must have the same folder under the same path. Only one process at a
 time writes to it: the job holds a lock.
 """
 
 import fcntl
-import os
 import re
 import shutil
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
+from deltalake.transaction import AddAction
 
-from analytics.ledger import Block, Broken, Ledger, Manifest
+from analytics.as_of import kept
+from analytics.cells import cells
+from analytics.ledger import Block, Broken, Ledger, Owner
+from analytics.parquet import File
+from analytics.result import Result, Tally
+from analytics.steps import Step
+from analytics.table import Night, Table, write_to_disk
 from rocket_rides.errors import Unavailable
+from rocket_rides.faults import reached
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = "id BIGINT, created_at TIMESTAMP, distance DECIMAL(12,3), day DATE"
-MANIFEST = "_manifest.json"
-RUN = re.compile(r"run=(\d+)")
 
 
 class Warehouse:
-    """The runs below `folder`. Its methods raise Unavailable when the folder can't be used."""
+    """The warehouse in `folder`. Its methods raise Unavailable when that can't be used."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, retention_days: int = 30) -> None:
         self.folder = folder
-        self._rides = folder / "rides"
+        self.table = Table(folder / "rides", retention_days)
+        self._ledger = folder / "ledger.json"
         self._hidden = folder / ".staging"
         # A name of its own: the Spark of a killed job may go on writing for some seconds.
-        self._staged = self._hidden / uuid4().hex
+        self.staged = self._hidden / uuid4().hex
 
     def make_ready(self) -> None:
         """Create the folder, and remove what a run that died left behind.
@@ -53,151 +58,131 @@ class Warehouse:
         job on another database.
         """
         try:
-            self._rides.mkdir(parents=True, exist_ok=True)
+            self.table.folder.mkdir(parents=True, exist_ok=True)
             self._lock = (self.folder / ".lock").open("a")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(self._hidden, ignore_errors=True)
+            self.forget_hidden()
             self._hidden.mkdir(exist_ok=True)
         except BlockingIOError:
             raise Unavailable(f"another run is writing to the warehouse {self.folder}") from None
         except OSError as error:
-            raise Unavailable(
-                f"the warehouse {self.folder} can't be written to: {error.strerror}"
-            ) from None
+            raise self._not_writable(error) from None
 
-    def manifests(self) -> list[Manifest | Broken]:
-        """The manifests since the newest run that starts at the first ride, oldest first.
-
-        In place of one that can't be read stands the reason.
-        """
-        manifests: list[Manifest | Broken] = []
-        for number in self._numbers():
-            manifests.insert(0, manifest := self._manifest(number))
-            if isinstance(manifest, Manifest) and manifest.after == 0:
-                break
-        return manifests
-
-    def ledger(self) -> Ledger:
-        """What the runs hold. Raises Broken."""
-        return ledger_of(self.manifests())
-
-    @property
-    def next_run(self) -> int:
-        """The number of the next run."""
-        return next(iter(self._numbers()), 0) + 1
-
-    def _numbers(self) -> list[int]:
-        """The numbers of the visible runs, newest first."""
-        try:
-            names = os.listdir(self._rides)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise Unavailable(
-                f"the warehouse {self.folder} can't be read: {error.strerror}"
-            ) from None
-        return sorted((int(run[1]) for name in names if (run := RUN.fullmatch(name))), reverse=True)
-
-    def _manifest(self, number: int) -> Manifest | Broken:
-        try:
-            return msgspec.json.decode((self._run(number) / MANIFEST).read_bytes(), type=Manifest)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            return Broken(f"the manifest of run {number} can't be read: {error}")
-
-    def _run(self, number: int) -> Path:
-        return self._rides / f"run={number:07}"
-
-    def write(self, rides: "DataFrame") -> "DataFrame":
-        """Write the rides of a new run, still hidden; returns them as read back from the files."""
-        rides.write.partitionBy("day").parquet(f"file://{self._staged}")
-        return _read(rides.sparkSession, self._staged, [self._staged])
-
-    def read(self, spark: "SparkSession", blocks: Sequence[Block]) -> "DataFrame":
-        """All rides in the files of the days that these blocks span, in their runs.
-
-        Spark lists the files of every folder that it is given. So of each run it is given only the
-        days that are wanted: a night's cost does not grow with the days of history. Raises Broken.
-        """
-        folders: dict[Path, None] = {}
-        for run in sorted({block.run for block in blocks}):
-            days = sorted({name.partition("/")[0] for name in self._require_its_files(run)})
-            for block in (block for block in blocks if block.run == run):
-                first, last = f"day={block.first_day}", f"day={block.last_day}"
-                inside = days[bisect_left(days, first) : bisect_right(days, last)]
-                folders |= dict.fromkeys(self._run(run) / day for day in inside)
-        return _read(spark, self._rides, [*folders])
-
-    def _require_its_files(self, number: int) -> Iterable[str]:
-        """The files of a run. Raises Broken for any that Spark would silently read, or miss."""
-        manifest = self._manifest(number)
-        if isinstance(manifest, Broken):
-            raise manifest
-        on_disk = _files(self._run(number))
-        for name, size in manifest.files.items():
-            if name not in on_disk:
-                raise Broken(f"{name} of run {number} is missing")
-            if on_disk[name] != size:
-                raise Broken(f"{name} of run {number} has {on_disk[name]} bytes, not {size}")
-        if strange := sorted(on_disk.keys() - manifest.files):
-            raise Broken(f"{strange[0]} of run {number} is not a file of that run")
-        return manifest.files
-
-    def publish(self, manifest: Manifest) -> None:
-        """Make the written rides visible as the newest run, and drop the runs it supersedes."""
-        superseded = self._numbers() if manifest.after == 0 else []
-        manifest = msgspec.structs.replace(manifest, files=_files(self._staged))
-        (self._staged / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
-        for path in [*self._staged.rglob("*"), self._staged]:
-            _to_disk(path)
-        self._staged.rename(self._run(manifest.run))
-        _to_disk(self._rides)
-        self._forget(superseded)
-
-    def empty(self) -> None:
-        """Drop every run: there are no rides."""
-        self._forget(self._numbers())
-
-    def _forget(self, runs: list[int]) -> None:
-        """Newest first, one rename each: the runs left at any moment are a valid warehouse."""
-        for run in runs:
-            self._run(run).rename(self._hidden / self._run(run).name)
+    def forget_hidden(self) -> None:
+        """Remove what runs have left. For who holds the lock."""
         shutil.rmtree(self._hidden, ignore_errors=True)
 
+    def forget_staged(self) -> None:
+        """Remove what this run has written and not published, and folders that only it needed."""
+        shutil.rmtree(self.staged, ignore_errors=True)
+        with suppress(OSError):
+            self._hidden.rmdir()
+            self.folder.rmdir()
 
-def ledger_of(manifests: Sequence[Manifest | Broken]) -> Ledger:
-    """The ledger of the runs with these manifests. Raises Broken."""
-    readable = []
-    for manifest in manifests:
-        if isinstance(manifest, Broken):
-            raise manifest
-        readable.append(manifest)
-    return Ledger(readable)
+    def make_room(self) -> Path:
+        """The folder for the files of a new run, which nobody reads before they are published."""
+        try:
+            self.staged.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._not_writable(error) from None
+        return self.staged
+
+    def _not_writable(self, error: OSError) -> Unavailable:
+        return Unavailable(f"the warehouse {self.folder} can't be written to: {error.strerror}")
+
+    def owners(self) -> list[Owner]:
+        """Whose rides these are, the newest last, even if the table can't be read."""
+        known = self._written_down()
+        try:
+            believed = known is not None and known.run == self.table.run
+        except Broken:
+            believed = True
+        return known.owners if known and believed else self._owners_in_log()
+
+    def _owners_in_log(self) -> list[Owner]:
+        return [night.owner for night in self.table.nights()][::-1] or self._owners_of_runs()
+
+    def _owners_of_runs(self) -> list[Owner]:
+        """Of an earlier version, which had a folder for each run: the last one has no term."""
+        owners = []
+        for run in sorted(self.table.folder.glob("run=*")):
+            with suppress(OSError, msgspec.DecodeError):
+                manifest = (run / "_manifest.json").read_bytes()
+                owners.append(msgspec.json.decode(manifest, type=Owner))
+        return [*owners, Owner()] if any(self.table.folder.glob("run=*")) else []
+
+    def ledger(self, spark: "SparkSession") -> Ledger:
+        """What the table holds, as it was written down, or else added up. Raises Broken."""
+        if not (run := self.table.run):
+            return Ledger()
+        known, files = self._written_down(), self.table.files()
+        if known and (known.run, known.total.rides) == (run, sum(file.rides for file in files)):
+            return known
+        night = next((night for night in self.table.nights() if night.run == run), None)
+        if night is None:
+            raise Broken(f"its log does not say what run {run} wrote")
+        ledger = Ledger().extended(night.upto, cells(self.read(spark, files)))
+        if ledger.total != Tally(night.total_rides, night.total_distance):
+            raise Broken(f"its rides are not those that run {run} left")
+        return msgspec.structs.replace(ledger, run=run, owners=self._owners_in_log())
+
+    def _written_down(self) -> Ledger | None:
+        try:
+            return msgspec.json.decode(self._ledger.read_bytes(), type=Ledger)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def files_of(self, blocks: Sequence[Block]) -> list[File]:
+        """The files that may have rides of these blocks. Raises Broken."""
+        return [
+            file
+            for file in self.table.files()
+            if any(block.after < file.last and file.first <= block.upto for block in blocks)
+        ]
+
+    def read(self, spark: "SparkSession", files: Collection[File]) -> "DataFrame":
+        """All rides in these files; Spark looks at no other. Raises Broken."""
+        return _read(spark, self.table.folder, [self.table.require(file) for file in files])
+
+    def read_staged(self, spark: "SparkSession", files: Collection[File]) -> "DataFrame":
+        """All rides in these files of the new run."""
+        return _read(spark, self.staged, [self.staged / file.path for file in files])
+
+    def place(self, files: Collection[File], *, rebuilding: bool) -> list[AddAction]:
+        """Move what Spark's tasks wrote to its place; it counts once it is published.
+
+        Whatever is there instead of a table that can be read makes room for one.
+        """
+        with suppress(Broken):
+            rebuilding = rebuilding and self.table.delta is None
+        if rebuilding:
+            self.table.folder.rename(self._hidden / "rides")
+            self.table.folder.mkdir()
+        return [self.table.place(self.staged, file) for file in files]
+
+    def publish(
+        self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner, result: Result
+    ) -> None:
+        """Make the placed files count: the rides past `after`, which `ledger` counts, too.
+
+        If that is ride 0, they replace all that were there.
+        """
+        run, upto = self.table.run + 1, ledger.last_ride_id
+        night = Night(run, after, upto, *ledger.total, owner, kept(result))
+        self.table.commit([*files], "append" if after else "overwrite", night)
+        reached(Step.AFTER_PUBLISH)
+        write_to_disk(self._ledger, msgspec.json.encode(ledger.after_run(run, owner)))
 
 
 def within(blocks: Sequence[Block]) -> str:
-    """The condition that a ride is in one of these blocks; Spark opens only their days' files."""
-    return " OR ".join(
-        f"(id > {block.after} AND id <= {block.upto}"
-        f" AND day BETWEEN DATE '{block.first_day}' AND DATE '{block.last_day}')"
-        for block in blocks
-    )
+    """The condition that a ride is in one of these blocks."""
+    return " OR ".join(f"(id > {block.after} AND id <= {block.upto})" for block in blocks)
 
 
-def _read(spark: "SparkSession", base: Path, folders: list[Path]) -> "DataFrame":
+def _read(spark: "SparkSession", base: Path, paths: list[Path]) -> "DataFrame":
     """Read Parquet files. Escapes [, * and the like, which Spark would take for a pattern."""
-    names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(folder)) for folder in folders]
+    if not paths:
+        return spark.createDataFrame([], COLUMNS)
+    names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in paths]
     reader = spark.read.schema(COLUMNS).option("basePath", f"file://{base}")
     return reader.parquet(*(f"file://{name}" for name in names))
-
-
-def _files(run: Path) -> dict[str, int]:
-    """The Parquet files of a run, and their sizes in bytes."""
-    return {str(file.relative_to(run)): file.stat().st_size for file in run.rglob("*.parquet")}
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

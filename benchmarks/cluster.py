@@ -4,13 +4,14 @@ All machines share this machine's processors. So the time that a run takes says 
 that all its processes use: what is spread over more workers, and what spreading costs.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-import psutil
 import psycopg
 
 from benchmarks.figures import Figure
-from benchmarks.stand import Stand, seconds_used
+from benchmarks.shares import counted
+from benchmarks.stand import Stand
 from cluster import rides
 from cluster.spark import IN_ONE_PROCESS, Cluster, cluster
 
@@ -22,7 +23,7 @@ MOST_CORES = "--conf spark.cores.max={} pyspark-shell"
 
 def measure(stand: Stand) -> list[Figure]:
     """Workers in turns, and the same in one process. Raises NoHosts."""
-    with cluster(stand.say) as on:
+    with counted("rides-cluster") as used, cluster(stand.say) as on:
         with psycopg.connect(on.url, autocommit=True) as connection:
             stand.say("ten million rides")
             rides.insert(connection, ALL)
@@ -35,8 +36,8 @@ def measure(stand: Stand) -> list[Figure]:
         ]
         for _ in range(ROUNDS):
             runs = [
-                *(_run(on, PYSPARK_SUBMIT_ARGS=MOST_CORES.format(count)) for count in COUNTS),
-                _run(on, **IN_ONE_PROCESS),
+                *(_run(on, used, PYSPARK_SUBMIT_ARGS=MOST_CORES.format(count)) for count in COUNTS),
+                _run(on, used, **IN_ONE_PROCESS),
             ]
             for pair, run in zip(figures, runs, strict=True):
                 for figure, value, limit in zip(pair, run, runs[0], strict=True):
@@ -49,13 +50,13 @@ def measure(stand: Stand) -> list[Figure]:
 def _figures(name: str, limit: dict[str, Any]) -> tuple[Figure, Figure]:
     return (
         Figure(f"Full run over 10 million rides, {name}", "s", **limit),
-        Figure(f"processor time of all machines meanwhile, {name}", "s", **limit),
+        Figure(f"its processor time, with Spark's start: {name}", "s", **limit),
     )
 
 
-def _run(on: Cluster, **settings: str) -> tuple[float, float]:
+def _run(on: Cluster, used: Callable[[], float], **settings: str) -> tuple[float, float]:
     """A run from the first ride: its seconds once Spark is up, and those of the processors."""
     on.forget_warehouse()
-    before = seconds_used(psutil.Process())
+    before = used()
     result = on.result("measured", on.reconcile("measured", **settings))
-    return result["seconds"], seconds_used(psutil.Process()) - before
+    return float(result["seconds"]), used() - before

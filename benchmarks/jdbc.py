@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 ROLE = "benchmark"
 RIDES = "(SELECT id, created_at, (distance * 1000)::bigint AS millimetres FROM rides) rides"
+COLUMNS = (
+    "id",
+    "created_at",
+    "CAST(CAST(millimetres AS DECIMAL(12,0)) * 0.001BD AS DECIMAL(12,3)) AS distance",
+    "to_date(created_at) AS day",
+)
 MAVEN = "org/postgresql/postgresql/*/postgresql-*.jar"
 
 
@@ -33,8 +39,12 @@ class OverTcp(NamedTuple):
         """For ADBC, which uses libpq."""
         return tcp.url(ROLE, self.password, LOOPBACK)
 
-    def read(self, spark: "SparkSession", ranges: "list[CountedRange]") -> "DataFrame":
-        """The rides, in `len(ranges)` partitions, with the columns of `analytics.source.Rides`."""
+    def write(self, spark: "SparkSession", ranges: "list[CountedRange]", folder: Path) -> None:
+        """Write the rides to Parquet, by day, with the columns of the warehouse."""
+        rides = self._read(spark, ranges).selectExpr(*COLUMNS)
+        rides.write.partitionBy("day").parquet(folder.as_uri())
+
+    def _read(self, spark: "SparkSession", ranges: "list[CountedRange]") -> "DataFrame":
         options = {
             "url": f"jdbc:postgresql://{LOOPBACK}:{EMBEDDED_PORT}/{DATABASE_NAME}",
             "driver": "org.postgresql.Driver",

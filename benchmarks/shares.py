@@ -1,7 +1,8 @@
-"""Shares of a processor, by Linux's control groups. Root only."""
+"""Shares of a processor, and what was used of it, by Linux's control groups. Root only."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -9,6 +10,7 @@ import psutil
 from benchmarks.stand import CannotMeasure
 
 CGROUPS = Path("/sys/fs/cgroup")
+UNIFIED = (CGROUPS / "unified", CGROUPS)  # where version 2 may be mounted
 PERIOD = 10_000  # microseconds over which a share is kept
 
 
@@ -36,6 +38,32 @@ def share(name: str, root: psutil.Process, percent: float) -> Iterator[None]:
     finally:
         _move(family, folder.parent)
         folder.rmdir()
+
+
+@contextlib.contextmanager
+def counted(name: str) -> Iterator[Callable[[], float]]:
+    """Count the seconds that this process and all that it starts meanwhile use of processors.
+
+    Also of those that have ended, whoever was their parent. Raises CannotMeasure.
+    """
+    root = next((each for each in UNIFIED if (each / "cgroup.controllers").exists()), None)
+    if root is None:
+        raise CannotMeasure("there is no control group that counts the time of processors")
+    before = re.findall(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)[0]
+    folder = root / name
+    folder.mkdir(exist_ok=True)
+    this = psutil.Process()
+    try:
+        _move([this], folder)
+        yield lambda: _used(folder)
+    finally:
+        _move([this, *this.children(recursive=True)], root / before)
+        folder.rmdir()
+
+
+def _used(folder: Path) -> float:
+    words = (folder / "cpu.stat").read_text().split()
+    return int(words[words.index("usage_usec") + 1]) / 1e6
 
 
 def _cgroup() -> Path:

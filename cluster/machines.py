@@ -14,6 +14,7 @@ from pathlib import Path
 from cluster import firewall, network
 from cluster.machine import Machine
 from cluster.network import NoHosts
+from cluster.waiting import wait_until
 
 SHARED = "shared"  # a folder beside the machines' disks, as it is seen from outside
 SHARE_IT = {"driver", "worker"}
@@ -30,12 +31,10 @@ def machines(names: Sequence[str], prefix: str) -> Iterator[dict[str, Machine]]:
     firewall.require_nft()
     folder = Path(tempfile.gettempdir()) / f"{prefix}-cluster"
     with (
-        _the_only_run(folder),
+        _the_only_run_in(folder),
         network.hosts(*names, prefix=prefix, machine=False) as hosts,
         contextlib.ExitStack() as exits,
     ):
-        shutil.rmtree(folder, ignore_errors=True)
-        exits.callback(shutil.rmtree, folder)
         shared = folder / SHARED
         shared.mkdir(parents=True)
         known = {name: host.address for name, host in zip(names, hosts, strict=True)}
@@ -50,13 +49,24 @@ def machines(names: Sequence[str], prefix: str) -> Iterator[dict[str, Machine]]:
 
 
 @contextlib.contextmanager
-def _the_only_run(folder: Path) -> Iterator[None]:
+def _the_only_run_in(folder: Path) -> Iterator[None]:
+    """Nobody else uses the folder meanwhile. It is not there before, and not afterwards."""
     with folder.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise NoHosts("another run has the hosts") from None
-        yield
+        try:
+            wait_until(lambda: _is_gone(folder), f"the end of what writes to {folder}")
+            yield
+        finally:
+            wait_until(lambda: _is_gone(folder), f"the end of what writes to {folder}")
+
+
+def _is_gone(folder: Path) -> bool:
+    """Remove it. The kernel may still be ending the processes of a killed run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
 
 
 def _by_kind(known: Mapping[str, str]) -> dict[str, list[str]]:

@@ -61,8 +61,8 @@ def hosts(*names: str, prefix: str = "rides", machine: bool = True) -> Iterator[
         raise NoHosts("it takes root and ip, of iproute2, to make network namespaces")
     bridge = f"{prefix}-bridge"
     members = [Host(f"{prefix}-{name}", number) for number, name in enumerate(names, start=11)]
-    _remove(bridge, members)
     try:
+        _remove(bridge, members)
         ip("link", "add", bridge, "type", "bridge")
         if machine:
             ip("address", "add", f"{MACHINE}/24", "dev", bridge)

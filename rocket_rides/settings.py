@@ -80,6 +80,7 @@ class Settings(BaseSettings):
     watch_host: str = "127.0.0.1"
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     warehouse_dir: Path | None = None
+    warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
     spark_master: str = ""
     spark_events_dir: Path | None = None
     reconcile_at: str = "03:00"

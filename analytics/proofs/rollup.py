@@ -3,14 +3,13 @@
 Spark adds up all rides of the days in question up to the frozen one, F. Then the rollup's rows are
 read, in one snapshot with its `complete_to`, C. Let c be the lesser of F and C.
 
-A minute is compared if none of its rides is above c, whether Spark saw that ride (up to F) or the
-snapshot shows it (above F, up to its `last_sent`). What the rollup promises of its row, whose label
-is U, is the sum of the minute's rides up to U; and if U is below C, that there is no ride of the
-minute between them. No label is above the snapshot's `last_sent`. So the row of a minute that is
-compared must be the sum of the minute's rides up to c, whatever U is, and that is what Spark has:
-the rollup may go on meanwhile. Where a mend has set C back, the minutes that it is about have a
-ride above C. And a minute that is not compared has a ride above c, so its day is one of those in
-question once C has passed that ride.
+A minute is compared if the snapshot shows no ride of it above c, up to `last_sent`. What the rollup
+promises of its row, whose label is U, is the sum of the minute's rides up to U; and if U is below
+C, that there is no ride of the minute between them. No label is above the snapshot's `last_sent`.
+So the row of a minute that is compared must be the sum of the minute's rides up to c, whatever U
+is, and that is what Spark has: the rollup may go on meanwhile. Where a mend has set C back, the
+minutes that it is about have a ride above C. And a minute that is not compared has a ride above c,
+so its day is one of those in question once C has passed that ride.
 
 Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
 If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.
@@ -53,13 +52,15 @@ KEPT = """
     ON minute >= day::timestamp AT TIME ZONE 'UTC'
        AND minute < (day + 1)::timestamp AT TIME ZONE 'UTC'
 """
-LATER = f"""
+LATER = """
     SELECT DISTINCT date_trunc('minute', created_at, 'UTC') FROM rides
-    WHERE id > %s AND id <= (SELECT last_sent_id FROM streamer_state)
-      AND created_at >= '{FIRST}' AND created_at < '{END}'
-"""  # noqa: S608
+    WHERE id > %(upto)s AND id <= (SELECT last_sent_id FROM streamer_state)
+      AND created_at >= %(first)s::timestamp AT TIME ZONE 'UTC'
+      AND created_at < (%(last)s + 1)::timestamp AT TIME ZONE 'UTC'
+"""
 SET_ASIDE = f"""
-    SELECT minute, minute >= '{FIRST}' AND minute < '{END}' FROM set_aside_minutes
+    SELECT count(*), array_agg(minute) FILTER (WHERE minute >= '{FIRST}' AND minute < '{END}')
+    FROM set_aside_minutes
 """  # noqa: S608
 RECOUNT = """
     SELECT date_trunc('minute', created_at, 'UTC'), count(*), sum(distance), min(id), max(id)
@@ -76,7 +77,8 @@ class Rows(NamedTuple):
     upto: int  # complete_to, or the frozen ride if that is lower
     kept: Mapping[datetime, Tally]
     set_aside: AbstractSet[datetime]
-    later: AbstractSet[datetime]  # minutes with rides above the frozen one
+    later: AbstractSet[datetime]  # minutes with rides above `upto`
+    gaps: int = 0  # minutes set aside, also those of other days
 
 
 def complete_to(connection: psycopg.Connection) -> int:
@@ -100,12 +102,16 @@ def prove(
     minutes_of: Callable[[Sequence[date]], Minutes],
     days: Iterable[date],
     frozen: int,
+    complete: int,
 ) -> tuple[RollupVerdict, list[Mismatch]]:
     """Compare the minutes of these days; also returns where the warehouse is wrong.
 
-    `minutes_of` adds up the rides of days up to the ride `frozen`.
+    `minutes_of` adds up the rides of days up to the ride `frozen`. The days have all unproved rides
+    up to `complete`, which the rollup was complete to when they were chosen.
     """
-    proved, mismatches = RollupVerdict(min(frozen, complete_to(connection))), []
+    [gaps, _] = one_row(connection.execute(SET_ASIDE))
+    proved = RollupVerdict(min(frozen, complete), set_aside=gaps)
+    mismatches: list[Mismatch] = []
     for some in _pieces(sorted(days)):
         exact = minutes_of(some)
         with connection.transaction():
@@ -114,12 +120,11 @@ def prove(
             minutes = comparable(exact, rows)
             differ = [minute for minute in minutes if differs(minute, exact, rows)]
             recounted = _recount(connection, differ, rows.upto)
-        wrong = [_wrong(minute, recounted, rows) for minute in differ]
         proved = RollupVerdict(
             min(proved.upto, rows.upto),
             proved.minutes + len(minutes),
-            proved.wrong + [one for one in wrong if one.exact != (one.rolled_up or NOTHING)],
-            max(proved.set_aside, len(rows.set_aside)),
+            proved.wrong + judge(differ, recounted, rows),
+            rows.gaps,
         )
         mismatches += [
             _mismatch(minute, exact, recounted)
@@ -131,16 +136,26 @@ def prove(
 
 def comparable(exact: Minutes, rows: Rows) -> list[datetime]:
     """The minutes whose rides are all among those up to `rows.upto`, in order."""
-    return sorted(
-        minute
-        for minute in {*exact, *rows.kept} - rows.set_aside - rows.later
-        if minute not in exact or exact[minute].last <= rows.upto
-    )
+    return sorted({*exact, *rows.kept} - rows.set_aside - rows.later)
 
 
 def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
     """A minute without rides need not have a row."""
     return rows.kept.get(minute, NOTHING) != tally(exact, minute)
+
+
+def judge(suspects: Iterable[datetime], recounted: Minutes, rows: Rows) -> list[WrongMinute]:
+    """Those of the minutes that differ which Postgres, too, says are wrong."""
+    return [
+        WrongMinute(
+            minute,
+            rows.kept.get(minute),
+            tally(recounted, minute),
+            recounted[minute].first if minute in recounted else max(rows.upto, 1),
+        )
+        for minute in suspects
+        if differs(minute, recounted, rows)
+    ]
 
 
 def tally(exact: Minutes, minute: datetime) -> Tally:
@@ -154,10 +169,13 @@ def _pieces(days: Sequence[date]) -> Iterator[list[date]]:
 
 
 def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows:
+    """For a transaction of one snapshot."""
+    upto = min(frozen, complete_to(connection))
     kept = {minute: Tally(*row) for minute, *row in connection.execute(KEPT, [days])}
-    aside = {minute for minute, known in connection.execute(SET_ASIDE) if known}
-    later = {minute for (minute,) in connection.execute(LATER, [frozen])}
-    return Rows(min(frozen, complete_to(connection)), kept, aside, later)
+    gaps, aside = one_row(connection.execute(SET_ASIDE))
+    above = {"upto": upto, "first": days[0], "last": days[-1]}
+    later = {minute for (minute,) in connection.execute(LATER, above)}
+    return Rows(upto, kept, set(aside or ()), later, gaps)
 
 
 def _recount(
@@ -169,11 +187,6 @@ def _recount(
         for minute, *row in connection.execute(RECOUNT, {"day": day, "upto": upto}):
             recounted[minute] = Minute(*row)
     return recounted
-
-
-def _wrong(minute: datetime, recounted: Minutes, rows: Rows) -> WrongMinute:
-    lowest = recounted[minute].first if minute in recounted else max(rows.upto, 1)
-    return WrongMinute(minute, rows.kept.get(minute), tally(recounted, minute), lowest)
 
 
 def _mismatch(minute: datetime, exact: Minutes, recounted: Minutes) -> Mismatch:

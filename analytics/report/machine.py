@@ -21,7 +21,10 @@
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a ride, with another distance than their ride's
     requested       true when the wrong minutes and the missing receipts were asked for
-    hours           [{hour, rides, distance}] of the days that changed, in UTC, oldest first
+    figures         {hours, weeks, busiest_minute} of the last 13 weeks; null without --report.
+                    hours: [{hour, rides, distance}], oldest first; weeks: [{monday, rides,
+                    distance, p10, p50, p90, p99, longest}]: each percentile is the distance of a
+                    ride, by the nearest rank; busiest_minute: {minute, rides, distance}, or null
     verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change
     seconds         how long the run took
@@ -36,6 +39,7 @@ import msgspec
 
 from analytics.result import (
     Compared,
+    Figures,
     Mismatch,
     OutboxVerdict,
     ReceiptsVerdict,
@@ -64,9 +68,7 @@ def as_json(result: Result) -> bytes:
         "receipts": _proof(result.receipts),
         "outbox": _proof(result.outbox),
         "requested": result.requested,
-        "hours": [
-            {"hour": hour, **tally._asdict()} for hour, tally in sorted(result.hours.items())
-        ],
+        "figures": _figures(result.figures),
         "verified": result.verified,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
@@ -113,6 +115,18 @@ def _proof(verdict: ReceiptsVerdict | OutboxVerdict | None) -> dict[str, Any] | 
 
 def _plain(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict) -> dict[str, Any]:
     return vars(verdict) | {"agrees": verdict.agrees}
+
+
+def _figures(figures: Figures | None) -> dict[str, Any] | None:
+    if figures is None:
+        return None
+    busiest = figures.busiest_minute
+    hours = sorted(figures.hours.items())
+    return {
+        "hours": [{"hour": hour, **tally._asdict()} for hour, tally in hours],
+        "weeks": [week._asdict() for week in figures.weeks],
+        "busiest_minute": busiest and {"minute": busiest[0], **busiest[1]._asdict()},
+    }
 
 
 def _mismatch(mismatch: Mismatch) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from markupsafe import Markup
 from analytics.report import charts, proofs, words
 from analytics.result import Compared, PastRun, Result
 
+NIGHTS = 14
+PROVED = ("rollup", "receipts", "outbox")
+
 _pages = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -30,6 +33,13 @@ _pages.filters["count"] = lambda number, noun: words.count(number, noun).replace
     "-", "\N{MINUS SIGN}"
 )
 _pages.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+class Night(NamedTuple):
+    """A past run: whether the totals agreed, and what else was proved; None where nobody looked."""
+
+    run: PastRun
+    verdicts: list[tuple[str, bool | None]]
 
 
 class Chart(NamedTuple):
@@ -53,8 +63,24 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         so_far=result.newest_day == result.started_at.astimezone(UTC).date(),
         rides=_per_day(result, distances=False),
         distances=_per_day(result, distances=True),
+        nights=_nights(past),
+        moment=proofs.moment,
         drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
     )
+
+
+def _nights(past: Sequence[PastRun]) -> list[Night]:
+    """The last NIGHTS runs, the newest first."""
+    return [
+        Night(
+            run,
+            [
+                ("Totals", not any(run.drifts.values()) if run.drifts else None),
+                *((name.capitalize(), run.proofs.get(name)) for name in PROVED),
+            ],
+        )
+        for run in sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
+    ]
 
 
 def _per_day(result: Result, distances: bool) -> Chart | None:

@@ -110,7 +110,11 @@ def test_the_history_server_shows_what_ran_under_which_settings(world: World) ->
         jobs = ask(f"{url}/{run['id']}/jobs")
         settings = dict(ask(f"{url}/{run['id']}/environment")["sparkProperties"])
     assert {job["status"] for job in jobs} == {"SUCCEEDED"}
-    assert {job["description"] for job in jobs} == {"Extracting new rides", "Adding up new rides"}
+    assert {job["description"] for job in jobs} == {
+        "Extracting new rides",
+        "Adding up new rides",
+        "Adding up minutes",
+    }
     expected = ASKED_FOR | MUST_BE | AND_SUITABLE
     assert {name: settings[name] for name in expected} == expected
 

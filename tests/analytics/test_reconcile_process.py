@@ -2,13 +2,12 @@
 
 import signal
 from collections.abc import Callable
-from decimal import Decimal
 
 import msgspec
 import psutil
 import pytest
 
-from analytics.ledger import Manifest
+from analytics.ledger import Owner
 from analytics.prerequisites import WANTED
 from migrations import downgrade
 from rocket_rides.locks import Lock
@@ -47,7 +46,7 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
 def another_databases_warehouse(world: World) -> dict[str, str]:
     run = world.folder / "warehouse" / "rides" / "run=0000001"
     run.mkdir(parents=True)
-    theirs = Manifest(1, 0, 5, 1, Decimal(5), {}, [], database_id="1-1", term="")
+    theirs = Owner(5, database_id="1-1", term="")  # as it stood in an earlier version's manifest
     (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
     return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
 

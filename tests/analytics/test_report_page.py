@@ -1,6 +1,7 @@
 """The page that shows a run, with its charts."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -13,12 +14,15 @@ from tests.support.results import (
     DRIFTED,
     EMPTY,
     ESCAPES,
+    FIGURES,
     HUGE,
     HUGE_WRITTEN,
     MISMATCHED,
     NOTES,
     OUTCOMES,
+    PROVED,
     TODAY,
+    UNPROVED,
     consumer,
     moves_no_cursor,
     run,
@@ -127,3 +131,27 @@ def test_totals_of_38_digits_stay_exact_on_the_page() -> None:
 
 def test_a_name_on_the_page_moves_no_cursor() -> None:
     moves_no_cursor(as_html(run(consumer(0)._replace(name=ESCAPES)), []))
+
+
+def test_the_page_names_what_is_wrong_beside_the_totals() -> None:
+    page = Page(as_html(UNPROVED, []))
+    assert "12 without an outcome: to be delivered, 1 of no ride" in page.text
+    assert "2026-11-21 02:07 UTC: 2 rides, 2.001 m; its rides: 2 rides, 2.000 m" in page.text
+    assert "7, 9 and 10 more" in page.text
+    assert "without an outcome" not in Page(as_html(PROVED, [])).text
+
+
+def test_the_page_shows_the_weeks_and_the_verdicts_of_the_nights() -> None:
+    at = datetime(2026, 11, 20, 3, tzinfo=UTC)
+    past = [
+        PastRun(1, at, {}),
+        PastRun(2, at, {"consumer0": Decimal(0)}, {"rollup": True, "receipts": False}),
+    ]
+    html = as_html(replace(PROVED, figures=FIGURES), past)
+    told = " ".join(Page(html).text.split())
+    assert "2026-11-16 3,000 1,234,567.891 1.000 2.000 3.000 4.000 5.000" in told
+    assert "The busiest minute: 2026-11-21 02:07 UTC, with 2 rides." in told
+    first, second = (f"{number}, 2026-11-20 03:00 UTC" for number in (1, 2))
+    assert f"{second} agrees agrees wrong not compared" in told
+    assert f"{first} not compared not compared not compared not compared" in told
+    assert "Night by night" not in as_html(PROVED, [])

@@ -3,19 +3,26 @@
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
+import polars
 import psycopg
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import ArithmeticException
 
 from analytics.cells import BLOCK, cells
-from analytics.job import Step
+from analytics.ledger import Ledger
 from analytics.source import cut_into_ranges
+from analytics.steps import Step
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.books import MILLIMETRE, Books, exact, tally
+
+LONG_AGO = "timestamptz '2026-01-01 12:00+00'"
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -24,15 +31,17 @@ def test_a_crash_at_any_step_leaves_nothing_that_counts_twice_or_is_missed(
     books: Books, step: Step, full: bool
 ) -> None:
     books.add(*range(1, 8))
+    books.add_many(30_000, at=LONG_AGO)  # in two files, which are merged
     books.claim("consumer0", 3, drift=MILLIMETRE)
     books.run()
     books.add("10.001", "20.002")
+    books.add_many(1, at=LONG_AGO)
     with pytest.raises(InjectedCrash), crash_at(step):
         books.job().run_once(full=full)
     books.add("30.003")
     result = books.run()
     assert books.in_warehouse() == books.in_postgres()
-    assert result.total == tally(10, exact(books.world, 1000))
+    assert result.total == tally(30_011, exact(books.world, 40_000))
     assert [c.drift for c in result.consumers] == [MILLIMETRE]
     assert not (books.warehouse.folder / ".staging").exists()
     assert books.caught_up() == books.world.truth
@@ -55,12 +64,12 @@ def test_a_night_lists_the_days_that_it_verifies_however_long_history_is(books: 
         books.skip_ids(BLOCK)
     books.run()
     warehouse = books.warehouse
-    blocks = warehouse.ledger().blocks
-    assert len({block.first_day for block in blocks}) == days
+    blocks = warehouse.ledger(books.spark).blocks
+    assert len(blocks) == len({file.day for file in warehouse.table.files()}) == days
     wanted = [blocks[3], blocks[30]]
-    rides = warehouse.read(books.spark, wanted)
+    rides = warehouse.read(books.spark, warehouse.files_of(wanted))
     listed = {name.split("/day=")[1].partition("/")[0] for name in rides.inputFiles()}
-    assert listed == {str(block.first_day) for block in wanted}
+    assert listed == {"2026-01-04", "2026-01-31"}
     assert rides.count() == sum(block.rides for block in wanted)
     # Nor is anything overlooked: all days are what all blocks come to.
     assert books.in_warehouse() == books.in_postgres()
@@ -126,11 +135,25 @@ def test_a_warehouse_that_was_deleted_is_rebuilt_and_that_is_said(books: Books) 
     assert books.in_warehouse() == books.in_postgres()
 
 
-def test_a_run_that_was_removed_from_the_middle_is_noticed_and_all_is_rebuilt(books: Books) -> None:
+def log_of(books: Books) -> list[Path]:
+    """The log's files, oldest first, without which no version can be read."""
+    return sorted((books.warehouse.table.folder / "_delta_log").glob("*.json"))
+
+
+def tear(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, tear])
+def test_a_log_that_lost_a_night_is_noticed_and_all_is_rebuilt(
+    books: Books, damage: Callable[[Path], None]
+) -> None:
     for distance in (1, 2, 3):
         books.add(distance)
         books.run()
-    shutil.rmtree(books.warehouse.folder / "rides" / "run=0000002")
+    for file in (books.warehouse.table.folder / "_delta_log").glob("*checkpoint*"):
+        file.unlink()
+    damage(log_of(books)[-2])
     result = books.run()
     assert "broken" in result.notes[0]
     assert result.total == tally(3, 6)
@@ -138,26 +161,119 @@ def test_a_run_that_was_removed_from_the_middle_is_noticed_and_all_is_rebuilt(bo
     assert books.run().notes == []
 
 
+@pytest.mark.parametrize("left", [b"", b'{"commitInfo":{"timest', bytes(100)])
+def test_a_commit_that_did_not_reach_the_disk_leaves_nothing_that_counts(
+    books: Books, left: bytes
+) -> None:
+    """As after a loss of power: the run's row and its ledger can't be there yet."""
+    books.add(1, 2)
+    books.run()
+    newest = log_of(books)[-1]
+    newest.with_name(f"{int(newest.stem) + 1:020}.json").write_bytes(left)
+    books.add(3)
+    result = books.run()
+    assert ["broken" in note for note in result.notes] == ([True] if left else [])
+    assert result.total == tally(3, 6)
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.run().notes == []
+
+
+def set_back(books: Books) -> None:
+    """Remove the newest night, as if the folder came from a backup."""
+    for file in (books.warehouse.table.folder / "_delta_log").glob("*checkpoint*"):
+        file.unlink()
+    log_of(books)[-1].unlink()
+
+
+def lose_the_ledger(books: Books) -> None:
+    (books.warehouse.folder / "ledger.json").unlink()
+
+
+def tear_the_ledger(books: Books) -> None:
+    tear(books.warehouse.folder / "ledger.json")
+
+
+def change_the_ledger(books: Books) -> None:
+    """To one of the right run, whose sums agree with one another."""
+    path = books.warehouse.folder / "ledger.json"
+    kept = msgspec.json.decode(path.read_bytes(), type=Ledger)
+    block = msgspec.structs.replace(kept.blocks[0], rides=3, distance=kept.total.distance)
+    other = msgspec.structs.replace(
+        kept, blocks=[block], total=kept.total._replace(rides=3), last_ride_id=block.upto
+    )
+    path.write_bytes(msgspec.json.encode(other))
+
+
+@pytest.mark.parametrize("damage", [set_back, lose_the_ledger, tear_the_ledger, change_the_ledger])
+def test_what_is_kept_beside_the_table_follows_from_it(
+    books: Books, damage: Callable[[Books], None]
+) -> None:
+    books.add_many(30_000, at=LONG_AGO)
+    books.run()
+    books.add(1, 2)
+    books.run()
+    before = books.warehouse.ledger(books.spark)
+    damage(books)
+    told = books.warehouse.ledger(books.spark)
+    if damage is not set_back:
+        assert told == before
+    assert books.run(check=True).agrees
+    result = books.run()
+    assert (result.notes, result.agrees) == ([], True)
+    assert result.new.rides == before.total.rides - told.total.rides
+    assert books.in_warehouse() == books.in_postgres()
+    kept = (books.warehouse.folder / "ledger.json").read_bytes()
+    assert msgspec.json.decode(kept, type=Ledger).blocks == before.blocks
+
+
+def test_any_engine_that_reads_delta_tables_finds_the_same_rides(books: Books) -> None:
+    """In files that tasks wrote, and in one that was merged. Each engine has its own reader."""
+    books.add_many(30_000, at=LONG_AGO)
+    books.run()
+    books.add(1, 2, "0.001", "999999.999")
+    books.run()
+    rides = books.warehouse.table.folder
+    through_polars = (
+        polars.scan_delta(str(rides))
+        .select(polars.len(), polars.col("id").n_unique().alias("ids"), polars.sum("distance"))
+        .collect()
+    )
+    through_delta_rs = (
+        QueryBuilder()
+        .register("rides", DeltaTable(rides))
+        .execute("SELECT count(*) n, count(DISTINCT id) ids, sum(distance) metres FROM rides")
+        .read_all()
+    )
+    [of_polars] = through_polars.rows()
+    [of_delta_rs] = zip(*(column.to_pylist() for column in through_delta_rs.columns), strict=True)
+    assert of_polars == of_delta_rs == books.in_warehouse() == books.in_postgres()
+    by_day = polars.scan_delta(str(rides)).group_by("day").agg(polars.len()).collect()
+    assert dict(by_day.rows())[date(2026, 1, 1)] == 30_000
+
+
+def test_a_file_that_no_night_has_named_is_not_read(books: Books) -> None:
+    books.add(1, 2, 3)
+    books.run()
+    [file] = parquet(books)
+    shutil.copy(file, file.with_name("another.parquet"))
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.run(full=True).agrees
+
+
 def parquet(books: Books) -> list[Path]:
-    return sorted(books.warehouse.folder.rglob("*.parquet"))
+    return sorted(books.warehouse.table.folder.glob("day=*/*.parquet"))
 
 
 def spoil(file: Path) -> None:
-    file.with_name(f".{file.name}.crc").unlink()
     file.write_bytes(b"PAR1" + file.read_bytes()[4:][::-1])
 
 
 def empty(file: Path) -> None:
-    file.with_name(f".{file.name}.crc").unlink()
     file.write_bytes(b"")
 
 
 def cut_short(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
-
-
-def add_another(file: Path) -> None:
-    shutil.copy(file, file.with_name("another.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +282,6 @@ def add_another(file: Path) -> None:
         (empty, "has 0 bytes"),
         (cut_short, "bytes, not"),
         (Path.unlink, "is missing"),
-        (add_another, "is not a file of that run"),
         (spoil, "Parquet"),
     ],
 )

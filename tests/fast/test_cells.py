@@ -6,11 +6,12 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.cells import BLOCK, Cell, between, by_block, by_day, merged, total
-from analytics.ledger import Ledger, Manifest
+from analytics.ledger import Ledger
 from analytics.result import Compared, Tally
 from analytics.verify import against_all
 from tests.support.properties import always
@@ -82,13 +83,13 @@ def test_whatever_the_nights_were_every_total_is_that_of_the_rides(
     rides: list[Ride], nights: list[int], mark: int
 ) -> None:
     """Some nights; then a total at any ride, from whole blocks and the cells of one more."""
-    manifests: list[Manifest] = []
-    for number, upto in enumerate(nights, start=1):
-        known = Ledger(manifests)
-        new = [ride for ride in rides if known.last_ride_id < ride.id <= upto]
-        if new:
-            manifests.append(known.next_manifest(number, upto, cut(new)))
-    ledger = Ledger(manifests)
+    ledger = Ledger()
+    for upto in nights:
+        new = [ride for ride in rides if ledger.last_ride_id < ride.id <= upto]
+        ledger = ledger.extended(upto, cut(new))
+    counted = [ride for ride in rides if ride.id <= ledger.last_ride_id]
+    assert ledger == Ledger().extended(ledger.last_ride_id, cut(counted))
+    assert ledger == msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger)
     assert ledger.total == one_by_one(rides, 0, ledger.last_ride_id)
     ends = sorted({mark, ledger.last_ride_id, *(block.upto for block in ledger.blocks)})
     assert ledger.upto(mark, cut(rides, ends)) == one_by_one(rides, 0, mark)

@@ -28,7 +28,14 @@ LARGEST_PICTURE = 250_000  # bytes
 FILE = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)+/?|[\w-]+/|[\w.-]+\.(py|md|yml|toml|txt|json|html)")
 
 # Look like files of the project, and are not.
-OTHERS = {"DATA_DIR/warehouse", "report.html", "result.json", "longest.py"}
+OTHERS = {
+    "DATA_DIR/warehouse",
+    "WAREHOUSE_DIR/rides",
+    "ledger.json",
+    "report.html",
+    "result.json",
+    "longest.py",
+}
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "longest"}
 

@@ -1,4 +1,4 @@
-"""The ledger: manifests that do not follow one another, or do not add up, are not believed."""
+"""The ledger: blocks that do not follow one another, or do not add up, are not believed."""
 
 from datetime import date
 from decimal import Decimal
@@ -7,56 +7,84 @@ from typing import Any
 import msgspec
 import pytest
 
-from analytics.cells import Cell
-from analytics.ledger import Broken, Ledger, Manifest
+from analytics.cells import BLOCK, Cell
+from analytics.ledger import Ledger, Owner
 from analytics.result import Tally
 
 DAY = date(2026, 11, 21)
+LAST = 3 * BLOCK
 
 
-def runs() -> list[Manifest]:
-    """Three runs of one ride each: 1 to 10, 11 to 20, 21 to 30."""
-    found: list[Manifest] = []
+def nights() -> Ledger:
+    """Three of one ride each, which fill a block each."""
+    ledger = Ledger()
     for number in (1, 2, 3):
-        cell = Cell(number * 10, number * 10, DAY, 1, Decimal(number))
-        found.append(Ledger(found).next_manifest(number, number * 10, [cell]))
-    return found
+        upto = number * BLOCK
+        ledger = ledger.extended(upto, [Cell(upto, upto, DAY, 1, Decimal(number))])
+    return ledger
 
 
-def with_block(manifest: Manifest, **changes: Any) -> Manifest:
-    [block] = manifest.blocks
-    return msgspec.structs.replace(manifest, blocks=[msgspec.structs.replace(block, **changes)])
+def read_back(ledger: dict[str, Any]) -> Ledger:
+    return msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger)
 
 
-def test_runs_that_follow_one_another_are_one_history() -> None:
-    ledger = Ledger(runs())
-    assert (ledger.last_ride_id, ledger.total) == (30, Tally(3, Decimal(6)))
+def with_block(number: int, **changes: Any) -> dict[str, Any]:
+    """The ledger as it is written down, with another block."""
+    ledger: dict[str, Any] = msgspec.to_builtins(nights(), str_keys=True)
+    ledger["blocks"][number] |= changes
+    return ledger
 
 
-@pytest.mark.parametrize("after", [19, 21])
+def test_nights_that_follow_one_another_are_one_history() -> None:
+    ledger = nights()
+    assert (ledger.last_ride_id, ledger.total) == (LAST, Tally(3, Decimal(6)))
+    assert [(block.after, block.upto) for block in ledger.blocks] == [
+        (0, BLOCK), (BLOCK, 2 * BLOCK), (2 * BLOCK, LAST),
+    ]  # fmt: skip
+    assert read_back(with_block(0)) == ledger
+
+
+def test_nights_of_few_rides_share_a_block() -> None:
+    """Else the ledger would grow with the nights, and not with the rides."""
+    ledger = Ledger()
+    for ride in range(1, 6):
+        ledger = ledger.extended(10 * ride, [Cell(ride, ride, DAY, 1, Decimal(1))])
+    [block] = ledger.blocks
+    assert (block.after, block.upto, block.first, block.last) == (0, 50, 1, 5)
+    assert (block.tally, ledger.days) == (Tally(5, Decimal(5)), {DAY: Tally(5, Decimal(5))})
+
+
+@pytest.mark.parametrize("after", [2 * BLOCK - 1, 2 * BLOCK + 1])
 def test_a_block_that_does_not_begin_where_the_last_one_ends(after: int) -> None:
     """The totals are right, and so is the end."""
-    first, second, third = runs()
-    with pytest.raises(Broken, match=f"ends at ride 20 and continues after ride {after}"):
-        Ledger([first, second, with_block(third, after=after)])
+    with pytest.raises(msgspec.ValidationError, match=f"{2 * BLOCK} and .* after ride {after}"):
+        read_back(with_block(2, after=after))
 
 
-@pytest.mark.parametrize("upto", [29, 31])
-def test_a_run_that_does_not_end_where_its_last_block_does(upto: int) -> None:
+@pytest.mark.parametrize("upto", [LAST - 1, LAST + 1])
+def test_a_ledger_that_does_not_end_where_its_last_block_does(upto: int) -> None:
     """The totals are right, and the blocks follow one another."""
-    first, second, third = runs()
-    with pytest.raises(Broken, match="run 3 does not add up"):
-        Ledger([first, second, msgspec.structs.replace(third, upto=upto)])
+    with pytest.raises(msgspec.ValidationError, match="does not add up"):
+        read_back(with_block(2, upto=upto))
 
 
-@pytest.mark.parametrize("changes", [{"rides": 2}, {"distance": Decimal("3.001")}])
-def test_blocks_that_do_not_come_to_the_runs_total(changes: dict[str, Any]) -> None:
-    first, second, third = runs()
-    with pytest.raises(Broken, match="run 3 does not add up"):
-        Ledger([first, second, with_block(third, **changes)])
+@pytest.mark.parametrize("changes", [{"rides": 2}, {"distance": "3.001"}])
+def test_blocks_that_do_not_come_to_the_total(changes: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError, match="does not add up"):
+        read_back(with_block(2, **changes))
 
 
-def test_a_run_that_is_missing_is_noticed() -> None:
-    first, _, third = runs()
-    with pytest.raises(Broken, match="ends at ride 10 and continues after ride 20"):
-        Ledger([first, third])
+def test_a_block_that_is_missing_is_noticed() -> None:
+    ledger = with_block(0)
+    del ledger["blocks"][1]
+    with pytest.raises(msgspec.ValidationError, match=f"ride {BLOCK} and .* ride {2 * BLOCK}"):
+        read_back(ledger)
+
+
+def test_an_owner_stands_once_and_the_newest_is_the_last() -> None:
+    one, other = Owner(10, "1-1", "a"), Owner(20, "1-1", "b")
+    ledger = nights()
+    for run, owner in enumerate([one, other, msgspec.structs.replace(one, upto=LAST)], start=1):
+        ledger = ledger.after_run(run, owner)
+    assert ledger.owners == [other, Owner(LAST, "1-1", "a")]
+    assert ledger.run == 3

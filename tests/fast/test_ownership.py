@@ -1,10 +1,8 @@
 """Whose a warehouse is, as its runs and the database's terms tell."""
 
-from decimal import Decimal
-
 import pytest
 
-from analytics.ledger import Manifest
+from analytics.ledger import Owner
 from analytics.ownership import History, history_of, why_rebuild
 from rocket_rides.errors import Unavailable
 
@@ -14,8 +12,8 @@ NEVER_LED = history_of("1-1", [], last_sent=5)
 UNKNOWN = history_of("", [], last_sent=5)
 
 
-def run(upto: int, term: str | None, database: str | None = "2-2") -> Manifest:
-    return Manifest(1, 0, upto, 0, Decimal(0), {}, [], database, term)
+def run(upto: int, term: str | None, database: str | None = "2-2") -> Owner:
+    return Owner(upto, database, term)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +29,7 @@ def run(upto: int, term: str | None, database: str | None = "2-2") -> Manifest:
         (UNKNOWN, [run(5, "", "")]),
     ],
 )
-def test_runs_whose_rides_we_share_are_sound(ours: History, runs: list[Manifest]) -> None:
+def test_runs_whose_rides_we_share_are_sound(ours: History, runs: list[Owner]) -> None:
     assert why_rebuild(runs, ours) == ""
 
 
@@ -49,7 +47,7 @@ def test_runs_whose_rides_we_share_are_sound(ours: History, runs: list[Manifest]
         (OURS._replace(last_sent=9), [run(10, "", "1-1")]),
     ],
 )
-def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[Manifest]) -> None:
+def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[Owner]) -> None:
     assert "lost" in why_rebuild(runs, ours)
 
 
@@ -66,10 +64,17 @@ def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[
         (UNKNOWN, [run(6, "", "")]),
     ],
 )
-def test_runs_of_another_database_are_refused(ours: History, runs: list[Manifest]) -> None:
+def test_runs_of_another_database_are_refused(ours: History, runs: list[Owner]) -> None:
     with pytest.raises(Unavailable, match="another database's: set another WAREHOUSE_DIR"):
         why_rebuild(runs, ours)
 
 
 def test_runs_of_an_earlier_version_do_not_say_whose_they_are() -> None:
     assert "earlier version" in why_rebuild([run(5, None, None)], OURS)
+
+
+def test_a_warehouse_of_an_earlier_version_is_rebuilt_by_its_own_database_only() -> None:
+    earlier = run(0, None, None)  # after the owners that its manifests name
+    assert "earlier version" in why_rebuild([run(20, "b"), earlier], OURS)
+    with pytest.raises(Unavailable, match="another database's"):
+        why_rebuild([run(20, "e"), earlier], OURS)

@@ -113,6 +113,18 @@ def test_a_process_gets_its_share_of_a_core() -> None:
     assert [*shares.CGROUPS.glob(f"**/{name}")] == []
 
 
+SPIN = "import time\nwhile time.process_time() < 0.2: pass"
+
+
+def test_what_has_ended_counts_too() -> None:
+    name = f"t{os.getpid()}"
+    with where_it_is_possible(), shares.counted(name) as used:
+        before = used()
+        subprocess.run([sys.executable, "-c", SPIN], start_new_session=True, check=True)
+        assert used() - before >= 0.2
+    assert [*shares.CGROUPS.glob(f"**/{name}")] == []
+
+
 def test_each_step_of_an_installation_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

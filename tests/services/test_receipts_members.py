@@ -107,12 +107,13 @@ def test_who_has_no_lock_for_a_moment_is_not_gone(staff: Staff) -> None:
 def test_a_slow_delivery_keeps_its_claim_alive(staff: Staff) -> None:
     """For much longer than CLAIM_AFTER, beside a worker that looks for what to claim.
 
-    Its heartbeat is quicker still, so that a round may take a second and prove nothing wrong.
+    Its heartbeat is quicker still, so that a round may take two seconds and prove nothing wrong.
     """
     rides = sent(staff.world, 5)
-    staff.receiver.behaviour = Answer(delay=3)
-    one = staff.worker("one", USUALLY._replace(claim_after=0.3))
-    other = staff.worker("other", USUALLY._replace(claim_after=1))
+    staff.receiver.behaviour = Answer(delay=6)
+    patience = USUALLY._replace(timeout=30)
+    one = staff.worker("one", patience._replace(claim_after=0.3))
+    other = staff.worker("other", patience._replace(claim_after=2))
     one.until(lambda: len(staff.receiver.requests) == 5)
     one.until(lambda: other.run_once() and staff.outcomes() == 5)
     assert staff.receiver.rides == dict.fromkeys(rides, 1)

@@ -34,7 +34,7 @@ def run(world: World) -> None:
     connection.execute("SET ROLE reconciler")
     frozen = freeze(connection)
     days = rollup.unproved_days(connection, proved_upto(connection, "rollup"), 9)
-    rollup.prove(connection, lambda _days: {}, days | {MINUTE.date()}, frozen.last_ride_id)
+    rollup.prove(connection, lambda _days: {}, days | {MINUTE.date()}, frozen.last_ride_id, 9)
     rollup.days_rolled_up(connection)
     receipts.prove(connection, 0, random.Random(1))
     outbox.prove(connection)

@@ -1,11 +1,10 @@
 """What a person may delete of the tables that only grow: docs/retention.sql, beside a fleet."""
 
 import subprocess
-from decimal import Decimal
 
 import psycopg
 
-from analytics.ledger import Manifest
+from analytics.ledger import Owner
 from analytics.ownership import history, why_rebuild
 from rocket_rides import terms
 from rocket_rides.settings import PROJECT
@@ -107,7 +106,7 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     assert [term for _, term in known_terms(world)] == names
     catch_up(world.consumer())
     reconcile(world, 0)
-    manifest = Manifest(1, 0, 8, 8, Decimal(12), {}, [], "", names[3])
+    owner = Owner(8, "", names[3])
     last = lead(world, "1")
     forget(world.connection)
     [(zero, unknown), *kept] = known_terms(world)
@@ -115,7 +114,7 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     assert unknown not in names
     # The warehouse is still this database's, and whoever knew a term that is gone can't write.
     ours = history(world.connection, terms.last_sent(world.connection))
-    assert why_rebuild([manifest], ours) == ""
+    assert why_rebuild([owner], ours) == ""
     assert ours.end_of(names[0]) == -1
     assert ours.end_of("") == 0
     forget(world.connection)

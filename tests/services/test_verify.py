@@ -1,4 +1,4 @@
-"""The warehouse against Postgres: manifests, files and rides must all say the same."""
+"""The warehouse against Postgres: ledger, files and rides must all say the same."""
 
 from datetime import date
 from decimal import Decimal
@@ -12,7 +12,7 @@ from analytics.verify import against_postgres
 from tests.support.world import World
 
 DAY = date(2026, 11, 21)
-BLOCK = Block(0, 3, 1, 3, DAY, DAY, 3, Decimal(6), 1)
+BLOCK = Block(0, 3, 1, 3, 3, Decimal(6))
 CELLS = [Cell(1, 2, DAY, 2, Decimal(3)), Cell(3, 3, DAY, 1, Decimal(3))]
 TRUE, WRONG = Tally(3, Decimal(6)), Tally(3, Decimal("6.001"))
 
@@ -33,15 +33,15 @@ def test_a_file_that_was_changed_is_noticed(rides: World) -> None:
     assert mismatch == Mismatch(0, 3, WRONG, TRUE)
 
 
-def test_a_manifest_that_was_changed_is_noticed(rides: World) -> None:
-    changed = Block(0, 3, 1, 3, DAY, DAY, 3, WRONG.distance, 1)
+def test_a_ledger_that_was_changed_is_noticed(rides: World) -> None:
+    changed = Block(0, 3, 1, 3, 3, WRONG.distance)
     assert against_postgres(rides.connection, [changed], CELLS) == [Mismatch(0, 3, WRONG, TRUE)]
 
 
 @pytest.mark.parametrize("ride", [1, 3])
 def test_a_ride_that_took_anothers_place_is_noticed(rides: World, ride: int) -> None:
     """At either end, with the same sum and number."""
-    before = Block(0, 3, 1, 3, DAY, DAY, 2, Decimal(6) - ride, 1)
+    before = Block(0, 3, 1, 3, 2, Decimal(6) - ride)
     cells = [Cell(1, 3, DAY, 2, Decimal(6) - ride)]
     rides.connection.execute("DELETE FROM rides WHERE id = %s", [ride])
     [mismatch] = against_postgres(rides.connection, [before], cells)

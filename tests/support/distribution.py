@@ -15,9 +15,13 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = (
+    "tests/analytics/test_as_of.py",
+    "tests/analytics/test_figures.py",
+    "tests/analytics/test_minutes.py",
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_reconcile.py",
     "tests/analytics/test_reconcile_runs.py",
+    "tests/analytics/test_rollup_proved.py",
     "tests/analytics/test_warehouse.py",
 )
 BESIDE_A_FLEET = (

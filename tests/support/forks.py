@@ -65,7 +65,9 @@ class Process:
         with ours, its:
             socket.send_fds(_interpreter(), [b"!"], [its.fileno(), stdout, stderr])
             ours.sendall(json.dumps([module, arguments, dict(environment)]).encode() + b"\n")
-            self._told = ours.makefile()
+            # Unbuffered: of a process that has ended already, the exit status must stay where
+            # select sees it.
+            self._told = ours.makefile("rb", buffering=0)
         self.pid = int(self._told.readline())
 
     def poll(self) -> int | None:

@@ -1,6 +1,16 @@
 """The lies, by what they are about. Each was once told by hand, or may be told by mistake."""
 
-from tests.mutants.lies import api, followers, log, nightly, receipts, rollup, streamer, totals
+from tests.mutants.lies import (
+    api,
+    followers,
+    log,
+    nightly,
+    proofs,
+    receipts,
+    rollup,
+    streamer,
+    totals,
+)
 
 MUTANTS = [
     *streamer.MUTANTS,
@@ -11,4 +21,5 @@ MUTANTS = [
     *receipts.MUTANTS,
     *api.MUTANTS,
     *nightly.MUTANTS,
+    *proofs.MUTANTS,
 ]

@@ -15,20 +15,28 @@ freeze = partial(Mutant, file="analytics/freeze.py", tests="analytics/test_recon
 job = partial(Mutant, file="analytics/job.py", tests="analytics/test_reconcile.py")
 source = partial(Mutant, file="analytics/source.py", tests="analytics/test_warehouse.py")
 verify = partial(Mutant, file="analytics/verify.py", tests="services/test_verify.py")
-warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_warehouse.py")
+warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
+table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
+tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
 
 MUTANTS = [
-    ledger("a run that is missing is not missed", "if block.after != upto:", "if False:"),
+    ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
     ledger(
-        "a run may end where its last block does not",
-        "if upto != manifest.upto or self.total",
-        "if self.total",
+        "a ledger may end where its last block does not",
+        "if upto != self.last_ride_id or total",
+        "if total",
     ),
     ledger(
-        "a run's total need not be the sum of its blocks",
-        "or self.total != self._totals[-1]:",
-        "or self.total.rides != self._totals[-1].rides:",
+        "a total need not be the sum of its blocks",
+        "total(block.tally for block in self.blocks) != self.total:",
+        "total(block.tally for block in self.blocks).rides != self.total.rides:",
+    ),
+    ledger(
+        "a night begins a block of its own",
+        "for block in newest]",
+        "for block in newest if block.upto == 0]",
+        tests="fast/test_ledger.py fast/test_cells.py",
     ),
     ledger(
         "a block's last ride lies in the next block",
@@ -37,7 +45,7 @@ MUTANTS = [
         tests="fast/test_cells.py",
     ),
     ledger(
-        "a run's last block ends with its ids, and not with the run",
+        "the last block ends with its ids, and not with the run",
         "blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)",
         "blocks[-1] = msgspec.structs.replace(blocks[-1])",
         tests="fast/test_ledger.py fast/test_cells.py",
@@ -91,13 +99,13 @@ MUTANTS = [
     ),
     owner(
         "rides that a restore has undone are still ours",
-        "if here and newest.upto <= ours.end_of(newest.term):",
-        "if here and ours.end_of(newest.term) >= 0:",
+        "here and newest.upto <= ours.end_of(newest.term)",
+        "here and ours.end_of(newest.term) >= 0",
     ),
     owner(
         "the last ride that we share is not ours",
-        "if here and newest.upto <= ours.end_of(newest.term):",
-        "if here and newest.upto < ours.end_of(newest.term):",
+        "here and newest.upto <= ours.end_of(newest.term)",
+        "here and newest.upto < ours.end_of(newest.term)",
     ),
     owner(
         "every database without a term is this one",
@@ -106,7 +114,7 @@ MUTANTS = [
     ),
     owner(
         "a warehouse of an earlier version is believed",
-        'return "was made by an earlier version, and does not say which database it is of"',
+        'return "was made by an earlier version"',
         'return ""',
     ),
     freeze(
@@ -131,9 +139,9 @@ MUTANTS = [
     ),
     job(
         "who has lost the lock publishes",
-        '        self.connection.execute("SELECT")  # without the connection we no longer have'
-        " the lock\n",
-        "",
+        "        with self.connection.transaction():  # fails without the connection, which holds"
+        " the lock\n            emit(self.connection, result)\n",
+        "        with nullcontext():\n",
         tests="analytics/test_warehouse.py::test_who_has_lost_the_lock_publishes_nothing",
     ),
     job(
@@ -167,21 +175,53 @@ MUTANTS = [
         "postgres != block.tally or",
     ),
     verify(
-        "a manifest is not compared with Postgres",
+        "the ledger is not compared with Postgres",
         "not postgres == in_files == block.tally or",
         "postgres != in_files or",
     ),
     warehouse(
-        "a rebuilt warehouse keeps its old runs",
-        "superseded = self._numbers() if manifest.after == 0 else []",
-        "superseded: list[int] = []",
-        tests="fast/test_warehouse_runs.py",
+        "a rebuilt warehouse keeps its old rides",
+        '"append" if after else "overwrite"',
+        '"append"',
     ),
     warehouse(
-        "a file of a run that is cut short passes",
-        "if on_disk[name] != size:",
+        "a ledger of another run is believed",
+        "if known and (known.run, known.total.rides) == (run, sum(file.rides for file in files)):",
+        "if known:",
+        tests="analytics/test_warehouse.py::test_what_is_kept_beside_the_table_follows_from_it",
+    ),
+    warehouse(
+        "files that begin with a block's last ride are not read for it",
+        "file.first <= block.upto",
+        "file.first < block.upto",
+        tests="analytics/test_warehouse.py::"
+        "test_a_night_lists_the_days_that_it_verifies_however_long_history_is",
+    ),
+    table(
+        "a file that is cut short passes",
+        "if size != file.size:",
         "if False:",
         tests="analytics/test_warehouse.py::test_a_damaged_warehouse_is_refused_with_the_way_out",
+    ),
+    table(
+        "a commit does not carry its run",
+        "app_transactions=carried)",
+        "app_transactions=[])",
+    ),
+    table(
+        "what no version names stays for ever",
+        "enforce_retention_duration=False, full=True)",
+        "enforce_retention_duration=False)",
+    ),
+    tidying(
+        "the newest day is merged every night",
+        "(MOST if day == newest else 1)",
+        "1",
+    ),
+    tidying(
+        "a file that lacks rides is merged",
+        "if merged.rides != ",
+        "if merged.rides < 0 * ",
     ),
     emit(
         "consumers that are right are reset, too",

@@ -290,6 +290,7 @@ MUTANTS = [
         "a sweep under way may undo a mend",
         "mends = mends + 1",
         "mends = mends",
+        file="rocket_rides/receipts.py",
         tests="services/test_receipts_lost.py::"
         "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
     ),
@@ -297,6 +298,7 @@ MUTANTS = [
         "receipts go back to the lowest mended ride, and not below it",
         "least(complete_to, %s - 1)), mends",
         "least(complete_to, %s)), mends",
+        file="rocket_rides/receipts.py",
         tests="services/test_receipts_lost.py::"
         "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
     ),

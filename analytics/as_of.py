@@ -1,0 +1,32 @@
+"""What a night has found, as the log of the warehouse's table keeps it.
+
+For as long as that goes back (`WAREHOUSE_RETENTION_DAYS`). Needs neither Spark nor Postgres.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from analytics.report.text import as_text
+from analytics.result import Result
+from analytics.table import Table
+from rocket_rides.errors import Unavailable
+
+
+def kept(result: Result) -> msgspec.Raw:
+    """What the log keeps of a result: all but the days before the newest."""
+    newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
+    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest)))
+
+
+def as_of(table: Table, night: str) -> str:
+    """What a night printed. `night` is the UTC date on which it began, or its reconciliation's id.
+
+    Of several on one date, the last. Raises Unavailable when the log has no such night.
+    """
+    for each in table.nights():
+        result = msgspec.json.decode(each.result, type=Result)
+        began = result.started_at.date()
+        if night in (str(began), str(result.reconciliation)):
+            return as_text(result, began)
+    raise Unavailable(f"the log of {table.folder} has no night {night}")

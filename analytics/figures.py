@@ -1,0 +1,84 @@
+"""What people ask of the rides, of the last weeks: by hour, how the distances spread, and peaks.
+
+Each step is a function from a DataFrame to a DataFrame. It is asked for with the page alone: a
+night without one does not read weeks of rides.
+"""
+
+from collections.abc import Collection
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from analytics.minutes import Minutes, by_hour, by_minute, collected
+from analytics.result import Figures, Tally, Week
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WEEKS = 13  # a quarter of a year
+PERCENTILES = (10, 50, 90, 99)
+
+
+def last_weeks(days: Collection[date]) -> list[date]:
+    """Of these days, those in the last WEEKS weeks, up to the week of the last of them."""
+    newest = max(days, default=date.min)
+    since = newest.toordinal() - newest.weekday() - 7 * (WEEKS - 1)
+    return sorted(day for day in days if day.toordinal() >= since)
+
+
+def figures(rides: "DataFrame") -> Figures:
+    """Describe these rides (id, created_at, distance)."""
+    minutes = collected(by_minute(rides))
+    weeks = weekly(rides).orderBy("monday").collect()
+    return Figures(by_hour(minutes), [Week(*row) for row in weeks], busiest(minutes))
+
+
+def busiest(minutes: Minutes) -> tuple[datetime, Tally] | None:
+    """The minute with the most rides: the first of them."""
+    if not minutes:
+        return None
+    minute = min(minutes, key=lambda minute: (-minutes[minute].rides, minute))
+    return minute, minutes[minute].tally
+
+
+def weekly(rides: "DataFrame") -> "DataFrame":
+    """The columns of Week, for each week that has rides."""
+    return spread(ranked(in_weeks(rides)))
+
+
+def in_weeks(rides: "DataFrame") -> "DataFrame":
+    """The Monday and the distance of each ride."""
+    from pyspark.sql import functions as f
+
+    return rides.select(f.to_date(f.date_trunc("week", "created_at")).alias("monday"), "distance")
+
+
+def ranked(rides: "DataFrame") -> "DataFrame":
+    """Each ride's rank in its week, by distance, from 1; and how many rides that week has.
+
+    A sort, which Spark does on disk if need be: counting how often each distance occurs would keep
+    most of them in memory.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    week = Window.partitionBy("monday")
+    return rides.withColumns(
+        {"rank": f.row_number().over(week.orderBy("distance")), "of": f.count("*").over(week)}
+    )
+
+
+def spread(ranks: "DataFrame") -> "DataFrame":
+    """Each week's rides, metres, percentiles and longest ride."""
+    from pyspark.sql import functions as f
+
+    percentiles = (
+        f.max(f.expr(f"CASE WHEN rank = (of * {percent} + 99) div 100 THEN distance END"))
+        .alias(f"p{percent}")
+        for percent in PERCENTILES
+    )  # fmt: skip
+    return ranks.groupBy("monday").agg(
+        f.count("*").alias("rides"),
+        f.sum("distance").alias("distance"),
+        *percentiles,
+        f.max("distance").alias("longest"),
+    )

@@ -1,0 +1,206 @@
+"""The table of rides: Parquet files by day, and a log that says which of them count.
+
+Both are as Delta Lake prescribes, and are written through delta-rs. It syncs nothing to disk, so
+that is done here: files before the log names them, and the log before anyone is told.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from analytics import parquet
+from analytics.ledger import Broken, Owner
+from analytics.parquet import DAY, File, to_disk
+from rocket_rides.errors import Unavailable, in_one_line
+
+APP = "rocket-rides"  # whose transactions these are, in the table's log
+SCHEMA = Schema.from_arrow(parquet.schema())
+# A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
+ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+class Night(msgspec.Struct, frozen=True):
+    """What a run says in its commit, which added the rides with `after < id <= upto`.
+
+    The totals count all rides up to there.
+    """
+
+    run: int
+    after: int
+    upto: int
+    total_rides: int
+    total_distance: Decimal
+    owner: Owner
+    result: msgspec.Raw  # what it found, without the days
+
+
+class CommitInfo(msgspec.Struct):
+    """What the writer of a version said, if that was a run."""
+
+    reconciliation: Night | None = None
+
+
+class Action(msgspec.Struct, rename="camel"):
+    """A line of the log, as far as it matters here."""
+
+    commit_info: CommitInfo | None = None
+
+
+class Table:
+    """The table in `folder`, as it was when it was first asked about; later, as it was left.
+
+    Versions, and the files that only these need, are kept for `retention_days`.
+    """
+
+    def __init__(self, folder: Path, retention_days: int) -> None:
+        self.folder = folder
+        self.retention_days = retention_days
+        self._log = folder / "_delta_log"
+
+    @cached_property
+    def delta(self) -> DeltaTable | None:
+        """The table; None when there is none. Raises Broken, or Unavailable."""
+        try:
+            there = DeltaTable.is_deltatable(str(self.folder))
+            return DeltaTable(str(self.folder)) if there else None
+        except DeltaError as error:
+            raise Broken(f"its log can't be read: {_reason(error)}") from None
+        except OSError as error:
+            raise Unavailable(f"{self.folder} can't be read: {error}") from None
+
+    @property
+    def run(self) -> int:
+        """The number of the newest run; 0 before the first. Raises Broken."""
+        return (self.delta and self.delta.transaction_version(APP)) or 0
+
+    def files(self) -> list[File]:
+        """The files that count. Raises Broken."""
+        if self.delta is None:
+            return []
+        rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
+        names = ("path", "size_bytes", "num_records", "min.id", "max.id", "partition.day")
+        return [File(*(row[name] for name in names)) for row in rows]
+
+    def require(self, file: File) -> Path:
+        """Where a file is. Raises Broken if it is not there as the log has it."""
+        path = self.folder / file.path
+        try:
+            size = path.stat().st_size
+        except OSError:
+            raise Broken(f"{file.path} is missing") from None
+        if size != file.size:
+            raise Broken(f"{file.path} has {size} bytes, not {file.size}")
+        return path
+
+    def nights(self) -> Iterator[Night]:
+        """What the runs said, the newest first, as far as the log goes back.
+
+        `DeltaTable.history` finds nothing in a folder whose name has a blank; this does.
+        """
+        for version in sorted(self._log.glob("*.json"), reverse=True):
+            with suppress(OSError, msgspec.DecodeError):
+                for line in version.read_bytes().splitlines():
+                    info = msgspec.json.decode(line, type=Action).commit_info
+                    if info and info.reconciliation:
+                        yield info.reconciliation
+
+    def place(self, folder: Path, file: File, *, new: bool = True) -> AddAction:
+        """Move a file from `folder` to its place, on disk. It counts once the action is committed.
+
+        `new`: it has rides that the table lacks.
+        """
+        target = self.folder / file.path
+        target.parent.mkdir(exist_ok=True)
+        (folder / file.path).rename(target)
+        to_disk(target.parent)
+        to_disk(self.folder)
+        stats = {
+            "numRecords": file.rides,
+            "minValues": {"id": file.first},
+            "maxValues": {"id": file.last},
+            "nullCount": {"id": 0},
+        }
+        at = int(target.stat().st_mtime * 1000)
+        return AddAction(file.path, file.size, {DAY: str(file.day)}, at, new, json.dumps(stats))
+
+    def commit(
+        self,
+        actions: list[AddAction | RemoveAction],
+        mode: Literal["append", "overwrite"],
+        night: Night | None = None,
+    ) -> None:
+        """One transaction, on disk when this returns.
+
+        Raises Unavailable if another run has committed meanwhile.
+        """
+        delta = self.delta or self._create()
+        properties = CommitProperties()
+        if night:
+            said = json.loads(msgspec.json.encode(night))
+            carried = [Transaction(APP, night.run)]
+            properties = CommitProperties({"reconciliation": said}, app_transactions=carried)
+        before = f"{delta.version():020}"
+        try:
+            delta.create_write_transaction(
+                actions, mode, SCHEMA, [DAY],
+                commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
+            )  # fmt: skip
+        except DeltaError as error:
+            raise Unavailable(f"{self.folder} can't be written to: {_reason(error)}") from None
+        delta.update_incremental()
+        self._sync_log(before)
+
+    def _create(self) -> DeltaTable:
+        self.delta = DeltaTable.create(
+            str(self.folder), SCHEMA, partition_by=[DAY], configuration={**self._properties}
+        )
+        return self.delta
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        days = f"interval {self.retention_days} days"
+        return {"delta.logRetentionDuration": days, "delta.deletedFileRetentionDuration": days}
+
+    def forget(self) -> None:
+        """Remove the versions that are old enough, and the files that only these need."""
+        if self.delta is None:
+            return
+        if self.delta.metadata().configuration != self._properties:
+            self.delta.alter.set_table_properties(self._properties)
+            self.delta.update_incremental()
+        self.delta.create_checkpoint()
+        self._sync_log(f"{self.delta.version():020}")
+        self.delta.cleanup_metadata()
+        hours = self.retention_days * 24
+        for path in self.delta.vacuum(hours, enforce_retention_duration=False, full=True):
+            (self.folder / path).unlink(missing_ok=True)
+
+    def _sync_log(self, begins: str) -> None:
+        """Put the log on disk, from the file on whose name begins so."""
+        for path in self._log.iterdir():
+            if path.name >= begins:
+                to_disk(path)
+        to_disk(self._log)
+
+
+def write_to_disk(path: Path, content: bytes) -> None:
+    """Replace a file as a whole."""
+    (new := path.with_name(f".{path.name}")).write_bytes(content)
+    to_disk(new)
+    new.rename(path)
+    to_disk(path.parent)
+
+
+def _reason(error: DeltaError) -> str:
+    """What it says, without the trace that follows."""
+    return in_one_line(error).partition(" 0: ")[0]

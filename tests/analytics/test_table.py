@@ -1,0 +1,231 @@
+"""The table, night by night: what counts, what is merged, what is kept for readers, what goes."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from analytics import parquet
+from analytics.cells import Cell
+from analytics.ledger import Ledger, Owner
+from analytics.parquet import File
+from analytics.result import Result, Tally
+from analytics.steps import Step
+from analytics.table import Table
+from analytics.tidying import MOST, tidy
+from analytics.warehouse import Warehouse
+from rocket_rides.errors import Unavailable
+from rocket_rides.faults import InjectedCrash, crash_at
+
+DAY_ONE = date(2026, 11, 1)
+DAYS = [DAY_ONE + timedelta(number) for number in range(4)]
+METRE = Decimal("1.001")
+OWNER = Owner(0, "1-1", "a")
+
+
+def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Cell, list[File]]:
+    """In place of Spark's tasks: a file with these rides, still hidden."""
+    columns = [
+        pa.array(ids, pa.int64()),
+        pa.array([datetime(day.year, day.month, day.day, tzinfo=UTC)] * len(ids)),
+        pa.array([METRE] * len(ids)),
+        pa.array([day] * len(ids)),
+    ]
+    schema = parquet.schema()
+    columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
+    rides = pa.RecordBatch.from_arrays(columns, schema=schema)
+    cell = Cell(ids[0], ids[-1], day, len(ids), METRE * len(ids))
+    return cell, parquet.write([rides], warehouse.staged)
+
+
+def night(
+    folder: Path,
+    base: Ledger,
+    *rides: tuple[date, Sequence[int]],
+    tidied: bool = True,
+    at: datetime | None = None,
+) -> Ledger:
+    """A night that finds these rides new; returns what the warehouse holds then."""
+    warehouse = Warehouse(folder)
+    warehouse.make_ready()
+    written = [write(warehouse, day, ids) for day, ids in rides]
+    cells = [cell for cell, _ in written]
+    ledger = base.extended(max((cell.last for cell in cells), default=base.last_ride_id), cells)
+    publish(warehouse, [file for _, files in written for file in files], base, ledger)
+    if tidied:
+        tidy(warehouse, at)
+    return ledger
+
+
+def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
+    placed = warehouse.place(files, rebuilding=not base.last_ride_id)
+    result = Result(datetime.now(UTC), ledger.last_ride_id, ledger.total, days=ledger.days)
+    warehouse.publish(placed, base.last_ride_id, ledger, OWNER, result)
+
+
+def nights(folder: Path, count: int, at: datetime | None = None) -> Ledger:
+    ledger = Ledger()
+    for number in range(count):
+        ledger = usual(folder, ledger, number, at)
+    return ledger
+
+
+def usual(folder: Path, base: Ledger, number: int, at: datetime | None = None) -> Ledger:
+    """A night that finds two rides of its day, and one of the next."""
+    one, two, three = (3 * number + ride for ride in (1, 2, 3))
+    return night(folder, base, (DAYS[number], [one, two]), (DAYS[number + 1], [three]), at=at)
+
+
+def table(folder: Path) -> Table:
+    return Warehouse(folder).table
+
+
+def content(folder: Path) -> Tally:
+    """As delta-rs reads it."""
+    distances = DeltaTable(folder / "rides").to_pyarrow_table(columns=["distance"])["distance"]
+    return Tally(len(distances), pc.sum(distances).as_py() or Decimal(0))
+
+
+def on_disk(folder: Path) -> set[str]:
+    rides = folder / "rides"
+    return {str(file.relative_to(rides)) for file in rides.glob("day=*/*.parquet")}
+
+
+def named(folder: Path) -> set[str]:
+    return {file.path for file in table(folder).files()}
+
+
+def test_a_night_that_starts_at_the_first_ride_replaces_all_before_it(tmp_path: Path) -> None:
+    ledger = nights(tmp_path, 2)
+    assert content(tmp_path) == ledger.total == Tally(6, 6 * METRE)
+    rebuilt = night(tmp_path, Ledger(), (DAY_ONE, [1, 2, 3]))
+    assert content(tmp_path) == rebuilt.total == Tally(3, 3 * METRE)
+    assert night(tmp_path, Ledger()).total == Tally()
+    assert content(tmp_path) == Tally()
+
+
+def test_every_night_can_be_found_in_the_log_even_one_without_rides(tmp_path: Path) -> None:
+    night(tmp_path, nights(tmp_path, 2))
+    found = [(n.run, n.after, n.upto, n.total_rides) for n in table(tmp_path).nights()]
+    assert found == [(3, 6, 6, 6), (2, 3, 6, 6), (1, 0, 3, 3)]
+    [newest, *_] = table(tmp_path).nights()
+    assert newest.total_distance == 6 * METRE
+
+
+def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
+    """The folder's lock keeps them apart; a file system may know no locks."""
+    base = nights(tmp_path, 1)
+    one, other = Warehouse(tmp_path), Warehouse(tmp_path)
+    assert one.table.run == other.table.run == 1
+    (cell, of_one), (_, of_other) = (write(each, DAY_ONE, [4, 5]) for each in (one, other))
+    ledger = base.extended(5, [cell])
+    publish(one, of_one, base, ledger)
+    with pytest.raises(Unavailable, match="can't be written to"):
+        publish(other, of_other, base, ledger)
+    assert content(tmp_path) == ledger.total
+
+
+def test_a_day_that_is_over_becomes_one_file_with_its_rides_in_order(tmp_path: Path) -> None:
+    nights(tmp_path, 3)
+    files = sorted(table(tmp_path).files(), key=lambda file: file.first)
+    assert [(file.day, file.rides, file.first, file.last) for file in files] == [
+        (DAYS[0], 2, 1, 2),
+        (DAYS[1], 3, 3, 5),
+        (DAYS[2], 3, 6, 8),
+        (DAYS[3], 1, 9, 9),
+    ]
+    merged = pq.ParquetFile(tmp_path / "rides" / files[1].path)
+    assert merged.read(columns=["id"])["id"].to_pylist() == [3, 4, 5]
+    assert content(tmp_path) == Tally(9, 9 * METRE)
+    assert not (tmp_path / ".staging").exists()
+
+
+def test_the_newest_day_is_merged_once_it_has_many_files(tmp_path: Path) -> None:
+    ledger = Ledger()
+    for ride in range(1, MOST + 1):
+        ledger = night(tmp_path, ledger, (DAY_ONE, [ride]))
+    assert len(named(tmp_path)) == MOST
+    ledger = night(tmp_path, ledger, (DAY_ONE, [MOST + 1]))
+    assert len(named(tmp_path)) == 1
+    assert content(tmp_path) == ledger.total
+
+
+@pytest.mark.parametrize("step", [Step.BEFORE_MERGE, Step.AFTER_MERGE])
+def test_a_merge_that_crashes_loses_no_ride_and_counts_none_twice(
+    tmp_path: Path, step: Step
+) -> None:
+    ledger = nights(tmp_path, 1)
+    with pytest.raises(InjectedCrash), crash_at(step):
+        ledger = night(tmp_path, ledger, (DAYS[1], [4]), (DAYS[2], [5]))
+    ledger = Ledger().extended(5, [Cell(1, 5, DAY_ONE, 5, 5 * METRE)])
+    assert content(tmp_path) == ledger.total
+    ledger = night(tmp_path, ledger, (DAYS[2], [6]))
+    assert content(tmp_path) == ledger.total
+    assert len([path for path in named(tmp_path) if str(DAYS[1]) in path]) == 1
+
+
+def test_files_that_do_not_hold_what_the_log_says_are_not_merged(tmp_path: Path) -> None:
+    nights(tmp_path, 1)
+    ledger = night(tmp_path, nights(tmp_path / "other", 1), (DAYS[1], [4]), tidied=False)
+    [lost] = [file for file in table(tmp_path).files() if file.first == 4]
+    (tmp_path / "rides" / lost.path).unlink()
+    before = named(tmp_path)
+    with pytest.raises(Exception, match="is missing"):
+        night(tmp_path, ledger, (DAYS[2], [5]))
+    assert before < named(tmp_path)
+
+
+def age(folder: Path, days: int, files: str = "*") -> None:
+    """What is there now has been there for so many days."""
+    at = (datetime.now(UTC) - timedelta(days)).timestamp()
+    for path in (folder / "rides").rglob(files):
+        os.utime(path, (at, at))
+
+
+def test_a_reader_is_not_disturbed_by_a_merge(tmp_path: Path) -> None:
+    ledger = nights(tmp_path, 1)
+    reader = DeltaTable(tmp_path / "rides")
+    before = set(reader.file_uris())
+    age(tmp_path, days=29)
+    for number in (1, 2):
+        ledger = usual(tmp_path, ledger, number)
+    assert before - set(DeltaTable(tmp_path / "rides").file_uris())
+    assert len(reader.to_pyarrow_table()) == 3
+    assert len(DeltaTable(tmp_path / "rides", version=reader.version()).to_pyarrow_table()) == 3
+
+
+def test_what_no_version_needs_goes_after_the_retention(tmp_path: Path) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    ledger = nights(tmp_path, 2, at=long_ago)
+    crashed = Warehouse(tmp_path)
+    _, files = write(crashed, DAYS[2], [7])
+    crashed.place(files, rebuilding=False)
+    age(tmp_path, days=31)
+    warehouse = Warehouse(tmp_path)
+    ledger = night(tmp_path, ledger, (DAYS[2], [7, 8]), (DAYS[3], [9]), tidied=False)
+    assert on_disk(tmp_path) > named(tmp_path)
+    age(tmp_path, days=31, files="*.parquet")
+    tidy(warehouse, long_ago)
+    assert on_disk(tmp_path) == named(tmp_path)
+    assert content(tmp_path) == ledger.total
+    assert [each.run for each in table(tmp_path).nights()] == [3]
+    assert table(tmp_path).run == 3
+
+
+def test_another_retention_takes_effect(tmp_path: Path) -> None:
+    nights(tmp_path, 2)
+    assert len(on_disk(tmp_path)) > len(named(tmp_path))
+    for days in (30, 1):
+        warehouse = Warehouse(tmp_path, retention_days=days)
+        age(tmp_path, days=3)
+        tidy(warehouse)
+        delta = DeltaTable(tmp_path / "rides")
+        assert set(delta.metadata().configuration.values()) == {f"interval {days} days"}
+    assert [each.run for each in table(tmp_path).nights()] == []

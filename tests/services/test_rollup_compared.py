@@ -1,0 +1,181 @@
+"""The rollup is compared while it goes on: with the real one, and with sums that may be wrong."""
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+
+from analytics.minutes import Minute, Minutes
+from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
+from analytics.result import Mismatch, RollupVerdict, Tally
+from rocket_rides import terms
+from tests.support.rollup import hurry, lead, send_at
+from tests.support.world import World
+
+FIRST = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+ADDED_UP = """
+    SELECT date_trunc('minute', created_at, 'UTC'), count(*), sum(distance), min(id), max(id)
+    FROM rides WHERE id <= %s AND (created_at AT TIME ZONE 'UTC')::date = ANY(%s) GROUP BY 1
+"""
+OUTSIDE = ("infinity", "4713-01-01 12:00+00 BC", "0001-01-01 12:00+00", "9999-12-31 12:00+00")
+
+
+def sums(world: World, frozen: int) -> Callable[[Sequence[date]], dict[datetime, Minute]]:
+    """What Spark would add up."""
+
+    def minutes_of(days: Sequence[date]) -> dict[datetime, Minute]:
+        rows = world.connection.execute(ADDED_UP, [frozen, list(days)])
+        return {minute: Minute(*row) for minute, *row in rows}
+
+    return minutes_of
+
+
+def look(
+    world: World, change: Callable[[dict[datetime, Minute]], object] = len
+) -> tuple[RollupVerdict, list[Mismatch]]:
+    """Compare all that there is; `change` is made to the sums."""
+    frozen = terms.last_sent(world.connection)
+
+    def minutes_of(days: Sequence[date]) -> Minutes:
+        minutes = sums(world, frozen)(days)
+        change(minutes)
+        return minutes
+
+    complete = complete_to(world.connection)
+    days = unproved_days(world.connection, 0, complete) | days_rolled_up(world.connection)
+    return prove(world.connection, minutes_of, days, frozen, complete)
+
+
+def test_a_rollup_at_work_is_never_called_wrong_and_a_millimetre_is(world: World) -> None:
+    chance, over = random.Random(1), threading.Event()
+
+    def moment() -> str:
+        return f"{FIRST + timedelta(seconds=chance.randrange(3600))}"
+
+    def ride() -> None:
+        while not over.is_set():
+            send_at(taking, (moment(), 1), (moment(), 2))
+
+    def roll_up() -> None:
+        leading = lead(rolling)
+        while not over.is_set():
+            leading._due = 0
+            leading.run_once()
+
+    taking, rolling = (World(world.postgres, world.redis, world.postgres_url, world.stream,
+                             world.folder) for _ in range(2))  # fmt: skip
+    threads = [threading.Thread(target=work) for work in (ride, roll_up)]
+    for thread in threads:
+        thread.start()
+    try:
+        compared, upto = 0, 0
+        while compared < 500 or upto < 100:
+            verdict, mismatches = look(world)
+            assert (verdict.wrong, mismatches) == ([], [])
+            compared, upto = compared + verdict.minutes, verdict.upto
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        for other in (taking, rolling):
+            other.close()
+    hurry(lead(world))
+    world.connection.execute("UPDATE ride_minutes SET distance = distance + 0.001")
+    verdict, mismatches = look(world)
+    assert len(verdict.wrong) == verdict.minutes == world.value("SELECT count(*) FROM ride_minutes")
+    assert mismatches == []
+
+
+@pytest.fixture
+def rolled_up(world: World) -> World:
+    minutes = [FIRST + timedelta(minutes=10 * number) for number in range(6)]
+    send_at(world, *((f"{minute}", metres) for minute in minutes for metres in (1, 2)))
+    hurry(lead(world))
+    return world
+
+
+class InterruptedConnection(psycopg.Connection):
+    """Does something else right before it reads the minutes."""
+
+    between: Callable[[], object] | None = None
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
+        if query == KEPT and self.between:
+            self.between()
+        return super().execute(query, *arguments, **options)
+
+
+def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: World) -> None:
+    """Or a row of after would be held to the rides of before."""
+
+    def go_on() -> None:
+        send_at(rolled_up, (f"{FIRST}", 5))
+        hurry(lead(rolled_up))
+
+    with InterruptedConnection.connect(rolled_up.postgres_url, autocommit=True) as connection:
+        connection.between = go_on
+        verdict, mismatches = prove(connection, sums(rolled_up, 12), [FIRST.date()], 12, 12)
+    assert complete_to(rolled_up.connection) == 13
+    assert (verdict.minutes, verdict.wrong, mismatches) == (3, [], [])
+
+
+def test_where_postgres_agrees_with_the_rollup_the_warehouse_is_wrong(rolled_up: World) -> None:
+    def lose(minutes: dict[datetime, Minute]) -> None:
+        minutes[FIRST] = minutes[FIRST]._replace(rides=1, distance=Decimal(1), last=1)
+
+    verdict, [mismatch] = look(rolled_up, lose)
+    assert verdict.agrees
+    assert mismatch == Mismatch(0, 2, Tally(1, Decimal(1)), Tally(2, Decimal(3)))
+
+
+def test_where_all_three_differ_both_are_wrong(rolled_up: World) -> None:
+    rolled_up.connection.execute("UPDATE ride_minutes SET rides = 7 WHERE minute = %s", [FIRST])
+    verdict, [mismatch] = look(rolled_up, lambda minutes: minutes.pop(FIRST))
+    [wrong] = verdict.wrong
+    assert (wrong.rolled_up, wrong.exact) == (Tally(7, Decimal(3)), Tally(2, Decimal(3)))
+    assert mismatch == Mismatch(0, 2, Tally(), Tally(2, Decimal(3)))
+
+
+def test_a_minute_that_was_set_aside_is_counted_and_is_no_drift(rolled_up: World) -> None:
+    rolled_up.connection.execute("DELETE FROM ride_minutes WHERE minute = %s", [FIRST])
+    rolled_up.connection.execute(
+        "INSERT INTO set_aside_minutes (minute, lowest_ride_id, reason, attempts)"
+        " VALUES (%s, 1, '', 3), ('infinity', 9, '', 3)",
+        [FIRST],
+    )
+    assert look(rolled_up) == (RollupVerdict(upto=12, minutes=5, set_aside=2), [])
+
+
+def test_what_is_past_complete_to_is_not_compared(rolled_up: World) -> None:
+    rolled_up.connection.execute("UPDATE ride_minutes SET rides = 7")
+    rolled_up.connection.execute("UPDATE rollup_state SET complete_to = 7")
+    verdict, _ = look(rolled_up)
+    assert (verdict.upto, verdict.minutes, len(verdict.wrong)) == (7, 3, 3)
+    rolled_up.connection.execute("DELETE FROM rollup_state")  # it has never run
+    rolled_up.connection.execute("DELETE FROM ride_minutes")
+    assert look(rolled_up) == (RollupVerdict(), [])
+
+
+def test_no_more_is_called_proved_than_the_days_were_chosen_for(rolled_up: World) -> None:
+    """The rollup has become complete to more since; the next run looks at that."""
+    proved, _ = prove(rolled_up.connection, sums(rolled_up, 12), [FIRST.date()], 12, complete=7)
+    assert proved == RollupVerdict(upto=7, minutes=3)
+
+
+def test_days_are_utc_and_those_that_python_lacks_are_left_out(rolled_up: World) -> None:
+    rolled_up.connection.execute("SET timezone = 'Asia/Tokyo'")
+    for moment in OUTSIDE:
+        send_at(rolled_up, (moment, 1))
+    hurry(lead(rolled_up))
+    two = {FIRST.date(), FIRST.date() + timedelta(1)}
+    connection = rolled_up.connection
+    assert unproved_days(connection, 0, 99) == days_rolled_up(connection) == two
+    assert unproved_days(connection, 6, 99) == {max(two)}
+    assert unproved_days(connection, 0, 6) == {min(two)}
+    verdict, mismatches = look(rolled_up)
+    assert (verdict.minutes, verdict.wrong, mismatches) == (6, [], [])
