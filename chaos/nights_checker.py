@@ -13,16 +13,18 @@ from decimal import Decimal
 from chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final, figures
 from chaos.evidence import Evidence
 from chaos.night_report import Report, WrongMinute
-from chaos.nights import DRIFTED, FAILED, Night
+from chaos.nights import COULD_NOT_RUN, DRIFTED, FAILED, Night
 
 Findings = Iterator[str]
+NOT_WHOLE = ("arehouse is broken", "arehouse can't be read", "is gone: it")
+FULL = "No space left on device"
 
 
 def every_run_ends_properly(evidence: Evidence) -> Findings:
     """With a status that says what its JSON says, and with all that is to be compared."""
     for night in _nights(evidence):
-        if night.end == FAILED:
-            yield f"{night} failed: {night.said[-500:]}"
+        if night.end == FAILED or (night.end == COULD_NOT_RUN and is_alarming(night.said)):
+            yield f"{night} {night.end}: {night.said[-500:]}"
         if not night.finished:
             continue
         report = night.report
@@ -177,12 +179,12 @@ def was_found(evidence: Evidence, drift: Drift) -> bool:
     )
 
 
-def is_alarming(note: str) -> bool:
-    """Whether it says that the warehouse is not whole, whatever was killed. It is rebuilt then.
+def is_alarming(said: str) -> bool:
+    """Whether a run says that the warehouse is not whole, which no kill may lead to.
 
     That it is of a past that this database has lost is no reason for alarm.
     """
-    return any(word in note for word in ("is broken", "can't be read", "is gone"))
+    return FULL not in said and any(words in said for words in NOT_WHOLE)
 
 
 def _wrong_totals(report: Report, may_be: list[Drift]) -> Iterator[str]:

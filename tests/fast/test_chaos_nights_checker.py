@@ -118,6 +118,11 @@ def call_the_warehouse_broken(found: NightsEvidence) -> None:
     said.notes.append("The warehouse is broken (run 3): it is rebuilt from the first ride.")
 
 
+def leave_a_warehouse_that_nobody_can_read(found: NightsEvidence) -> None:
+    first(found).report, first(found).end = None, COULD_NOT_RUN
+    first(found).said = "not reconciled: the warehouse can't be read (no such file)"
+
+
 def compare_no_minutes(found: NightsEvidence) -> None:
     said = last(found).report
     assert said
@@ -204,6 +209,10 @@ def read_a_ride_twice(found: NightsEvidence) -> None:
         (find_a_record_that_was_sent, "night-1 called records in the outbox (sent): [7] wrong"),
         (call_the_warehouse_wrong, "night-1 called the warehouse of the rides 0 to 2 wrong"),
         (call_the_warehouse_broken, "night-1 said: The warehouse is broken"),
+        (
+            leave_a_warehouse_that_nobody_can_read,
+            "night-1 could not run: not reconciled: the wareh",
+        ),
         (compare_no_minutes, "night-2 has not compared everything"),
         (fail, "night-1 failed: Traceback"),
         (write_nothing, "night-1 wrote no result"),
@@ -279,6 +288,11 @@ def lose_the_answer_to_the_commit(found: NightsEvidence) -> None:
     found.resets.clear()
 
 
+def have_no_room(found: NightsEvidence) -> None:
+    leave_a_warehouse_that_nobody_can_read(found)
+    first(found).said = "not reconciled: the warehouse can't be read (No space left on device)"
+
+
 def be_asked_for_twice(found: NightsEvidence) -> None:
     """The second run froze the total before the first one's reset was applied."""
     found.resets[:0] = [Reset("c0", Decimal("0.001"), frozen_at=2)]
@@ -307,6 +321,7 @@ def be_of_a_lost_past(found: NightsEvidence) -> None:
         (not_be_due, []),
         (lose_sight_of_postgres, []),
         (be_killed, []),
+        (have_no_room, []),
         (be_asked_for_twice, []),
         (drift_again, []),
         (be_of_a_lost_past, []),
