@@ -84,20 +84,23 @@ WRONG_TOTAL = """
     INSERT INTO chaos.drifts SELECT %(token)s, 'total', name, resets_applied, last_ride_id
     FROM victim RETURNING victim, mark
 """
-# One of those that are over, and that the rollup calls right.
+# One of those that are over, and that the rollup calls right. Never the same figures twice: the
+# first drift would seem to be there again.
 WRONG_MINUTE = """
     WITH victim AS (
         SELECT minute FROM ride_minutes CROSS JOIN rollup_state
         WHERE minute < (SELECT max(minute) FROM ride_minutes) AND upto <= complete_to
           AND NOT EXISTS (
-            SELECT FROM chaos.known_drifts
-            WHERE is_there AND (kind, victim) = (
+            SELECT FROM chaos.known_drifts WHERE (kind, victim) = (
                 'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-            )
+            ) AND (is_there OR mark = concat_ws(
+                '/', rides + %(rides)s::int, distance + %(distance)s::numeric, upto
+            ))
         )
         ORDER BY md5(concat(minute, %(token)s::text)) LIMIT 1 FOR UPDATE OF ride_minutes
     ), changed AS (
-        UPDATE ride_minutes SET rides = rides + %(rides)s, distance = distance + %(distance)s
+        UPDATE ride_minutes
+        SET rides = rides + %(rides)s::int, distance = distance + %(distance)s::numeric
         FROM victim WHERE ride_minutes.minute = victim.minute
         RETURNING ride_minutes.*
     )
@@ -106,10 +109,12 @@ WRONG_MINUTE = """
            concat_ws('/', rides, distance, upto)
     FROM changed RETURNING victim, mark
 """
+# For the same reason, never the same ride's twice.
 LOST_OUTCOME = """
     WITH victim AS (
         SELECT ride_id, outcome FROM receipts CROSS JOIN receipts_state
         WHERE ride_id > %(after)s AND ride_id <= complete_to AND outcome IS NOT NULL
+          AND ride_id::text NOT IN (SELECT victim FROM chaos.drifts WHERE kind = 'outcome')
         ORDER BY md5(concat(ride_id, %(token)s::text)) LIMIT 1 FOR UPDATE OF receipts
     ), gone AS (
         DELETE FROM receipts USING victim WHERE receipts.ride_id = victim.ride_id

@@ -88,6 +88,13 @@ def test_a_minute_is_wrong_until_it_is_computed_anew(
     hurry(lead(world))
     assert is_complete(world)
     assert there(drifts) == frozenset()
+    again = {
+        (other.victim, other.mark)
+        for other in (drifts.make(MINUTE, random.Random(n)) for n in range(9))
+        if other
+    }
+    assert again
+    assert (drift.victim, drift.mark) not in again
 
 
 def test_an_outcome_is_gone_until_there_is_another(world: World, drifts: Drifts) -> None:
@@ -98,6 +105,9 @@ def test_an_outcome_is_gone_until_there_is_another(world: World, drifts: Drifts)
     assert there(drifts) == {drift.token}
     world.connection.execute(OUTCOMES + f" WHERE id = {drift.victim}")
     assert there(drifts) == frozenset()
+    others = {make(drifts, OUTCOME, seed).victim for seed in range(3)}
+    assert others == {"1", "2", "3", "4"} - {drift.victim}
+    assert drifts.make(OUTCOME, random.Random(1)) is None  # each ride once
 
 
 def test_what_a_rollback_undoes_is_not_there(world: World, drifts: Drifts) -> None:
