@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from statistics import median
 
 import psutil
@@ -35,14 +36,14 @@ def measure(stand: Stand) -> list[Figure]:
     with database.connect(stand.postgres.url, "benchmark") as connection:
         stand.say("a million rides")
         rides.insert(connection, MILLION)
-        _run(stand)
+        run(stand)
         young = _nights(stand, connection, "1 million")
         stand.say("ten million rides")
         rides.insert(connection, ALL - MILLION - NIGHTS * NIGHT)
         full = Figure("Full run over 10 million rides", "s", goal=Goal("value", "<=", 60))
         memory = Figure("Its memory, driver and workers, PSS", "GB", goal=Goal("value", "<=", 4))
         shutil.rmtree(stand.folder / "warehouse")
-        seconds, peak = _run(stand)
+        seconds, peak = run(stand)
         full.runs.append(seconds)
         memory.runs.append(peak / GIGABYTE)
         old = _nights(stand, connection, "10 million")
@@ -62,18 +63,18 @@ def _nights(stand: Stand, connection: psycopg.Connection, history: str) -> Figur
     figure = Figure(f"A night of 100,000 new rides after {history}", "s")
     for _ in range(NIGHTS):
         rides.insert(connection, NIGHT)
-        figure.runs.append(_run(stand)[0])
+        figure.runs.append(run(stand)[0])
     return figure
 
 
-def _run(stand: Stand) -> tuple[float, float]:
+def run(stand: Stand, warehouse: Path | None = None) -> tuple[float, float]:
     """Run the job in a process; returns its seconds once Spark is up, and its memory in bytes."""
     result = stand.folder / "result.json"
     with stand.service(
         "analytics.reconcile",
         "--json",
         str(result),
-        WAREHOUSE_DIR=str(stand.folder / "warehouse"),
+        WAREHOUSE_DIR=str(warehouse or stand.folder / "warehouse"),
     ) as process:
         peak = 0.0
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:

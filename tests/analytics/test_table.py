@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from analytics import parquet
 from analytics.cells import Cell
-from analytics.ledger import Ledger, Owner
+from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import File
 from analytics.result import Result, Tally
 from analytics.steps import Step
@@ -171,15 +171,21 @@ def test_a_merge_that_crashes_loses_no_ride_and_counts_none_twice(
     assert len([path for path in named(tmp_path) if str(DAYS[1]) in path]) == 1
 
 
-def test_files_that_do_not_hold_what_the_log_says_are_not_merged(tmp_path: Path) -> None:
-    nights(tmp_path, 1)
-    ledger = night(tmp_path, nights(tmp_path / "other", 1), (DAYS[1], [4]), tidied=False)
-    [lost] = [file for file in table(tmp_path).files() if file.first == 4]
-    (tmp_path / "rides" / lost.path).unlink()
+@pytest.mark.parametrize(("lost", "what"), [(True, "is missing"), (False, "don't hold the rides")])
+def test_files_that_do_not_hold_what_the_log_says_are_not_merged(
+    tmp_path: Path, lost: bool, what: str
+) -> None:
+    base = nights(tmp_path, 1)
+    warehouse = Warehouse(tmp_path)
+    (one, [file]), (other, rest) = (write(warehouse, DAYS[day], [3 + day]) for day in (1, 2))
+    said = [file if lost else file._replace(rides=2), *rest]
+    publish(warehouse, said, base, base.extended(5, [one, other]))
+    if lost:
+        (tmp_path / "rides" / file.path).unlink()
     before = named(tmp_path)
-    with pytest.raises(Exception, match="is missing"):
-        night(tmp_path, ledger, (DAYS[2], [5]))
-    assert before < named(tmp_path)
+    with pytest.raises(Broken, match=what):
+        tidy(warehouse)
+    assert named(tmp_path) == before
 
 
 def age(folder: Path, days: int, files: str = "*") -> None:

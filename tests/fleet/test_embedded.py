@@ -152,7 +152,7 @@ def test_a_start_ends_a_server_that_outlived_its_parent(kinds: list[Kind], place
         server.start()
         assert orphan.process.wait(0) == -signal.SIGKILL
         assert server.running
-        assert server.clients() == 0
+        eventually(lambda: server.clients() == 0, "whoever looked whether it is ready has left")
     finally:
         server.stop()
         orphan.stop()

@@ -65,6 +65,7 @@ TABLES = (
     "consumer_states",
     "reconciliations",
     "resets",
+    "recomputations",
     "dead_letters",
 )
 POSITION = "SELECT last_value, is_called FROM log_position"
