@@ -37,7 +37,7 @@ AGREED, DRIFTED, COULD_NOT_RUN, KILLED, FAILED = (
     "agreed",
     "found drifts",
     "could not run",
-    "were killed",
+    "killed",
     "failed",
 )
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}

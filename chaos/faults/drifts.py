@@ -1,23 +1,26 @@
 """What the nightly job is there for: something in Postgres is no longer what the rides say."""
 
 import random
+import time
+from contextlib import suppress
 from functools import partial
 
 from chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL
 from chaos.faults.scene import Fault, Moot, Scene
 
+PATIENCE = 10.0  # seconds for a Postgres that is away, or for a victim
+AGAIN = 0.5
+
 
 def _make(kind: str, scene: Scene, dice: random.Random) -> str:
-    """Unless its victim has one that was not repaired yet."""
-    if scene.drifts is None:
-        raise Moot
-    try:
-        drift = scene.drifts.make(kind, dice)
-    except AWAY:
-        raise Moot from None
-    if drift is None:
-        raise Moot
-    return f"{drift.kind} {drift.victim} ({drift.mark})"
+    """On a victim that has none which was not repaired yet."""
+    deadline = time.monotonic() + PATIENCE
+    while scene.drifts and time.monotonic() < deadline and not scene.over.is_set():
+        with suppress(*AWAY):
+            if drift := scene.drifts.make(kind, dice):
+                return f"{drift.kind} {drift.victim} ({drift.mark})"
+        scene.wait(AGAIN)
+    raise Moot
 
 
 wrong_total: Fault = partial(_make, TOTAL)  # a millimetre too much
