@@ -24,6 +24,7 @@ import psutil
 from chaos.drifts import Drifts, Look, Proved
 from chaos.fleet import Fleet
 from chaos.night_report import Report, read_report
+from chaos.observer import Onlooker
 from chaos.service import clean_environment
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
@@ -42,6 +43,7 @@ AGREED, DRIFTED, COULD_NOT_RUN, KILLED, FAILED = (
 )
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
 ENDS_IN_ORDER = (AGREED, DRIFTED, KILLED, COULD_NOT_RUN, FAILED)
+KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
 HUNG = 124  # a status, as timeout(1) has it
 
 
@@ -73,7 +75,7 @@ class Night:
         return self.end in (AGREED, DRIFTED)
 
 
-class Nights(threading.Thread):
+class Nights(Onlooker):
     """Runs `job` until `over` is set, one run at a time. The kernel ends a run with its thread."""
 
     def __init__(
@@ -90,7 +92,7 @@ class Nights(threading.Thread):
         self._killed = False
         self._ended = False  # no run may start any more
 
-    def run(self) -> None:
+    def look_on(self) -> None:
         while not self._over.is_set():
             self.play()
             self._over.wait(REST)
@@ -103,7 +105,7 @@ class Nights(threading.Thread):
         night.began = time.monotonic()
         status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
         night.ended = time.monotonic()
-        night.end = KILLED if self._killed and status not in (0, 1) else ENDS.get(status, FAILED)
+        night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
         if night.finished:
             with suppress(OSError, msgspec.MsgspecError):

@@ -1,19 +1,13 @@
-"""Checks the nightly job: it called wrong what was, and nothing else, and all was repaired.
+"""Checks the nightly job: it called wrong what was, and nothing else, and all was repaired."""
 
-A drift *may* have been there during a run, unless a look before the run did not find it. It *was*
-there if the looks before and after the run, and all in between, found it. Between two looks a
-restore, or a fail-over with loss, may have undone a drift, or brought one back that was repaired:
-so nothing is concluded across one.
-"""
-
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 from decimal import Decimal
 
-from chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final, figures
+from chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final
 from chaos.evidence import Evidence
-from chaos.night_report import Report, WrongMinute
+from chaos.night_report import Report
 from chaos.nights import COULD_NOT_RUN, DRIFTED, FAILED, Night
+from chaos.nights_seen import found_by, made_of, may_be_there, reports, told_of, was_there
 
 Findings = Iterator[str]
 NOT_WHOLE = ("arehouse is broken", "arehouse can't be read", "is gone: it")
@@ -45,7 +39,7 @@ def every_run_ends_properly(evidence: Evidence) -> Findings:
 def nothing_is_called_wrong_that_was_right(evidence: Evidence) -> Findings:
     if evidence.nights is None:
         return
-    for night, report in _reports(evidence):
+    for night, report in reports(evidence):
         may_be = [drift for drift in evidence.nights.made if may_be_there(evidence, drift, night)]
         for what in (
             *_wrong_totals(report, may_be),
@@ -62,7 +56,7 @@ def nothing_is_called_wrong_that_was_right(evidence: Evidence) -> Findings:
 def nothing_that_was_wrong_is_missed(evidence: Evidence) -> Findings:
     if evidence.nights is None:
         return
-    for night, report in _reports(evidence):
+    for night, report in reports(evidence):
         found = {(drift.kind, drift.victim) for drift in found_by(evidence.nights.made, report)}
         for drift in evidence.nights.made:
             if was_there(evidence, drift, night) and (drift.kind, drift.victim) not in found:
@@ -112,8 +106,12 @@ def every_reset_has_its_drift(evidence: Evidence) -> Findings:
 
 def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:
     """All of them, to the millimetre, as another program than Spark reads it."""
-    if evidence.nights is None or (table := evidence.nights.table) is None:
+    if (nights := evidence.nights) is None:
         return
+    if nights.unreadable:
+        yield f"the warehouse can't be read: {nights.unreadable}"
+        return
+    table = nights.table
     rides = evidence.final.rides
     for ride in sorted(table.keys() ^ rides.keys()):
         where = "the warehouse" if ride in table else "Postgres"
@@ -121,62 +119,8 @@ def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:
     for ride in sorted(table.keys() & rides.keys()):
         if table[ride] != rides[ride]:
             yield f"ride {ride} is of {rides[ride]} m, but of {table[ride]} m in the warehouse"
-    for ride in evidence.nights.repeated:
+    for ride in nights.repeated:
         yield f"ride {ride} is in the warehouse more than once"
-
-
-def may_be_there(evidence: Evidence, drift: Drift, night: Night) -> bool:
-    """Whether this run may have come across it."""
-    assert evidence.nights is not None  # noqa: S101
-    return drift.tried <= night.ended and not any(
-        drift.settled <= look.asked
-        and look.answered <= night.began
-        and drift.token not in look.there
-        and not _is_rewound(evidence, look.asked, night.ended)
-        for look in evidence.nights.looks
-    )
-
-
-def was_there(evidence: Evidence, drift: Drift, night: Night) -> bool:
-    """Whether this run had to come across it."""
-    assert evidence.nights is not None  # noqa: S101
-    before, after = night.before, night.after
-    return (
-        before is not None
-        and after is not None
-        and drift.token in before.there
-        and drift.token in after.due
-        and all(
-            drift.token in look.there
-            for look in evidence.nights.looks
-            if before.asked <= look.asked <= after.asked
-        )
-        and not _is_rewound(evidence, before.asked, after.answered)
-    )
-
-
-def found_by(drifts: Iterable[Drift], report: Report) -> Iterator[Drift]:
-    """Those that a run reported."""
-    totals = {one.name for one in report.consumers if one.drift == MILLIMETRE}
-    minutes = {_told(one) for one in report.rollup.wrong} if report.rollup else set()
-    rides = report.receipts.missing.ids if report.receipts else []
-    for drift in drifts:
-        if drift.kind == TOTAL:
-            found = drift.victim in totals
-        elif drift.kind == MINUTE:
-            found = _made(drift) in minutes
-        else:
-            found = int(drift.victim) in rides
-        if found:
-            yield drift
-
-
-def was_found(evidence: Evidence, drift: Drift) -> bool:
-    """Whether a run reported it, while it may have been there."""
-    return any(
-        may_be_there(evidence, drift, night) and any(found_by([drift], report))
-        for night, report in _reports(evidence)
-    )
 
 
 def is_alarming(said: str) -> bool:
@@ -196,9 +140,9 @@ def _wrong_totals(report: Report, may_be: list[Drift]) -> Iterator[str]:
 
 
 def _wrong_minutes(report: Report, may_be: list[Drift]) -> Iterator[str]:
-    known = {_made(drift) for drift in may_be if drift.kind == MINUTE}
+    known = {made_of(drift) for drift in may_be if drift.kind == MINUTE}
     for one in report.rollup.wrong if report.rollup else ():
-        if _told(one) not in known:
+        if told_of(one) not in known:
             yield f"the minute {one.minute:%H:%M} ({one.rolled_up})"
 
 
@@ -213,17 +157,6 @@ def _missing_outcomes(report: Report, may_be: list[Drift]) -> Iterator[str]:
         yield f"{missing.rides} missing outcomes, of {len(known)}"
 
 
-def _made(drift: Drift) -> tuple[datetime, tuple[int, Decimal]]:
-    """A minute, and what the nemesis made of it."""
-    return datetime.fromisoformat(drift.victim), figures(drift.mark)
-
-
-def _told(wrong: WrongMinute) -> tuple[datetime, tuple[int, Decimal] | None]:
-    """The same as a run tells it."""
-    row = wrong.rolled_up
-    return wrong.minute, (row.rides, row.distance) if row else None
-
-
 def _span(drift: Final, applied: list[int]) -> tuple[int, Decimal | int]:
     """The rides at which a total had this drift: up to where the next reset found it."""
     before = int(drift.mark)
@@ -232,18 +165,6 @@ def _span(drift: Final, applied: list[int]) -> tuple[int, Decimal | int]:
 
 def _nights(evidence: Evidence) -> list[Night]:
     return evidence.nights.nights if evidence.nights else []
-
-
-def _reports(evidence: Evidence) -> Iterator[tuple[Night, Report]]:
-    for night in _nights(evidence):
-        if night.report:
-            yield night, night.report
-
-
-def _is_rewound(evidence: Evidence, since: float, until: float) -> bool:
-    return any(
-        since <= restore.killed <= until for restore in (*evidence.restores, *evidence.in_vain)
-    )
 
 
 CLAIMS = (

@@ -1,6 +1,7 @@
 """What is known of the nightly job once a run is over: what it said, and what it did."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import NamedTuple
 
 import psycopg
 
-from chaos.drifts import Drift, Final, Look
-from chaos.nights import Night
+from chaos.drifts import Drift, Final, Look, read_drifts
+from chaos.nights import Night, Nights
+from rocket_rides.errors import in_one_line
 
 # Where the reconciliation that asked for it had found the total, and with how many metres too much.
 RESETS = """
@@ -40,17 +42,30 @@ class NightsEvidence:
     last: list[Night] = field(default_factory=list)  # of the nights, those after all faults
     final: list[Final] = field(default_factory=list)
     resets: list[Reset] = field(default_factory=list)
-    # The warehouse's rides, in metres; None if there is no warehouse, as when no run could be.
-    table: dict[int, Decimal] | None = None
+    table: dict[int, Decimal] = field(default_factory=dict)  # the warehouse's rides, in metres
+    unreadable: str = ""  # why there is none
     repeated: list[int] = field(default_factory=list)  # rides that it has more than once
 
 
-def read_resets(connection: psycopg.Connection) -> list[Reset]:
-    """All that were asked for, in that order. Raises psycopg.Error."""
-    return [Reset(*row) for row in connection.execute(RESETS)]
+def read_nights(
+    connection: psycopg.Connection, nights: Nights, last: list[Night]
+) -> NightsEvidence:
+    """Collect it, when all runs are over. Raises psycopg.Error."""
+    drifts = nights.drifts
+    found = NightsEvidence(nights.all, [*drifts.made.values()], drifts.looks, last)
+    found.final = read_drifts(connection)
+    found.resets = [Reset(*row) for row in connection.execute(RESETS)]
+    try:
+        rides = [*read_warehouse(drifts.fleet.warehouse_dir)]
+    except Exception as error:  # whatever the library raises
+        found.unreadable = in_one_line(error)
+        return found
+    found.table = dict(rides)
+    found.repeated = [ride for ride, times in Counter(r for r, _ in rides).items() if times > 1]
+    return found
 
 
-def read_warehouse(folder: Path) -> Iterable[tuple[int, Decimal]]:
+def read_warehouse(folder: Path) -> Iterator[tuple[int, Decimal]]:
     """Every ride in it, with its distance in metres, as delta-rs and Arrow read the table."""
     from deltalake import DeltaTable  # a fleet does without
 

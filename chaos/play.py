@@ -17,7 +17,7 @@ from chaos.apart import most_memory
 from chaos.counts import read_counts
 from chaos.crowd import Crowd
 from chaos.derived import pending_entries, read_receipts, read_rollup
-from chaos.drifts import Drifts, read_drifts
+from chaos.drifts import Drifts
 from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, READERS, ROLLUPS, STREAM, Fleet
@@ -25,13 +25,13 @@ from chaos.journal import Journal
 from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
 from chaos.nights import JOB, Night, Nights, can_run
-from chaos.nights_evidence import NightsEvidence, read_resets, read_warehouse
+from chaos.nights_evidence import read_nights
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
 from chaos.recording import Loss, Recording, Rewind, read
 from chaos.recovery import LONGEST, Recovery, recoveries, too_slow
 from rocket_rides.database import one_row
-from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.errors import Unavailable
 
 LOOK = 0.1  # seconds
 GLANCE = 0.5  # seconds between two looks at how far a run is
@@ -308,8 +308,8 @@ class Play:
         clients = self.crowd.hand_over()
         self.errors += clients.troubles + self.journal.troubles
         self.errors += [f"a fault failed: {failure}" for failure in self.nemesis.failures]
-        onlookers = (self.reader, self.watch, *([self.recorder] if self.recorder else []))
-        self.errors += [onlooker.error for onlooker in onlookers if onlooker.error]
+        onlookers = (self.reader, self.watch, self.recorder, self.nights)
+        self.errors += [onlooker.error for onlooker in onlookers if onlooker and onlooker.error]
         if self.nemesis.moot and not self.nemesis.struck:
             self.errors.append("no fault could be injected on this machine")
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
@@ -325,7 +325,7 @@ class Play:
             rollup = read_rollup(connection, client)
             receipts = read_receipts(connection, client, STREAM, self.scene.jumps)
             counts = read_counts(connection)
-            nights = self._nights_evidence(connection)
+            nights = read_nights(connection, self.nights, self.last_nights) if self.nights else None
         evidence = Evidence(
             clients.asks + self.journal.asks,
             final,
@@ -368,27 +368,6 @@ class Play:
             most_memory() + self.crowd.memory + self.fleet.receiver.memory,
             verdict,
         )
-
-    def _nights_evidence(self, connection: psycopg.Connection) -> NightsEvidence | None:
-        if self.nights is None:
-            return None
-        drifts = self.nights.drifts
-        found = NightsEvidence(
-            self.nights.all,
-            list(drifts.made.values()),
-            drifts.looks,
-            self.last_nights,
-            read_drifts(connection),
-            read_resets(connection),
-        )
-        try:
-            rides = [*read_warehouse(self.fleet.warehouse_dir)]
-        except Exception as error:  # whatever the library raises: it is a finding
-            self.errors.append(f"the warehouse can't be read: {in_one_line(error)}")
-            return found
-        found.table = dict(rides)
-        found.repeated = [ride for ride, n in Counter(ride for ride, _ in rides).items() if n > 1]
-        return found
 
     def _replay(self) -> Verdict | None:
         """What the specification says of the recording."""

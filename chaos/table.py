@@ -11,7 +11,7 @@ from chaos.logs import Said
 from chaos.losses import lost, undone
 from chaos.minutes_checker import every_minute_is_exact
 from chaos.nights import ENDS_IN_ORDER
-from chaos.nights_checker import was_found
+from chaos.nights_seen import was_found
 from chaos.play import Outcome
 from chaos.receipts_checker import DEAD, DELIVERED, Deliveries
 from chaos.recovery import Recovery

@@ -168,18 +168,19 @@ def reset_after_the_repair(found: NightsEvidence) -> None:
     found.resets.append(Reset("c0", Decimal("0.001"), frozen_at=3))
 
 
+def lose_the_warehouse(found: NightsEvidence) -> None:
+    found.table, found.unreadable = {}, "no such table"
+
+
 def lose_a_ride_of_the_warehouse(found: NightsEvidence) -> None:
-    assert found.table
     del found.table[1]
 
 
 def keep_a_ride_of_another_past(found: NightsEvidence) -> None:
-    assert found.table
     found.table[3] = Decimal(1)
 
 
 def change_a_ride_of_the_warehouse(found: NightsEvidence) -> None:
-    assert found.table
     found.table[1] = Decimal("1.008")
 
 
@@ -223,6 +224,7 @@ def read_a_ride_twice(found: NightsEvidence) -> None:
         (reset_by_another_drift, "a reset of c0, for -1.009 m at ride 1, and nobody had made that"),
         (reset_before_the_drift, "a reset of c0, for +0.001 m at ride 0, and nobody had made that"),
         (reset_after_the_repair, "a reset of c0, for +0.001 m at ride 3, and nobody had made that"),
+        (lose_the_warehouse, "the warehouse can't be read: no such table"),
         (lose_a_ride_of_the_warehouse, "ride 1 is in Postgres alone"),
         (keep_a_ride_of_another_past, "ride 3 is in the warehouse alone"),
         (change_a_ride_of_the_warehouse, "ride 1 is of 1.009 m, but of 1.008 m in the warehouse"),
