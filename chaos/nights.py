@@ -15,15 +15,15 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import psutil
 
-from chaos.drifts import Drifts, Look, Proved
+from chaos.drifts import Drifts, Proved
 from chaos.fleet import Fleet
-from chaos.night_report import Report, read_report
+from chaos.night_report import read_report
+from chaos.nights_evidence import AGREED, COULD_NOT_RUN, DRIFTED, FAILED, KILLED, Night
 from chaos.observer import Onlooker
 from chaos.service import clean_environment
 from rocket_rides.parent_death import preexec_die_with_parent
@@ -34,15 +34,7 @@ NEEDED = ("pyspark", "deltalake")
 POLL = 0.05  # seconds
 REST = 1.0  # seconds between two runs
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
-AGREED, DRIFTED, COULD_NOT_RUN, KILLED, FAILED = (
-    "agreed",
-    "found drifts",
-    "could not run",
-    "killed",
-    "failed",
-)
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
-ENDS_IN_ORDER = (AGREED, DRIFTED, KILLED, COULD_NOT_RUN, FAILED)
 KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
 HUNG = 124  # a status, as timeout(1) has it
 
@@ -51,28 +43,6 @@ def can_run() -> bool:
     """Whether there are Spark and Delta tables, which a fleet does without, and a Java."""
     java = os.environ.get("JAVA_HOME") or shutil.which("java")
     return java is not None and all(map(importlib.util.find_spec, NEEDED))
-
-
-@dataclass
-class Night:
-    """A run: when it began and ended, on the monotonic clock, how, and what it said."""
-
-    number: int
-    began: float
-    full: bool = False
-    ended: float = 0.0
-    end: str = ""
-    said: str = ""  # on its output
-    report: Report | None = None
-    before: Look | None = None  # what was there, if Postgres said so
-    after: Look | None = None
-
-    def __str__(self) -> str:
-        return f"night-{self.number}"
-
-    @property
-    def finished(self) -> bool:
-        return self.end in (AGREED, DRIFTED)
 
 
 class Nights(Onlooker):

@@ -6,7 +6,7 @@ from decimal import Decimal
 from chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final
 from chaos.evidence import Evidence
 from chaos.night_report import Report
-from chaos.nights import COULD_NOT_RUN, DRIFTED, FAILED, Night
+from chaos.nights_evidence import COULD_NOT_RUN, DRIFTED, FAILED, Night
 from chaos.nights_seen import found_by, made_of, may_be_there, reports, told_of, was_there
 
 Findings = Iterator[str]

@@ -9,10 +9,18 @@ from typing import NamedTuple
 
 import psycopg
 
-from chaos.drifts import Drift, Final, Look, read_drifts
-from chaos.nights import Night, Nights
+from chaos.drifts import Drift, Drifts, Final, Look, read_drifts
+from chaos.night_report import Report
 from rocket_rides.errors import in_one_line
 
+AGREED, DRIFTED, COULD_NOT_RUN, KILLED, FAILED = (
+    "agreed",
+    "found drifts",
+    "could not run",
+    "killed",
+    "failed",
+)
+ENDS_IN_ORDER = (AGREED, DRIFTED, KILLED, COULD_NOT_RUN, FAILED)
 # Where the reconciliation that asked for it had found the total, and with how many metres too much.
 RESETS = """
     SELECT consumer_name, compared.drift, compared.last_ride_id, from_ride_id
@@ -21,6 +29,28 @@ RESETS = """
         AS compared (name text, drift numeric, last_ride_id bigint) ON name = consumer_name
     ORDER BY resets.id
 """
+
+
+@dataclass
+class Night:
+    """A run: when it began and ended, on the monotonic clock, how, and what it said."""
+
+    number: int
+    began: float
+    full: bool = False
+    ended: float = 0.0
+    end: str = ""
+    said: str = ""  # on its output
+    report: Report | None = None
+    before: Look | None = None  # what was there, if Postgres said so
+    after: Look | None = None
+
+    def __str__(self) -> str:
+        return f"night-{self.number}"
+
+    @property
+    def finished(self) -> bool:
+        return self.end in (AGREED, DRIFTED)
 
 
 class Reset(NamedTuple):
@@ -48,11 +78,10 @@ class NightsEvidence:
 
 
 def read_nights(
-    connection: psycopg.Connection, nights: Nights, last: list[Night]
+    connection: psycopg.Connection, nights: list[Night], drifts: Drifts, last: list[Night]
 ) -> NightsEvidence:
     """Collect it, when all runs are over. Raises psycopg.Error."""
-    drifts = nights.drifts
-    found = NightsEvidence(nights.all, [*drifts.made.values()], drifts.looks, last)
+    found = NightsEvidence(nights, [*drifts.made.values()], drifts.looks, last)
     found.final = read_drifts(connection)
     found.resets = [Reset(*row) for row in connection.execute(RESETS)]
     try:

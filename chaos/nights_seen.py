@@ -13,7 +13,7 @@ from decimal import Decimal
 from chaos.drifts import MILLIMETRE, MINUTE, TOTAL, Drift, figures
 from chaos.evidence import Evidence
 from chaos.night_report import Report, WrongMinute
-from chaos.nights import Night
+from chaos.nights_evidence import Night
 
 
 def reports(evidence: Evidence) -> Iterator[tuple[Night, Report]]:

@@ -24,8 +24,8 @@ from chaos.fleet import CONSUMERS, READERS, ROLLUPS, STREAM, Fleet
 from chaos.journal import Journal
 from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
-from chaos.nights import JOB, Night, Nights, can_run
-from chaos.nights_evidence import read_nights
+from chaos.nights import JOB, Nights, can_run
+from chaos.nights_evidence import Night, read_nights
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
 from chaos.recording import Loss, Recording, Rewind, read

@@ -10,7 +10,7 @@ from chaos.log_checker import Story
 from chaos.logs import Said
 from chaos.losses import lost, undone
 from chaos.minutes_checker import every_minute_is_exact
-from chaos.nights import ENDS_IN_ORDER
+from chaos.nights_evidence import ENDS_IN_ORDER
 from chaos.nights_seen import was_found
 from chaos.play import Outcome
 from chaos.receipts_checker import DEAD, DELIVERED, Deliveries

@@ -10,8 +10,16 @@ from chaos.checker import check
 from chaos.drifts import Final
 from chaos.evidence import Evidence
 from chaos.night_report import Compared, Some, Tally
-from chaos.nights import AGREED, COULD_NOT_RUN, DRIFTED, FAILED, KILLED, Night
-from chaos.nights_evidence import NightsEvidence, Reset
+from chaos.nights_evidence import (
+    AGREED,
+    COULD_NOT_RUN,
+    DRIFTED,
+    FAILED,
+    KILLED,
+    Night,
+    NightsEvidence,
+    Reset,
+)
 from chaos.restore import Restore
 from tests.support.evidence import undisturbed
 from tests.support.nights import ALL, look, night, nights, report

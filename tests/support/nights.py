@@ -14,8 +14,7 @@ from chaos.night_report import (
     Tally,
     WrongMinute,
 )
-from chaos.nights import AGREED, DRIFTED, Night
-from chaos.nights_evidence import NightsEvidence, Reset
+from chaos.nights_evidence import AGREED, DRIFTED, Night, NightsEvidence, Reset
 
 WRONG_MINUTE = datetime(2026, 11, 22, 12, 1, tzinfo=UTC)
 OF_TOTAL = Drift("t", TOTAL, "c0", "0", tried=10, settled=10.1)
