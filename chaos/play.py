@@ -25,7 +25,7 @@ from chaos.journal import Journal
 from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
 from chaos.nights import JOB, Nights, can_run
-from chaos.nights_evidence import Night, read_nights
+from chaos.nights_evidence import Night, NightsEvidence, read_nights
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
 from chaos.recording import Loss, Recording, Rewind, read
@@ -325,7 +325,7 @@ class Play:
             rollup = read_rollup(connection, client)
             receipts = read_receipts(connection, client, STREAM, self.scene.jumps)
             counts = read_counts(connection)
-            nights = read_nights(connection, self.nights, self.last_nights) if self.nights else None
+            nights = self._read_nights(connection)
         evidence = Evidence(
             clients.asks + self.journal.asks,
             final,
@@ -368,6 +368,11 @@ class Play:
             most_memory() + self.crowd.memory + self.fleet.receiver.memory,
             verdict,
         )
+
+    def _read_nights(self, connection: psycopg.Connection) -> NightsEvidence | None:
+        if (nights := self.nights) is None:
+            return None
+        return read_nights(connection, nights.all, nights.drifts, self.last_nights)
 
     def _replay(self) -> Verdict | None:
         """What the specification says of the recording."""
