@@ -26,7 +26,7 @@ help:
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
 	@echo "make cluster run the nightly job on a Spark cluster of six hosts, kill hosts meanwhile, and prove"
-	@echo "             that the result is the same; takes root, on Linux; ARGS=\"--rides 300000\""
+	@echo "             that the result is the same; takes root, on Linux; ARGS=\"--rides 1000000\""
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"

@@ -14,9 +14,9 @@ from rocket_rides.errors import Unavailable
 
 
 def kept(result: Result) -> msgspec.Raw:
-    """What the log keeps of a result: all but the days before the newest."""
+    """What the log keeps of a result: what is printed, so no days but the newest, no figures."""
     newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
-    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest)))
+    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest, figures=None)))
 
 
 def as_of(table: Table, night: str) -> str:

@@ -34,7 +34,12 @@ class Cell(NamedTuple):
 
 
 def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
-    """Add up `rides` (id, distance, day) between cuts, which include `marks`; in order of id.
+    """The cells of `rides` between cuts, which include `marks`; in order of id."""
+    return sorted(Cell(*row) for row in by_cell(rides, marks).collect())
+
+
+def by_cell(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
+    """Add up `rides` (id, distance, day) between cuts: first, last, day, rides, distance.
 
     The ride at a mark counts as below it. A cell has at most BLOCK rides, so its sum fits the
     decimal that Spark uses for it, of 22 digits; if it ever did not, Spark would raise an error.
@@ -44,7 +49,7 @@ def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
     block = f.expr(f"(id - 1) div {BLOCK}")
     above = (f.when(f.col("id") > mark, 1).otherwise(0) for mark in sorted(set(marks)))
     segment = reduce(lambda one, other: one + other, above, f.lit(0))
-    sums = (
+    return (
         rides.groupBy(block.alias("block"), segment.alias("segment"), "day")
         .agg(
             f.min("id").alias("first"),
@@ -54,7 +59,6 @@ def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
         )
         .select("first", "last", "day", "rides", "distance")
     )
-    return sorted(Cell(*row) for row in sums.collect())
 
 
 def between(cells: Iterable[Cell], after: int, upto: int) -> Tally:

@@ -111,7 +111,7 @@ def _night(folder: Path, base: Ledger, owner: Owner, number: int) -> tuple[float
     warehouse.publish(placed, base.last_ride_id, ledger, owner, result)
     tidy(warehouse, at)
     seconds = time.perf_counter() - started
-    for path in (folder / "rides" / "_delta_log").iterdir():
+    for path in (folder / "rides").rglob("*.*"):
         if path.stat().st_mtime > at.timestamp() + A_DAY:
             os.utime(path, (at.timestamp(), at.timestamp()))
     return seconds, ledger

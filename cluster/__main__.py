@@ -26,7 +26,7 @@ from cluster.waiting import Failed
 from rocket_rides.errors import Unavailable
 
 RIDES = 10_000_000
-LEAST = 200_000  # or the job is over before anything can be broken
+LEAST = 500_000  # or the job is over before anything can be broken
 # Of the job's result: what it says of the rides, not of the run.
 COMPARED = ("last_ride_id", "total", "days", "consumers", "mismatches")
 

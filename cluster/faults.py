@@ -5,6 +5,7 @@ stage that it is about, on a machine as fast or as slow as this one.
 """
 
 import subprocess
+from collections import Counter
 from typing import Any
 
 from cluster import boot, firewall
@@ -17,8 +18,11 @@ PATIENCE = 600.0  # seconds; Spark waits for what is gone, and does it over
 EVENTS = boot.OWN / "events"
 OPTIONS = {
     "spark.ui.enabled": "true",  # its page tells what it is doing
+    "spark.ui.liveUpdate.period": "10ms",
     "spark.eventLog.compress": "false",
-    "spark.sql.files.maxPartitionBytes": "4m",  # many small tasks, so that there is an amid
+    # Many small tasks, so that there is an amid.
+    "spark.default.parallelism": "12",
+    "spark.sql.files.maxPartitionBytes": "4m",
 }
 
 
@@ -40,7 +44,7 @@ def broken(on: Cluster) -> dict[str, Any]:
     result = on.result("broken", job)
     lost = losses(on.driver.disk / EVENTS.name)
     on.say(f"the job has ended, after {result['seconds']:.0f} s of work; {lost}")
-    if not {dead, late} <= {*lost.workers}:
+    if not Counter([dead, late]) <= Counter(lost.workers):
         raise Failed(f"{dead} and {late} were to be lost, and Spark says: {lost}")
     return result
 

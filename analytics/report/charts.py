@@ -47,33 +47,58 @@ def per_day(values: Mapping[date, int | Decimal], label: Callable[[float], str])
     days = sorted(values)
     shown = max((days[-1] - days[0]).days + 1, FEWEST)
     half = 0.38 if shown <= SEPARATE else 0.5
-    edges: list[float] = []
-    heights: list[float] = []
-    for day in days:
-        start, end = day.toordinal() - half, day.toordinal() + half
-        if edges and edges[-1] < start:
-            heights.append(0)  # the gap between bars, and days without a ride
-        if not edges or edges[-1] < start:
-            edges.append(start)
-        edges.append(end)
-        heights.append(float(values[day]))
 
     def draw(axes: "Axes") -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        # An area's outline keeps peaks visible that are thinner than a pixel.
-        axes.stairs(heights, edges, fill=True, color=ACCENT, linewidth=0 if half < 0.5 else 0.5)
+        _bars(axes, {day.toordinal(): float(values[day]) for day in days}, half, label)
         last = days[-1].toordinal()
         axes.set_xlim(last - shown + 0.4, last + 0.6)
-        axes.set_ylim(0, max(heights) * 1.05)
         marks = dates(days[-1], shown)
         pattern = "%-d %b" if shown <= BY_MONTH else "%b %Y"
         axes.set_xticks([day.toordinal() for day in marks], [f"{day:{pattern}}" for day in marks])
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
-        axes.yaxis.set_major_formatter(lambda value, _: label(value))
-        axes.grid(axis="y")
 
     return _svg(label.__name__, 170, draw)
+
+
+def per_hour(values: Mapping[datetime, int | Decimal], label: Callable[[float], str]) -> Markup:
+    """The same for the hours of a few days, given by their beginning: an area from zero."""
+    midnight = min(values).replace(hour=0)
+
+    def at(hour: datetime) -> int:
+        return int((hour - midnight) / timedelta(hours=1))
+
+    def draw(axes: "Axes") -> None:
+        _bars(axes, {at(hour): float(values[hour]) for hour in sorted(values)}, 0.5, label)
+        days = at(max(values)) // 24 + 1
+        axes.set_xlim(-0.6, 24 * days - 0.4)
+        noons = [(24 * day + 11.5, midnight + timedelta(day)) for day in range(days)]
+        axes.set_xticks([x for x, _ in noons], [f"{day:%-d %b}" for _, day in noons])
+        axes.tick_params(axis="x", length=0)
+
+    return _svg(f"{label.__name__} by hour", 170, draw)
+
+
+def _bars(
+    axes: "Axes", values: Mapping[int, float], half: float, label: Callable[[float], str]
+) -> None:
+    """Bars around these places, in order, each `half` wide to either side."""
+    from matplotlib.ticker import MaxNLocator
+
+    edges: list[float] = []
+    heights: list[float] = []
+    for place, value in values.items():
+        start, end = place - half, place + half
+        if edges and edges[-1] < start:
+            heights.append(0)  # the gap between bars, and days or hours without a ride
+        if not edges or edges[-1] < start:
+            edges.append(start)
+        edges.append(end)
+        heights.append(value)
+    # An area's outline keeps peaks visible that are thinner than a pixel.
+    axes.stairs(heights, edges, fill=True, color=ACCENT, linewidth=0 if half < 0.5 else 0.5)
+    axes.set_ylim(0, max(heights) * 1.05)
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
+    axes.yaxis.set_major_formatter(lambda value, _: label(value))
+    axes.grid(axis="y")
 
 
 def dates(last: date, shown: int) -> list[date]:
@@ -146,8 +171,9 @@ def length(metres: float) -> str:
     if not metres:
         return "0"
     if abs(metres) >= 1000:
+        digits = ",.0f" if abs(metres) >= 1e6 else ".4g"
         return (
-            f"{metres / 1000:,.4g} km".replace("-", "\N{MINUS SIGN}")
+            f"{metres / 1000:{digits}} km".replace("-", "\N{MINUS SIGN}")
             if abs(metres) < 1e9
             else f"{short(metres / 1e6)} Mm"
         )

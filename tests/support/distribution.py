@@ -16,9 +16,11 @@ from xdist.workermanage import WorkerController
 
 SPARK = (
     "tests/analytics/test_as_of.py",
+    "tests/analytics/test_cells_in_spark.py",
     "tests/analytics/test_figures.py",
     "tests/analytics/test_minutes.py",
     "tests/analytics/test_ownership.py",
+    "tests/analytics/test_plans.py",
     "tests/analytics/test_reconcile.py",
     "tests/analytics/test_reconcile_runs.py",
     "tests/analytics/test_rollup_proved.py",
