@@ -49,7 +49,9 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
         connection.execute(ASK_FOR_MINUTES, [result.reconciliation, minutes, lowest])
     if result.receipts and result.receipts.missing.ids:
         connection.execute(SET_BACK, [result.receipts.missing.ids[0]])
-    result.requested = True
+    result.requested = bool(
+        (result.rollup and result.rollup.wrong) or (result.receipts and result.receipts.missing.ids)
+    )
 
 
 def _compared(result: Result) -> str:
@@ -84,7 +86,8 @@ def _proofs(result: Result) -> dict[str, object]:
         }
     if receipts := result.receipts:
         proofs["receipts"] = {
-            "proved_upto": receipts.proved_upto,
+            "proved_upto": receipts.proved.upto,
+            "look_again": receipts.proved.look_again,
             "agrees": receipts.agrees,
             "rides": receipts.rides,
             "missing": receipts.missing.rides,

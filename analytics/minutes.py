@@ -1,7 +1,7 @@
 """Adding up rides by minute in Spark, exactly: the rollup is compared with that."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # The times that Python has, in whatever time zone. Rides of other times are in no minute here.
-FIRST, END = "0001-01-02", "9999-12-31"
+FIRST, END = date(1, 1, 2), date(9999, 12, 31)
 
 
 class Minute(NamedTuple):

@@ -72,7 +72,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
 
     The newest owner is the last. Raises Unavailable when they are another database's.
     """
-    if not owners or _has_all(owners[-1], ours):
+    if not owners or has_all(owners[-1], ours):
         return ""
     told = [owner for owner in owners if owner.term is not None]
     if told and not any(_is_ours(owner, ours) for owner in told):
@@ -85,8 +85,8 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
     )
 
 
-def _has_all(newest: Owner, ours: History) -> bool:
-    """Whether this database has the rides that were read from `newest`."""
+def has_all(newest: Owner, ours: History) -> bool:
+    """Whether this database has the rides that were read from `newest`, and no others up to there."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return newest.term is not None and here and newest.upto <= ours.end_of(newest.term)
 

@@ -42,6 +42,17 @@ if TYPE_CHECKING:
 
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
+# The connection is idle while Spark works, and must not be closed for that. Times come in UTC, as
+# they do from Spark: to Python, a time in an hour that comes twice equals none of another zone. And
+# no statement is worth a second process, or a compiler.
+SESSION = {
+    "timezone": "UTC",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+    "lock_timeout": "1min",
+    "idle_session_timeout": "0",
+    "statement_timeout": "0",
+}
 REFUSAL = "not reconciled: "
 DESCRIPTION = """Check every consumer's total against the rides, and get wrong ones reset. The exit
 status is 0 when everything agrees, 1 when it does not, 2 when the job could not run, 70 for a
@@ -111,9 +122,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
 @contextmanager
 def the_only_run(url: str) -> Iterator[psycopg.Connection]:
     """A connection that holds the lock of the only run. Raises Unavailable."""
-    # The connection is idle while Spark works, and must not be closed for that.
-    patience = {"lock_timeout": "1min", "idle_session_timeout": "0", "statement_timeout": "0"}
-    with closing(database.connect(url, "reconciler", **patience)) as connection:
+    with closing(database.connect(url, "reconciler", **SESSION)) as connection:
         database.require_current_schema(connection)
         if not try_lock(connection, Lock.RECONCILIATION):
             raise Unavailable("another run is in progress")

@@ -22,6 +22,7 @@ class Tally(NamedTuple):
 
 
 NOTHING = Tally()
+NAMED = 10  # of what is wrong in one way; the others are counted
 
 
 class Compared(NamedTuple):
@@ -44,12 +45,16 @@ class Compared(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """Rides with `after < id <= upto` on which the warehouse and Postgres disagree."""
+    """Rides with `after < id <= upto` on which the warehouse and Postgres disagree.
+
+    If `minute` is not None, those of that minute alone.
+    """
 
     after: int
     upto: int
     warehouse: Tally
     postgres: Tally
+    minute: datetime | None = None  # its beginning
 
     @property
     def difference(self) -> Tally:
@@ -91,23 +96,33 @@ class Some(NamedTuple):
     ids: tuple[int, ...] = ()
 
 
+class Stretch(NamedTuple):
+    """Rides with `after < id <= upto`."""
+
+    after: int
+    upto: int
+
+
+class Proved(NamedTuple):
+    """Rides whose receipts are proved: those up to `upto`, but for some stretches."""
+
+    upto: int = 0
+    look_again: tuple[Stretch, ...] = ()
+
+
 @dataclass(frozen=True)
 class ReceiptsVerdict:
     """Of the rides with a receipt, up to the receipts' complete_to."""
 
-    upto: int = 0  # the complete_to
+    upto: int = 0  # the complete_to; the least, if a mend has set it back meanwhile
     rides: int = 0  # looked at
     missing: Some = field(default_factory=Some)  # they have no outcome
     strange: Some = field(default_factory=Some)  # they have an outcome, and don't exist
+    proved: Proved = field(default_factory=Proved, compare=False)  # by now, for the next run
 
     @property
     def agrees(self) -> bool:
         return not self.missing.rides and not self.strange.rides
-
-    @property
-    def proved_upto(self) -> int:
-        """The next night looks at what comes after: also at what is wrong now."""
-        return min([self.upto, *(ride - 1 for ride in self.missing.ids + self.strange.ids)])
 
 
 @dataclass(frozen=True)
@@ -115,9 +130,7 @@ class OutboxVerdict:
     """Of the staged records."""
 
     staged: int = 0
-    sent: Some = field(
-        default_factory=Some
-    )  # at or below last_sent: the log can't take them any more
+    sent: Some = field(default_factory=Some)  # at or below last_sent: never to be sent
     orphans: Some = field(default_factory=Some)  # without a ride
     different: Some = field(default_factory=Some)  # with another distance than their ride's
 

@@ -18,9 +18,9 @@ DELETE FROM resets
 WHERE status <> 'pending' AND changed_at < now() - interval '400 days'
   AND id < (SELECT max(id) FROM resets newer WHERE newer.consumer_name = resets.consumer_name);
 
--- Minutes that the rollup was asked to compute anew, except those that it has yet to look at.
+-- Minutes that the rollup was asked to compute anew, and has.
 DELETE FROM recomputations
-WHERE status <> 'pending' AND changed_at < now() - interval '400 days';
+WHERE status = 'done' AND changed_at < now() - interval '400 days';
 
 -- Reconciliations that no such request refers to, except the newest run: by it the next one knows whether
 -- the warehouse should hold rides, and the reconciler whether it has missed a night.

@@ -359,7 +359,8 @@ class RecomputationModel(Base):
         CheckConstraint(
             "(status = 'pending') = (changed_at IS NULL)", name="recomputations_changed_at"
         ),
-        Index("recomputations_pending", "minute", postgresql_where=text("status = 'pending'")),
+        Index("recomputations_pending", "id", postgresql_where=text("status = 'pending'")),
+        Index("recomputations_open", "minute", postgresql_where=text("status <> 'done'")),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)

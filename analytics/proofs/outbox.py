@@ -8,8 +8,7 @@ record by itself: docs/reconciliation.md says what a person does.
 
 import psycopg
 
-from analytics.proofs import NAMED
-from analytics.result import OutboxVerdict, Some
+from analytics.result import NAMED, OutboxVerdict, Some
 from rocket_rides.database import one_row
 
 # The data is compared as JSON: what is no number at all is another distance, too.

@@ -1,83 +1,99 @@
 """The receipts: every ride up to their `complete_to` has exactly one outcome, and no other has one.
 
-There is never more than one: the ride is the key of the table. That there is one is a join of two
-indexes, in Postgres. Each stretch of rides is one statement, so one snapshot, which also bounds it
-by the `complete_to` of that moment: an outcome never goes away, so the workers may go on meanwhile,
-and where a mend has set `complete_to` back, nothing above it is called missing.
+There is never more than one: the ride is the key of the table. That there is one is a join of the
+rides' index with the receipts, in Postgres. Each stretch of rides is one statement, so one snapshot,
+which also bounds it by the `complete_to` of that moment: an outcome never goes away, so the workers
+may go on meanwhile, and where a mend has set `complete_to` back, nothing above it is called missing.
 
-A night looks at the rides since the last one, and at a random sample of the older ones; `full` at
-all. It begins anew below what it finds wrong, until that is right. The sweep delivers what is
-missing. Nothing repairs an outcome of a ride that does not exist: docs/reconciliation.md says what
-a person does.
+A night looks at the rides since the last one, at the stretches that the last one could not prove,
+because something was wrong or `complete_to` had been set back, and at a random sample of the others.
+With a warehouse that is made anew, as it is after a mend, it looks at all. What lies outside, below
+every ride or above those up to `complete_to`, is looked at each time: outcomes of no ride.
+
+The sweep delivers what is missing. Nothing repairs an outcome of a ride that does not exist:
+docs/reconciliation.md says what a person does.
 """
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import psycopg
 
-from analytics.proofs import NAMED
-from analytics.result import ReceiptsVerdict, Some
+from analytics.proofs import newest
+from analytics.result import NAMED, Proved, ReceiptsVerdict, Some, Stretch
 from rocket_rides.database import one_row
 
 PIECE = 100_000  # ids
 SAMPLE, SAMPLED = 8, 10_000  # stretches of so many ids
-LOWEST = -(2**63)
 
-COMPLETE_TO = "SELECT coalesce(max(complete_to), 0) FROM receipts_state"
+STATE = "SELECT coalesce(max(since), 0), coalesce(max(complete_to), 0) FROM receipts_state"
 LOOK = """
-    SELECT count(*) FILTER (WHERE is_due), count(*) FILTER (WHERE is_due AND outcome IS NULL),
-           array_agg(id ORDER BY id) FILTER (WHERE is_due AND outcome IS NULL),
+    SELECT (SELECT coalesce(max(complete_to), 0) FROM receipts_state),
+           count(*) FILTER (WHERE is_due), count(*) FILTER (WHERE is_due AND outcome IS NULL),
+           array_agg(id) FILTER (WHERE is_due AND outcome IS NULL),
            count(*) FILTER (WHERE id IS NULL),
-           array_agg(ride_id ORDER BY ride_id) FILTER (WHERE id IS NULL)
+           array_agg(ride_id) FILTER (WHERE id IS NULL)
     FROM (
-        SELECT id, id > since AND id <= complete_to AS is_due FROM receipts_state CROSS JOIN rides
-        WHERE id > %(after)s AND id <= %(upto)s
+        SELECT id, id > (SELECT since FROM receipts_state)
+                   AND id <= (SELECT complete_to FROM receipts_state) AS is_due
+        FROM rides WHERE id > %(after)s AND id <= %(upto)s
     ) ride FULL JOIN (
         SELECT ride_id, outcome FROM receipts WHERE ride_id > %(after)s AND ride_id <= %(upto)s
     ) receipt ON ride_id = id
 """
 STRANGE = """
-    SELECT count(*), array_agg(ride_id ORDER BY ride_id)
-    FROM receipts LEFT JOIN rides ON id = ride_id WHERE ride_id > %s AND id IS NULL
+    SELECT count(*), array_agg(ride_id) FROM receipts LEFT JOIN rides ON id = ride_id
+    WHERE (ride_id <= 0 OR ride_id > %s) AND id IS NULL
 """
 
 
-class Stretch(NamedTuple):
-    """Rides with `after < id <= upto`."""
+def proved(connection: psycopg.Connection) -> Proved:
+    """What the newest run has proved."""
+    run = newest(connection, "receipts")
+    return Proved(
+        run.get("proved_upto", 0), tuple(Stretch(*ends) for ends in run.get("look_again", ()))
+    )
 
-    after: int
-    upto: int
 
-
-def prove(
-    connection: psycopg.Connection, proved_upto: int, chance: random.Random
-) -> ReceiptsVerdict:
-    """Look at the rides after `proved_upto`, at all outcomes there, and at a sample below."""
-    complete_to = one_row(connection.execute(COMPLETE_TO))[0]
-    after = min(proved_upto, complete_to)
-    rides, missing, strange = 0, Some(), Some()
-    for stretch in [*sample(after, chance), *pieces(after, complete_to)]:
-        row = one_row(connection.execute(LOOK, stretch._asdict()))
-        rides += row[0]
-        missing, strange = _with(missing, *row[1:3]), _with(strange, *row[3:])
-    above = one_row(connection.execute(STRANGE, [complete_to]))
-    return ReceiptsVerdict(complete_to, rides, missing, _with(strange, *above))
+def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) -> ReceiptsVerdict:
+    """Look at what is not yet `known` to be right, and at a sample of what is."""
+    since, complete_to = one_row(connection.execute(STATE))
+    again = [*known.look_again]
+    again += apart(sample(since, min(known.upto, complete_to), chance), again)
+    least, rides, missing, strange = complete_to, 0, Some(), Some()
+    unproved = []
+    for stretch in [*again, *pieces(known.upto, complete_to)]:
+        now, due, *wrong = one_row(connection.execute(LOOK, stretch._asdict()))
+        least, rides = min(least, now), rides + due
+        missing, strange = _with(missing, *wrong[:2]), _with(strange, *wrong[2:])
+        if wrong[0] or wrong[2] or now < stretch.upto:
+            unproved.append(stretch)
+    upto = max(known.upto, complete_to)
+    strange = _with(strange, *one_row(connection.execute(STRANGE, [upto])))
+    return ReceiptsVerdict(least, rides, missing, strange, Proved(upto, tuple(unproved)))
 
 
 def pieces(after: int, upto: int) -> Iterable[Stretch]:
-    """From `after` on; the first also has what lies below every ride, if it begins with those."""
+    """All rides with `after < id <= upto`."""
     for start in range(after, upto, PIECE):
-        yield Stretch(start or LOWEST, min(start + PIECE, upto))
+        yield Stretch(start, min(start + PIECE, upto))
 
 
-def sample(upto: int, chance: random.Random) -> list[Stretch]:
-    """Up to SAMPLE whole stretches of the rides up to there, in order."""
-    numbers = range(upto // SAMPLED)
+def sample(since: int, upto: int, chance: random.Random) -> list[Stretch]:
+    """Up to SAMPLE whole stretches of the rides up to there, in order; none is before `since`."""
+    numbers = range(since // SAMPLED, upto // SAMPLED)
     chosen = sorted(chance.sample(numbers, min(SAMPLE, len(numbers))))
     return [Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in chosen]
 
 
+def apart(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stretch]:
+    """The stretches that have no ride of the others: it would be counted twice."""
+    return [
+        one
+        for one in stretches
+        if not any(one.after < other.upto and other.after < one.upto for other in others)
+    ]
+
+
 def _with(some: Some, rides: int, ids: list[int] | None) -> Some:
-    return Some(some.rides + rides, (*some.ids, *(ids or []))[:NAMED])
+    return Some(some.rides + rides, tuple(sorted([*some.ids, *(ids or [])])[:NAMED]))

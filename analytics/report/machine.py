@@ -10,8 +10,9 @@
     consumers       [{name, last_ride_id, total_distance, exact_distance, drift, stray, wrong,
                     reset}]: drift is total less exact; stray is true for a checkpoint past every
                     ride sent; reset is true when a reset was requested
-    mismatches      [{after, upto, warehouse, postgres, difference}]: rides with after < id <= upto;
-                    the last three are {rides, distance}, the difference is warehouse less Postgres
+    mismatches      [{after, upto, minute, warehouse, postgres, difference}]: rides with
+                    after < id <= upto, if minute is not null those of that minute alone; the last
+                    three are {rides, distance}, the difference is warehouse less Postgres
     rollup          {upto, minutes, wrong, set_aside, agrees}, or null if nobody looked: of the
                     minutes whose rides are all up to `upto`; set_aside is how many the rollup
                     itself lacks; wrong is [{minute, rolled_up, exact}], the last two are
@@ -20,7 +21,7 @@
                     how many have no outcome, or have one and don't exist, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a ride, with another distance than their ride's
-    requested       true when the wrong minutes and the missing receipts were asked for
+    requested       true when wrong minutes, or missing receipts, were asked for
     figures         {hours, weeks, busiest_minute} of the last 13 weeks; null without --report.
                     hours: [{hour, rides, distance}], oldest first; weeks: [{monday, rides,
                     distance, p10, p50, p90, p99, longest}]: each percentile is the distance of a
@@ -42,6 +43,7 @@ from analytics.result import (
     Figures,
     Mismatch,
     OutboxVerdict,
+    Proved,
     ReceiptsVerdict,
     Result,
     RollupVerdict,
@@ -110,6 +112,7 @@ def _proof(verdict: ReceiptsVerdict | OutboxVerdict | None) -> dict[str, Any] | 
     return {
         name: value._asdict() if isinstance(value, Some) else value
         for name, value in _plain(verdict).items()
+        if not isinstance(value, Proved)
     }
 
 
@@ -133,6 +136,7 @@ def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
     return {
         "after": mismatch.after,
         "upto": mismatch.upto,
+        "minute": mismatch.minute,
         "warehouse": mismatch.warehouse._asdict(),
         "postgres": mismatch.postgres._asdict(),
         "difference": mismatch.difference._asdict(),

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from analytics.report.words import count, metres
 from analytics.result import (
+    NAMED,
+    Mismatch,
     OutboxVerdict,
     ReceiptsVerdict,
     Result,
@@ -15,11 +17,11 @@ from analytics.result import (
     WrongMinute,
 )
 
-NAMED = 10  # minutes
+NOTHING_TO_COMPARE = "nothing to compare"
 
 
 class Proof(NamedTuple):
-    """A line of the table. `looked_at` is how far, and at how many of what."""
+    """A line of the table. `looked_at` is at how many of what, and how far of all that was sent."""
 
     name: str
     looked_at: str
@@ -30,20 +32,25 @@ class Proof(NamedTuple):
 def proofs(result: Result) -> Iterator[Proof]:
     """A line for each that was looked at."""
     if rollup := result.rollup:
-        upto = f"{count(rollup.minutes, 'minute')} up to ride {rollup.upto}"
-        yield Proof("rollup", upto, rollup_outcome(result, rollup), rollup.agrees)
+        minutes = f"{count(rollup.minutes, 'minute')} {_upto(result, rollup.upto)}"
+        yield Proof("rollup", minutes, rollup_outcome(result, rollup), rollup.agrees)
     if receipts := result.receipts:
-        upto = f"{count(receipts.rides, 'ride')} up to ride {receipts.upto}"
-        yield Proof("receipts", upto, receipts_outcome(result, receipts), receipts.agrees)
+        looked_at = f"{count(receipts.rides, 'ride')} {_upto(result, receipts.upto)}"
+        yield Proof("receipts", looked_at, receipts_outcome(result, receipts), receipts.agrees)
     if outbox := result.outbox:
         staged = count(outbox.staged, "staged record")
         yield Proof("outbox", staged, outbox_outcome(outbox), outbox.agrees)
 
 
+def _upto(result: Result, upto: int) -> str:
+    behind = f" of {result.last_ride_id}" if upto < result.last_ride_id else ""
+    return f"up to ride {upto}{behind}"
+
+
 def rollup_outcome(result: Result, rollup: RollupVerdict) -> str:
     known = f"{count(rollup.set_aside, 'minute')} set aside" if rollup.set_aside else ""
     wrong = f"{count(len(rollup.wrong), 'minute')} wrong{follows(result, 'to be computed anew')}"
-    parts = [wrong] if rollup.wrong else ["agrees"]
+    parts = [wrong] if rollup.wrong else ["agrees" if rollup.minutes else NOTHING_TO_COMPARE]
     return ", ".join([*parts, known] if known else parts)
 
 
@@ -53,7 +60,7 @@ def receipts_outcome(result: Result, receipts: ReceiptsVerdict) -> str:
         parts.append(f"{missing:,} without an outcome{follows(result, 'to be delivered')}")
     if strange := receipts.strange.rides:
         parts.append(f"{strange:,} of no ride")
-    return ", ".join(parts) or "agrees"
+    return ", ".join(parts) or ("agrees" if receipts.rides else NOTHING_TO_COMPARE)
 
 
 def outbox_outcome(outbox: OutboxVerdict) -> str:
@@ -106,12 +113,22 @@ def rides(some: Some) -> str:
     return f"{ids} and {more:,} more" if more else ids
 
 
+def whose(mismatch: Mismatch) -> str:
+    """Which rides the warehouse and Postgres disagree on."""
+    if mismatch.minute:
+        return f"rides of {moment(mismatch.minute)}"
+    return f"rides {mismatch.after + 1} to {mismatch.upto}"
+
+
 def moment(of: datetime) -> str:
     return f"{of.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def clauses(result: Result) -> Iterator[str]:
-    """For the verdict: what is wrong beside the totals, and what follows."""
+    """For the verdict, beside the totals: what agrees, or what is wrong and what follows."""
+    if result.agrees and (agree := [f"the {name}" for name in _compared(result)]):
+        *others, last = agree
+        yield f"so do {', '.join(others)} and {last}" if others else f"so does {last}"
     receipts, outbox = result.receipts or ReceiptsVerdict(), result.outbox or OutboxVerdict()
     if wrong := len(result.rollup.wrong if result.rollup else []):
         minutes = f"{count(wrong, 'minute')} of the rollup"
@@ -122,6 +139,16 @@ def clauses(result: Result) -> Iterator[str]:
         yield f"{count(strange, 'receipt')} {'is' if strange == 1 else 'are'} of no ride"
     if not outbox.agrees:
         yield "the outbox has records that are wrong"
+
+
+def _compared(result: Result) -> list[str]:
+    """What there was something of to compare, where there was a total to compare, too."""
+    found = (
+        ("rollup", result.rollup and result.rollup.minutes),
+        ("receipts", result.receipts and result.receipts.rides),
+        ("outbox", result.outbox and result.outbox.staged),
+    )
+    return [name for name, number in found if number and result.consumers]
 
 
 def _wrong(number: int, result: Result, what: str, how: str) -> str:

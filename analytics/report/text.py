@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from analytics.report.proofs import clauses, named, proofs
+from analytics.report.proofs import clauses, named, proofs, whose
 from analytics.report.words import (
     REBUILD,
     consequence,
@@ -69,7 +69,7 @@ def mismatches(result: Result) -> Iterator[str]:
         return
     yield "The warehouse and Postgres disagree:"
     for mismatch in result.mismatches:
-        yield f"rides {mismatch.after + 1} to {mismatch.upto}"
+        yield whose(mismatch)
         rows = [
             ("  warehouse", *rides_and_metres(mismatch.warehouse)),
             ("  Postgres", *rides_and_metres(mismatch.postgres)),

@@ -37,13 +37,13 @@ COMPUTE = """
         SELECT minute, rides, distance
         FROM stretches CROSS JOIN settled CROSS JOIN LATERAL (
             SELECT date_trunc('minute', created_at) AS minute,
-                   count(*) FILTER (WHERE id <= upto) AS rides,
-                   sum(distance) FILTER (WHERE id <= upto) AS distance
+                   count(*) FILTER (WHERE id > 0 AND id <= upto) AS rides,
+                   sum(distance) FILTER (WHERE id > 0 AND id <= upto) AS distance
             FROM rides WHERE created_at >= first AND created_at < until GROUP BY 1
         ) within
     ), asked_for AS (
         UPDATE recomputations SET status = 'done', changed_at = now() FROM mine, wanted
-        WHERE recomputations.minute = wanted.minute AND status = 'pending'
+        WHERE recomputations.minute = wanted.minute AND status <> 'done'
         RETURNING recomputations.minute
     ), put AS (
         INSERT INTO ride_minutes (minute, rides, distance, upto)

@@ -3,7 +3,8 @@
 It leaves a request. The indexer takes that for one more mark: a dirty minute, computed with all
 others, under the same generation. Whatever computes the minute next fulfils the request, in the
 statement that computes it (`consumers.rollup.minutes`); so a request outlives any crash before, and
-is done once. A minute that can't be computed is set aside, and the request with it.
+is done once. A minute that can't be computed is set aside, and the request with it, until somebody
+has it tried again.
 
 While a requested minute is dirty, `complete_to` does not rise. It does not fall either: readers
 were told already that everything up to there is right.

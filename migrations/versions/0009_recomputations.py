@@ -27,7 +27,8 @@ UP = [
             CHECK ((status = 'pending') = (changed_at IS NULL))
     )
     """,
-    "CREATE INDEX recomputations_pending ON recomputations (minute) WHERE status = 'pending'",
+    "CREATE INDEX recomputations_pending ON recomputations (id) WHERE status = 'pending'",
+    "CREATE INDEX recomputations_open ON recomputations (minute) WHERE status <> 'done'",
     """
     DO $$ DECLARE who text; BEGIN
         FOR who IN

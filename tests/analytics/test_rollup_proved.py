@@ -101,10 +101,47 @@ def test_what_is_old_is_found_by_full_and_looked_at_again_the_next_night(books: 
     assert repaired(books).minutes == 12
 
 
-def test_check_asks_for_nothing(books: Books) -> None:
+def test_a_day_that_has_rides_of_two_nights_is_compared_as_a_whole(books: Books) -> None:
+    rolled_up(books)
+    assert books.run().agrees
+    send_at(books.world, (MINUTE.isoformat(), 4), (SURPLUS.isoformat(), 5))
+    hurry(lead(books.world))
+    result = books.run()
+    assert (result.new.rides, result.mismatches) == (2, [])
+    assert result.rollup == RollupVerdict(upto=22, minutes=11)
+    change = "UPDATE ride_minutes SET distance = distance + 1"
+    books.world.connection.execute(change)  # also where the second night brought no ride
+    full = books.run(full=True)
+    assert full.rollup
+    assert len(full.rollup.wrong) == 11
+
+
+def test_what_was_set_aside_is_looked_at_again_once_it_is_not(books: Books) -> None:
+    rolled_up(books)
+    assert books.run().agrees
+    books.world.connection.execute(
+        "UPDATE ride_minutes SET distance = 9 WHERE minute = %s", [MINUTE]
+    )
+    assert not books.run(full=True).agrees
+    books.world.connection.execute(
+        "UPDATE recomputations SET status = 'set aside', changed_at = now()"
+    )
+    books.run()  # no longer the last run that found it wrong
+    again = books.run().rollup
+    assert again
+    assert [wrong.minute for wrong in again.wrong] == [MINUTE]
+
+
+def test_check_asks_for_nothing_however_often(books: Books) -> None:
     rolled_up(books)
     books.world.connection.execute("DELETE FROM ride_minutes")
-    result = books.run(check=True)
-    assert result.rollup
-    assert len(result.rollup.wrong) == 10
-    assert books.world.value("SELECT count(*) FROM recomputations") == 0
+    for _ in range(2):
+        result = books.run(check=True)
+        assert result.rollup
+        assert len(result.rollup.wrong) == 10
+        assert not result.requested
+    for table in ("recomputations", "reconciliations"):
+        assert books.world.value(f"SELECT count(*) FROM {table}") == 0
+    result = books.run()
+    assert result.requested
+    assert repaired(books).agrees

@@ -5,10 +5,18 @@ from dataclasses import replace
 from decimal import Decimal
 
 from analytics.report.machine import as_json
-from analytics.report.proofs import NAMED
 from analytics.report.text import as_text
-from analytics.result import OutboxVerdict, ReceiptsVerdict, Result, RollupVerdict, Some
-from tests.support.results import FIGURES, PROVED, RIGHT, TODAY, UNPROVED
+from analytics.result import (
+    NAMED,
+    Mismatch,
+    OutboxVerdict,
+    ReceiptsVerdict,
+    Result,
+    RollupVerdict,
+    Some,
+    Tally,
+)
+from tests.support.results import FIGURES, MINUTE, PROVED, RIGHT, TODAY, UNPROVED
 
 
 def lines(result: Result) -> list[str]:
@@ -18,14 +26,35 @@ def lines(result: Result) -> list[str]:
 def test_what_agrees_is_said_to_agree_and_how_far() -> None:
     told = lines(PROVED)
     assert PROVED.agrees
-    assert "rollup             1,440 minutes up to ride 4000  agrees" in told
-    assert "receipts           3,000 rides up to ride 4001    agrees" in told
-    assert "outbox             5 staged records               agrees" in told
-    assert told[-1] == "All totals agree."
+    assert "rollup             1,440 minutes up to ride 4000 of 4011  agrees" in told
+    assert "receipts           3,000 rides up to ride 4011            agrees" in told
+    assert "outbox             5 staged records                       agrees" in told
+    assert told[-1] == "All totals agree; so do the rollup, the receipts and the outbox."
 
 
 def test_what_nobody_looked_at_is_not_said_to_agree() -> None:
     assert not [line for line in lines(RIGHT) if "rollup" in line or "receipts" in line]
+
+
+def test_what_could_not_be_compared_is_not_said_to_agree() -> None:
+    """As where the rollup has never run, or not since the last time."""
+    rollup, receipts = RollupVerdict(500), ReceiptsVerdict(500)
+    told = lines(replace(PROVED, rollup=rollup, receipts=receipts))
+    assert "rollup             0 minutes up to ride 500 of 4011  nothing to compare" in told
+    assert "receipts           0 rides up to ride 500 of 4011    nothing to compare" in told
+    assert told[-1] == "All totals agree; so does the outbox."
+    aside = lines(replace(PROVED, rollup=RollupVerdict(500, set_aside=1)))
+    assert [line for line in aside if line.endswith("nothing to compare, 1 minute set aside")]
+    nobody = lines(replace(PROVED, consumers=[]))
+    assert nobody[-1] == "There is no consumer to compare."
+
+
+def test_a_minute_that_the_warehouse_lacks_rides_of_is_not_called_a_range_of_rides() -> None:
+    mismatch = Mismatch(0, 28, Tally(10, Decimal(10)), Tally(11, Decimal(12)), MINUTE)
+    wrong = replace(PROVED, mismatches=[mismatch])
+    assert "rides of 2026-11-21 02:07 UTC" in lines(wrong)
+    [told] = json.loads(as_json(wrong))["mismatches"]
+    assert (told["minute"], told["after"], told["upto"]) == ("2026-11-21T02:07:00Z", 0, 28)
 
 
 def test_what_is_wrong_is_named_and_what_follows() -> None:

@@ -2,14 +2,18 @@
 
 import random
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
+import psycopg
 import pytest
 
 from analytics.emit import emit
-from analytics.proofs import outbox, proved_upto, receipts
-from analytics.proofs.receipts import LOWEST, PIECE, SAMPLE, SAMPLED, Stretch, pieces, sample
-from analytics.result import OutboxVerdict, ReceiptsVerdict, Result, Some
+from analytics.proofs import outbox, receipts
+from analytics.proofs.receipts import PIECE, SAMPLE, SAMPLED, apart, pieces, sample
+from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Some, Stretch
+from rocket_rides.receipts import SET_BACK
 from tests.support.world import World, take
 
 RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
@@ -41,12 +45,13 @@ def delivered(world: World) -> World:
 
 
 def prove(world: World, upto: int = 0) -> ReceiptsVerdict:
-    return receipts.prove(world.connection, upto, random.Random(1))
+    return receipts.prove(world.connection, Proved(upto), random.Random(1))
 
 
 def night(world: World) -> ReceiptsVerdict:
     """Look, as a run does that goes on from the last one; and emit what was found."""
-    verdict = prove(world, proved_upto(world.connection, "receipts"))
+    known = receipts.proved(world.connection)
+    verdict = receipts.prove(world.connection, known, random.Random(1))
     with world.connection.transaction():
         emit(world.connection, Result(datetime.now(UTC), receipts=verdict))
     return verdict
@@ -56,7 +61,7 @@ def test_receipts_that_are_complete_agree(delivered: World) -> None:
     verdict = prove(delivered)
     assert verdict == ReceiptsVerdict(upto=20, rides=20)
     assert verdict.agrees
-    assert verdict.proved_upto == 20
+    assert verdict.proved == Proved(20)
 
 
 @pytest.mark.parametrize("loss", [DELETE, FORGET])
@@ -72,16 +77,70 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     with delivered.connection.transaction():
         emit(delivered.connection, Result(datetime.now(UTC), receipts=verdict))
     assert delivered.value("SELECT complete_to FROM receipts_state WHERE mends = 1") == 6
-    assert proved_upto(delivered.connection, "receipts") == 6
+    assert receipts.proved(delivered.connection) == Proved(20, (Stretch(0, 20),))
 
 
-def test_the_next_night_begins_below_what_was_wrong(delivered: World) -> None:
+def test_the_next_night_looks_again_where_something_was_wrong(delivered: World) -> None:
     delivered.connection.execute(DELETE, [[7]])
     assert night(delivered).missing == Some(1, (7,))
     delivered.connection.execute(STRANGER, [[7]])  # delivered by the sweep, which then says so:
     delivered.connection.execute(COMPLETE, [20])
-    assert night(delivered) == ReceiptsVerdict(upto=20, rides=14)
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20)
     assert night(delivered) == ReceiptsVerdict(upto=20)
+
+
+def test_one_fault_does_not_make_a_night_look_at_everything(
+    delivered: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where it lies long back, nor while the sweep is on its way up from there."""
+    monkeypatch.setattr(receipts, "PIECE", 5)
+    delivered.connection.execute(DELETE, [[7]])
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, missing=Some(1, (7,)))
+    left = Proved(20, (Stretch(5, 10),))
+    assert receipts.proved(delivered.connection) == left
+    assert night(delivered) == ReceiptsVerdict(upto=6, rides=1)  # the sweep has not come by yet
+    assert receipts.proved(delivered.connection) == left
+    delivered.connection.execute(COMPLETE, [20])
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=5, missing=Some(1, (7,)))
+    delivered.connection.execute(STRANGER, [[7]])
+    delivered.connection.execute(OUTCOMES.replace("WHERE", "WHERE id > 20 AND"), [28])
+    delivered.connection.execute(COMPLETE, [28])
+    assert night(delivered) == ReceiptsVerdict(upto=28, rides=13)
+    assert receipts.proved(delivered.connection) == Proved(28)
+
+
+@pytest.mark.parametrize("stranger", [-(10**10), -(2**63) + 1, -(2**63), 2**63 - 1])
+def test_an_outcome_far_away_does_not_make_a_night_look_at_all_in_between(
+    delivered: World, stranger: int
+) -> None:
+    delivered.connection.execute(STRANGER, [[stranger]])
+    strange = Some(1, (stranger,))
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, strange=strange)
+    assert receipts.proved(delivered.connection) == Proved(20)
+    assert night(delivered) == ReceiptsVerdict(upto=20, strange=strange)
+
+
+class InterruptedConnection(psycopg.Connection):
+    """Does something else right before it looks at the receipts."""
+
+    between: Callable[[], object] | None = None
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> Any:
+        if query == receipts.LOOK and self.between:
+            self.between()
+        return super().execute(query, *arguments, **options)
+
+
+def test_what_a_mend_kept_from_being_judged_is_not_called_proved(delivered: World) -> None:
+    delivered.connection.execute(DELETE, [[15]])
+    with InterruptedConnection.connect(delivered.postgres_url, autocommit=True) as connection:
+        connection.between = lambda: delivered.connection.execute(SET_BACK, [13])
+        verdict = receipts.prove(connection, Proved(), random.Random(1))
+    assert verdict == ReceiptsVerdict(upto=12, rides=12)
+    assert verdict.proved == Proved(20, (Stretch(0, 20),))
+    delivered.connection.execute(COMPLETE, [20])  # and the sweep has overlooked it
+    again = receipts.prove(delivered.connection, verdict.proved, random.Random(1))
+    assert again.missing == Some(1, (15,))
 
 
 def test_an_outcome_of_no_ride_is_named_until_it_is_gone(delivered: World) -> None:
@@ -117,7 +176,7 @@ def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> 
     delivered.connection.execute(COMPLETE, [14])
     assert prove(delivered, 20).agrees
     row = delivered.connection.execute(receipts.LOOK, {"after": 0, "upto": 20}).fetchone()
-    assert row == (14, 0, None, 0, None)
+    assert row == (14, 14, 0, None, 0, None)
 
 
 def test_every_ride_is_in_one_piece() -> None:
@@ -125,23 +184,39 @@ def test_every_ride_is_in_one_piece() -> None:
     assert list(pieces(3, 5)) == [Stretch(3, 5)]
     assert list(pieces(5, 5)) == []
     assert list(pieces(0, upto)) == [
-        Stretch(LOWEST, PIECE),
+        Stretch(0, PIECE),
         Stretch(PIECE, 2 * PIECE),
         Stretch(2 * PIECE, upto),
     ]
 
 
 def test_a_sample_is_of_different_stretches_below_the_new_rides() -> None:
-    chosen = {
-        stretch for seed in range(99) for stretch in sample(10 * SAMPLED, random.Random(seed))
-    }
+    chances = [random.Random(seed) for seed in range(99)]
+    chosen = {stretch for chance in chances for stretch in sample(0, 10 * SAMPLED, chance)}
     assert len(chosen) == 10
     assert {upto - after for after, upto in chosen} == {SAMPLED}
     assert max(upto for _, upto in chosen) == 10 * SAMPLED
+    since = 2 * SAMPLED + 1
+    assert sample(since, 5 * SAMPLED, chances[0]) == [
+        Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in (2, 3, 4)
+    ]
+    assert sample(since, SAMPLED, chances[0]) == []
     for upto, number in ((SAMPLED - 1, 0), (3 * SAMPLED, 3), (99 * SAMPLED, SAMPLE)):
-        found = sample(upto, random.Random(1))
+        found = sample(0, upto, random.Random(1))
         assert len(set(found)) == number
         assert found == sorted(found)
+
+
+def test_no_ride_is_counted_twice(delivered: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be it in the sample, and one of those that are to be looked at again."""
+    monkeypatch.setattr(receipts, "SAMPLED", 5)
+    known = Proved(15, (Stretch(3, 6),))
+    verdict = receipts.prove(delivered.connection, known, random.Random(1))
+    assert verdict.rides == 3 + 5 + 5
+    assert apart([Stretch(0, 3), Stretch(2, 4), Stretch(6, 9)], [Stretch(3, 6)]) == [
+        Stretch(0, 3),
+        Stretch(6, 9),
+    ]
 
 
 def test_an_outbox_that_is_right_agrees(world: World) -> None:

@@ -5,7 +5,8 @@ from enum import Enum
 import pytest
 
 from consumers.rollup import indexer
-from consumers.rollup.minutes import compute
+from consumers.rollup.minutes import COMPUTE, SESSION, compute
+from consumers.rollup.recomputations import PENDING
 from consumers.rollup.step import IN_A_ROUND
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
@@ -27,6 +28,7 @@ RECONCILE = """
     VALUES (1, 1, 1, 1, '{}') RETURNING id
 """
 ASK = "INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) VALUES (%s, %s, %s)"
+EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT json)"
 POISON = """
     ALTER TABLE ride_minutes ADD CONSTRAINT poison
     CHECK (minute <> '2026-03-01 10:01Z' OR rides < 1) NOT VALID
@@ -99,6 +101,42 @@ def test_the_running_rollup_takes_a_request(world: World) -> None:
     ask(world, MINUTES[3])
     eventually(lambda: statuses(world) == ["done"])
     assert is_complete(world)
+
+
+def test_what_was_set_aside_is_right_once_it_can_be_computed_whatever_its_label(
+    world: World,
+) -> None:
+    rolled_up(world)
+    world.connection.execute(WRONG["labelled with a ride to come"], [MINUTES[1]])
+    world.connection.execute(POISON)
+    ask(world, MINUTES[1])
+    leading = lead(world)
+    hurry(leading)
+    assert statuses(world) == ["set aside"]
+    world.connection.execute("ALTER TABLE ride_minutes DROP CONSTRAINT poison")
+    world.connection.execute("UPDATE set_aside_minutes SET retry = true")
+    hurry(leading)
+    assert is_complete(world)
+    assert statuses(world) == ["done"]
+    assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
+
+
+def test_requests_that_were_fulfilled_long_ago_cost_nothing(world: World) -> None:
+    """The question is put in every round."""
+    ask(world, *MINUTES)
+    many = "timestamptz '2001-01-01 00:00Z' + interval '1 minute' * number"
+    world.connection.execute(
+        "INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id, status, changed_at)"
+        f" SELECT 1, {many}, 1, 'done', now() FROM generate_series(1, 5000) number"
+    )
+    connection = world.connect(**SESSION)
+    asked = connection.execute(f"{EXPLAIN} {PENDING}", [0, 9]).fetchone()
+    assert asked
+    assert asked[0][0]["Plan"]["Shared Hit Blocks"] < 20
+    values = {"generation": lead(world).generation.name, "minutes": MINUTES}
+    computed = connection.execute(f"{EXPLAIN} {COMPUTE}", values).fetchone()
+    assert "recomputations_open" in str(computed)
+    assert statuses(world).count("done") == 5005
 
 
 @pytest.mark.parametrize("step", IN_A_ROUND)

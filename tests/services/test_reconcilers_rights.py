@@ -10,7 +10,7 @@ import pytest
 
 from analytics.emit import emit, past_runs
 from analytics.freeze import freeze
-from analytics.proofs import outbox, proved_upto, receipts, rollup
+from analytics.proofs import outbox, receipts, rollup
 from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally, WrongMinute
 from migrations import downgrade, upgrade
 from rocket_rides.settings import PROJECT
@@ -18,6 +18,13 @@ from tests.support.world import World
 
 PAGE = (PROJECT / "docs/cluster.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
+ASKED = """
+    WITH run AS (
+        INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+        VALUES (1, 1, 1, 1, '{}') RETURNING id
+    )
+    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) SELECT id, %s, 1 FROM run
+"""
 MINUTE = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
 
 
@@ -33,10 +40,11 @@ def run(world: World) -> None:
     connection = world.connect()
     connection.execute("SET ROLE reconciler")
     frozen = freeze(connection)
-    days = rollup.unproved_days(connection, proved_upto(connection, "rollup"), 9)
-    rollup.prove(connection, lambda _days: {}, days | {MINUTE.date()}, frozen.last_ride_id, 9)
+    days = rollup.unproved_days(connection, rollup.proved_upto(connection), 9)
+    days |= {MINUTE.date()}
+    assert rollup.prove(connection, lambda _days: {}, days, frozen.history, 9)
     rollup.days_rolled_up(connection)
-    receipts.prove(connection, 0, random.Random(1))
+    receipts.prove(connection, receipts.proved(connection), random.Random(1))
     outbox.prove(connection)
     wrong = WrongMinute(MINUTE, Tally(), Tally(), 1)
     result = Result(
@@ -55,18 +63,24 @@ def test_the_rights_on_the_page_are_enough(reconciler: World) -> None:
     run(reconciler)
 
 
-def test_an_upgrade_gives_the_new_rights_to_whoever_had_the_old_ones(reconciler: World) -> None:
+@pytest.mark.parametrize("grantee", ["reconciler", "PUBLIC"])
+def test_an_upgrade_gives_the_new_rights_to_whoever_had_the_old_ones(
+    reconciler: World, grantee: str
+) -> None:
+    """Also after a downgrade with requests that are still pending: they go."""
+    reconciler.connection.execute(ASKED, [MINUTE], prepare=False)
     downgrade(reconciler.postgres_url, "0008")
     reconciler.connection.execute(
-        """
+        f"""
         GRANT SELECT ON alembic_version, rides, streamer_state, terms, checkpoints,
-            consumer_states, reconciliations, resets TO reconciler;
-        GRANT INSERT ON reconciliations, resets TO reconciler;
-        GRANT UPDATE (id) ON checkpoints TO reconciler
+            consumer_states, reconciliations, resets TO {grantee};
+        GRANT INSERT ON reconciliations, resets TO {grantee};
+        GRANT UPDATE (id) ON checkpoints TO {grantee}
         """,
         prepare=False,
     )
     upgrade(reconciler.postgres_url)
+    assert reconciler.value("SELECT count(*) FROM recomputations") == 0
     run(reconciler)
 
 

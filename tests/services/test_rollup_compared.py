@@ -10,17 +10,30 @@ from typing import Any
 import psycopg
 import pytest
 
+from analytics.freeze import freeze
 from analytics.minutes import Minute, Minutes
+from analytics.ownership import History
 from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
+from analytics.reconcile import the_only_run
 from analytics.result import Mismatch, RollupVerdict, Tally
-from rocket_rides import terms
+from streamer.mend import mend
 from tests.support.rollup import hurry, lead, send_at
 from tests.support.world import World
 
+Proved = tuple[RollupVerdict, list[Mismatch]]
 FIRST = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
 ADDED_UP = """
     SELECT date_trunc('minute', created_at, 'UTC'), count(*), sum(distance), min(id), max(id)
     FROM rides WHERE id <= %s AND (created_at AT TIME ZONE 'UTC')::date = ANY(%s) GROUP BY 1
+"""
+PUT = """
+    INSERT INTO rides (id, created_at, distance) OVERRIDING SYSTEM VALUE VALUES (%s, %s, 7)
+    RETURNING id, distance
+"""
+LATE = f"""
+    WITH ride AS ({PUT})
+    INSERT INTO staged_log_records (id, action, object, data)
+    SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
 """
 OUTSIDE = ("infinity", "4713-01-01 12:00+00 BC", "0001-01-01 12:00+00", "9999-12-31 12:00+00")
 
@@ -35,20 +48,27 @@ def sums(world: World, frozen: int) -> Callable[[Sequence[date]], dict[datetime,
     return minutes_of
 
 
-def look(
-    world: World, change: Callable[[dict[datetime, Minute]], object] = len
-) -> tuple[RollupVerdict, list[Mismatch]]:
+def look(world: World, change: Callable[[dict[datetime, Minute]], object] = len) -> Proved:
     """Compare all that there is; `change` is made to the sums."""
-    frozen = terms.last_sent(world.connection)
+    frozen = history(world)
 
     def minutes_of(days: Sequence[date]) -> Minutes:
-        minutes = sums(world, frozen)(days)
+        minutes = sums(world, frozen.last_sent)(days)
         change(minutes)
         return minutes
 
     complete = complete_to(world.connection)
     days = unproved_days(world.connection, 0, complete) | days_rolled_up(world.connection)
-    return prove(world.connection, minutes_of, days, frozen, complete)
+    return proved(prove(world.connection, minutes_of, days, frozen, complete))
+
+
+def history(world: World) -> History:
+    return freeze(world.connection).history
+
+
+def proved(found: Proved | None) -> Proved:
+    assert found, "nothing was compared"
+    return found
 
 
 def test_a_rollup_at_work_is_never_called_wrong_and_a_millimetre_is(world: World) -> None:
@@ -117,9 +137,11 @@ def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: Worl
         send_at(rolled_up, (f"{FIRST}", 5))
         hurry(lead(rolled_up))
 
+    frozen = history(rolled_up)
     with InterruptedConnection.connect(rolled_up.postgres_url, autocommit=True) as connection:
         connection.between = go_on
-        verdict, mismatches = prove(connection, sums(rolled_up, 12), [FIRST.date()], 12, 12)
+        found = prove(connection, sums(rolled_up, 12), [FIRST.date()], frozen, 12)
+    verdict, mismatches = proved(found)
     assert complete_to(rolled_up.connection) == 13
     assert (verdict.minutes, verdict.wrong, mismatches) == (3, [], [])
 
@@ -130,7 +152,7 @@ def test_where_postgres_agrees_with_the_rollup_the_warehouse_is_wrong(rolled_up:
 
     verdict, [mismatch] = look(rolled_up, lose)
     assert verdict.agrees
-    assert mismatch == Mismatch(0, 2, Tally(1, Decimal(1)), Tally(2, Decimal(3)))
+    assert mismatch == Mismatch(0, 2, Tally(1, Decimal(1)), Tally(2, Decimal(3)), FIRST)
 
 
 def test_where_all_three_differ_both_are_wrong(rolled_up: World) -> None:
@@ -138,7 +160,7 @@ def test_where_all_three_differ_both_are_wrong(rolled_up: World) -> None:
     verdict, [mismatch] = look(rolled_up, lambda minutes: minutes.pop(FIRST))
     [wrong] = verdict.wrong
     assert (wrong.rolled_up, wrong.exact) == (Tally(7, Decimal(3)), Tally(2, Decimal(3)))
-    assert mismatch == Mismatch(0, 2, Tally(), Tally(2, Decimal(3)))
+    assert mismatch == Mismatch(0, 2, Tally(), Tally(2, Decimal(3)), FIRST)
 
 
 def test_a_minute_that_was_set_aside_is_counted_and_is_no_drift(rolled_up: World) -> None:
@@ -163,8 +185,82 @@ def test_what_is_past_complete_to_is_not_compared(rolled_up: World) -> None:
 
 def test_no_more_is_called_proved_than_the_days_were_chosen_for(rolled_up: World) -> None:
     """The rollup has become complete to more since; the next run looks at that."""
-    proved, _ = prove(rolled_up.connection, sums(rolled_up, 12), [FIRST.date()], 12, complete=7)
-    assert proved == RollupVerdict(upto=7, minutes=3)
+    frozen = history(rolled_up)
+    found = prove(rolled_up.connection, sums(rolled_up, 12), [FIRST.date()], frozen, complete=7)
+    assert proved(found) == (RollupVerdict(upto=7, minutes=3), [])
+
+
+def test_where_rides_were_mended_since_nothing_is_said(rolled_up: World) -> None:
+    """The rollup may have such a ride already; what Spark has read before has not."""
+    rolled_up.connection.execute("SELECT nextval('log_position')")  # ride 13 comes when 14 was sent
+    send_at(rolled_up, (f"{FIRST}", 5))
+    days, frozen = [FIRST.date()], history(rolled_up)
+    without = sums(rolled_up, 14)(days)
+    rolled_up.connection.execute(LATE, [13, FIRST])
+    assert mend(rolled_up.connect())[0] == [13]
+    hurry(lead(rolled_up))
+    assert complete_to(rolled_up.connection) == 14
+    assert prove(rolled_up.connection, lambda _: without, days, frozen, 14) is None
+    assert look(rolled_up) == (RollupVerdict(upto=14, minutes=6), [])
+
+
+@pytest.mark.parametrize("moment", OUTSIDE)
+def test_a_day_that_python_lacks_is_left_out_although_it_has_new_rides(
+    rolled_up: World, moment: str
+) -> None:
+    """The warehouse keeps them with the first, or the last, day that there is."""
+    send_at(rolled_up, (moment, 1))
+    hurry(lead(rolled_up))
+    days = [FIRST.date(), date.min, date.max]
+    found = prove(rolled_up.connection, sums(rolled_up, 12), days, history(rolled_up), 12)
+    verdict, mismatches = proved(found)
+    assert (verdict.minutes, verdict.wrong, mismatches) == (3, [], [])
+
+
+def test_a_ride_with_a_number_that_none_draws_is_in_no_minute(rolled_up: World) -> None:
+    """Neither Spark nor any total counts it."""
+    rolled_up.connection.execute(PUT, [-3, FIRST])
+    frozen, without = history(rolled_up), sums(rolled_up, 12)([FIRST.date()])
+    without[FIRST] = Minute(2, Decimal(3), 1, 2)
+    compute_all(rolled_up)
+    found = prove(rolled_up.connection, lambda _: without, [FIRST.date()], frozen, 12)
+    assert proved(found) == (RollupVerdict(upto=12, minutes=3), [])
+    rolled_up.connection.execute("UPDATE ride_minutes SET rides = 3 WHERE minute = %s", [FIRST])
+    verdict, mismatches = proved(
+        prove(rolled_up.connection, lambda _: without, [FIRST.date()], frozen, 12)
+    )
+    assert [wrong.lowest_ride_id for wrong in verdict.wrong] == [1]
+    assert mismatches == []
+
+
+def compute_all(world: World) -> None:
+    world.connection.execute("UPDATE rollup_state SET complete_to = 0, generation = ''")
+    hurry(lead(world))
+
+
+ZONES = {  # and when a day has an hour twice, or a year that Python lacks
+    "Europe/Berlin": datetime(2025, 10, 26, 0, 30, tzinfo=UTC),
+    "Asia/Tokyo": datetime(9999, 12, 30, 23, 30, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_it_does_not_matter_in_which_time_zone_the_server_is(world: World, zone: str) -> None:
+    hours = [ZONES[zone] + timedelta(hours=number) for number in range(-1, 1)]
+    send_at(world, *((f"{hour}", metres) for hour in hours for metres in (1, 2)))
+    hurry(lead(world))
+    minutes = {hour: Minute(2, Decimal(3), 2 * n + 1, 2 * n + 2) for n, hour in enumerate(hours)}
+    world.connection.execute(f"ALTER DATABASE {world.stream} SET timezone = '{zone}'")
+    with the_only_run(world.postgres_url) as connection:
+        days = rollup_days(connection)
+        found = prove(connection, lambda _days: minutes, days, history(world), 4)
+    assert proved(found) == (RollupVerdict(upto=4, minutes=2), [])
+
+
+def rollup_days(connection: psycopg.Connection) -> set[date]:
+    days = unproved_days(connection, 0, 4)
+    assert days == days_rolled_up(connection)
+    return days
 
 
 def test_days_are_utc_and_those_that_python_lacks_are_left_out(rolled_up: World) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from analytics.job import Job
+from analytics.reconcile import SESSION
 from analytics.result import Result, Tally
 from analytics.warehouse import Warehouse
 from tests.support.world import World, catch_up, drain
@@ -53,7 +54,7 @@ class Books:
         if not check:
             warehouse.make_ready()
         return Job(
-            self.world.connect(),
+            self.world.connect(**SESSION),
             self.spark,
             self.world.postgres_url,
             warehouse,

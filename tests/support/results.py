@@ -113,7 +113,7 @@ MINUTE = datetime(2026, 11, 21, 2, 7, tzinfo=UTC)
 PROVED = run(
     consumer(0),
     rollup=RollupVerdict(4000, 1440),
-    receipts=ReceiptsVerdict(4001, 3000),
+    receipts=ReceiptsVerdict(4011, 3000),
     outbox=OutboxVerdict(5),
 )
 UNPROVED = run(

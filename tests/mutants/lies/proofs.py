@@ -14,6 +14,8 @@ receipts = partial(
 outbox = partial(
     Mutant, file="analytics/proofs/outbox.py", tests="services/test_receipts_proved.py"
 )
+session = partial(Mutant, file="analytics/reconcile.py", tests="services/test_rollup_compared.py")
+proofs = partial(Mutant, file="analytics/report/proofs.py", tests="fast/test_proofs_told.py")
 result = partial(Mutant, file="analytics/result.py", tests="fast/test_proofs_told.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_receipts_proved.py")
 job = partial(Mutant, file="analytics/job.py", tests="analytics/test_rollup_proved.py")
@@ -51,6 +53,32 @@ MUTANTS = [
         'above = {"upto": frozen,',
     ),
     rollup(
+        "rides that were mended since the freeze make the warehouse wrong",
+        "            if mended_since(connection, frozen):\n                return None\n",
+        "",
+    ),
+    rollup(
+        "a day that Python lacks is looked at",
+        "sorted(day for day in days if FIRST <= day < END)",
+        "sorted(days)",
+    ),
+    rollup(
+        "a ride below the first one counts in Postgres",
+        "AND id > 0 AND id <= %(upto)s",
+        "AND id <= %(upto)s",
+    ),
+    rollup(
+        "what was set aside is not looked at again",
+        "WHERE status <> 'done' OR reconciliation_id = (",
+        "WHERE status = 'pending' OR reconciliation_id = (",
+        tests="analytics/test_rollup_proved.py",
+    ),
+    session(
+        "times come in the server's time zone",
+        '    "timezone": "UTC",\n',
+        "",
+    ),
+    rollup(
         "a minute that was set aside is drift",
         "{*exact, *rows.kept} - rows.set_aside - rows.later",
         "{*exact, *rows.kept} - rows.later",
@@ -74,8 +102,8 @@ MUTANTS = [
     ),
     rollup(
         "what Spark has is the truth",
-        "            if tally(exact, minute) != tally(recounted, minute)\n",
-        "            if False\n",
+        "        if tally(exact, minute) != tally(recounted, minute)\n",
+        "        if False\n",
     ),
     rollup(
         "a request for a minute without rides holds complete_to down to nothing",
@@ -90,8 +118,8 @@ MUTANTS = [
     ),
     rollup(
         "what the rollup has become complete to meanwhile is called proved",
-        "            min(proved.upto, rows.upto),",
-        "            rows.upto,",
+        "upto, compared = min(upto, rows.upto), compared",
+        "upto, compared = rows.upto, compared",
     ),
     rollup(
         "the rollup is proved past the frozen ride",
@@ -105,7 +133,7 @@ MUTANTS = [
     ),
     rollup(
         "what was found wrong is not looked at again",
-        "WHERE status = 'pending' OR reconciliation_id = (",
+        "WHERE status <> 'done' OR reconciliation_id = (",
         "WHERE reconciliation_id < 0 AND reconciliation_id = (",
         tests="analytics/test_rollup_proved.py",
     ),
@@ -116,13 +144,13 @@ MUTANTS = [
     ),
     receipts(
         "a ride above complete_to must have its outcome",
-        "id > since AND id <= complete_to AS is_due",
-        "id > since AS is_due",
+        "AND id <= (SELECT complete_to FROM receipts_state) AS is_due",
+        "AS is_due",
     ),
     receipts(
         "a ride from before there were receipts must have one",
-        "id > since AND id <= complete_to AS is_due",
-        "id <= complete_to AS is_due",
+        "id > (SELECT since FROM receipts_state)",
+        "id > 0",
     ),
     receipts(
         "the first ride that was not proved is left out",
@@ -131,13 +159,53 @@ MUTANTS = [
     ),
     receipts(
         "an outcome of a ride to come is not looked for",
-        "    return ReceiptsVerdict(complete_to, rides, missing, _with(strange, *above))",
-        "    return ReceiptsVerdict(complete_to, rides, missing, strange)",
+        "    strange = _with(strange, *one_row(connection.execute(STRANGE, [upto])))\n",
+        "",
     ),
     receipts(
         "the oldest receipts are never in the sample",
+        "numbers = range(since // SAMPLED, upto // SAMPLED)",
+        "numbers = range(since // SAMPLED + 1, upto // SAMPLED)",
+    ),
+    receipts(
+        "rides from before there were receipts are in the sample",
+        "numbers = range(since // SAMPLED, upto // SAMPLED)",
         "numbers = range(upto // SAMPLED)",
-        "numbers = range(1, upto // SAMPLED)",
+    ),
+    receipts(
+        "an outcome below every ride is not looked for",
+        "(ride_id <= 0 OR ride_id > %s)",
+        "ride_id > %s",
+    ),
+    receipts(
+        "what a mend kept from being judged is called proved",
+        "if wrong[0] or wrong[2] or now < stretch.upto:",
+        "if wrong[0] or wrong[2]:",
+    ),
+    receipts(
+        "what is wrong now is not looked at the next night",
+        "if wrong[0] or wrong[2] or now < stretch.upto:",
+        "if now < stretch.upto:",
+    ),
+    receipts(
+        "an outcome of no ride is not looked at the next night",
+        "if wrong[0] or wrong[2] or now < stretch.upto:",
+        "if wrong[0] or now < stretch.upto:",
+    ),
+    receipts(
+        "the receipts are said to be complete to where they no longer are",
+        "least, rides = min(least, now), rides + due",
+        "rides += due",
+    ),
+    receipts(
+        "while the sweep is on its way up, all that it has passed is looked at once more",
+        "upto = max(known.upto, complete_to)",
+        "upto = complete_to",
+    ),
+    receipts(
+        "a ride that is looked at again may be in the sample, too",
+        "again += apart(sample(since, min(known.upto, complete_to), chance), again)",
+        "again += sample(since, min(known.upto, complete_to), chance)",
     ),
     outbox(
         "the record of last_sent itself may be staged",
@@ -169,16 +237,20 @@ MUTANTS = [
         "and all(proof is None or proof.agrees for proof in proofs)",
         "and all(proof is None or proof.agrees for proof in proofs[1:])",
     ),
-    result(
-        "what is wrong now is not looked at the next night",
-        "return min([self.upto, *(ride - 1 for ride in self.missing.ids + self.strange.ids)])",
-        "return self.upto",
-        tests="services/test_receipts_proved.py",
-    ),
     emit(
         "the sweep looks from the last missing receipt on",
         "[result.receipts.missing.ids[0]]",
         "[result.receipts.missing.ids[-1]]",
+    ),
+    proofs(
+        "what could not be compared agrees",
+        'else ["agrees" if rollup.minutes else NOTHING_TO_COMPARE]',
+        'else ["agrees"]',
+    ),
+    proofs(
+        "a minute of the warehouse is a range of rides",
+        "    if mismatch.minute:\n",
+        "    if False:\n",
     ),
     emit(
         "nobody asks for minutes",
@@ -213,6 +285,17 @@ MUTANTS = [
         "changed_at = now() FROM wanted",
     ),
     computing(
+        "a minute that was set aside keeps a label that lies ahead",
+        "WHERE recomputations.minute = wanted.minute AND status <> 'done'",
+        "WHERE recomputations.minute = wanted.minute AND status = 'pending'",
+    ),
+    computing(
+        "a ride below the first one counts",
+        "count(*) FILTER (WHERE id > 0 AND id <= upto) AS rides",
+        "count(*) FILTER (WHERE id <= upto) AS rides",
+        tests="services/test_rollup_compared.py",
+    ),
+    computing(
         "a minute that was asked for stays as it is if its label lies ahead",
         "           OR ride_minutes.minute IN (SELECT minute FROM asked_for)\n",
         "",
@@ -221,5 +304,11 @@ MUTANTS = [
         "a night compares the minutes of its new rides alone",
         "old = [file for file in files if file.day in days]",
         "old: list[File] = []",
+    ),
+    job(
+        "a mended ride's receipt is not looked at",
+        "known = receipts.proved(self.connection) if base.blocks else Proved()",
+        "known = receipts.proved(self.connection)",
+        tests="analytics/test_receipts_of_a_night.py",
     ),
 ]

@@ -182,12 +182,12 @@ MUTANTS = [
     ),
     minutes(
         "a minute counts rides that the streamer has not committed",
-        "count(*) FILTER (WHERE id <= upto) AS rides",
+        "count(*) FILTER (WHERE id > 0 AND id <= upto) AS rides",
         "count(*) AS rides",
     ),
     minutes(
         "the metres of a minute are those of more rides than it has",
-        "sum(distance) FILTER (WHERE id <= upto) AS distance",
+        "sum(distance) FILTER (WHERE id > 0 AND id <= upto) AS distance",
         "sum(distance) AS distance",
     ),
     minutes(

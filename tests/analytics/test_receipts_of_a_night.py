@@ -1,0 +1,69 @@
+"""The receipts are proved in each run, which asks for the missing ones if it may and can."""
+
+import shutil
+
+import pytest
+
+from analytics.proofs import receipts
+from analytics.result import Proved, ReceiptsVerdict, Some, Stretch
+from tests.support.books import Books
+
+OUTCOMES = """
+    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
+    SELECT id, 'delivered', 1, now(), now() FROM rides
+"""
+MENDS = "SELECT mends FROM receipts_state"
+
+
+@pytest.fixture
+def delivered(books: Books) -> Books:
+    """Three rides with their receipts, which a run has found right."""
+    books.add(1, 2, 3)
+    books.world.connection.execute(OUTCOMES)
+    books.world.connection.execute("UPDATE receipts_state SET complete_to = 3")
+    result = books.run()
+    assert result.receipts == ReceiptsVerdict(upto=3, rides=3)
+    assert (result.agrees, result.requested) == (True, False)
+    return books
+
+
+def lose(books: Books, ride: int) -> None:
+    books.world.connection.execute("DELETE FROM receipts WHERE ride_id = %s", [ride])
+
+
+def test_a_new_warehouse_has_all_of_them_looked_at(delivered: Books) -> None:
+    """As after a mend: an old ride may be a new one."""
+    lose(delivered, 2)
+    assert delivered.run().receipts == ReceiptsVerdict(upto=3)
+    shutil.rmtree(delivered.warehouse.folder)
+    result = delivered.run()
+    assert result.receipts == ReceiptsVerdict(upto=3, rides=3, missing=Some(1, (2,)))
+    assert result.requested
+    assert delivered.world.value(MENDS) == 1
+    assert receipts.proved(delivered.world.connection) == Proved(3, (Stretch(0, 3),))
+
+
+def test_check_leaves_them_and_what_is_known_of_them_as_they_are(delivered: Books) -> None:
+    lose(delivered, 2)
+    known = receipts.proved(delivered.world.connection)
+    for _ in range(2):
+        result = delivered.run(check=True, full=True)
+        assert result.receipts
+        assert result.receipts.missing == Some(1, (2,))
+        assert not result.requested
+    assert delivered.world.value(MENDS) == 0
+    assert receipts.proved(delivered.world.connection) == known
+
+
+def test_nothing_is_asked_for_while_the_warehouse_is_wrong(delivered: Books) -> None:
+    """Its owner is to look at it first; the rebuilding run then asks for all."""
+    delivered.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 1")
+    delivered.add(4)
+    delivered.world.connection.execute("UPDATE receipts_state SET complete_to = 4")
+    result = delivered.run()
+    assert result.mismatches
+    assert result.receipts == ReceiptsVerdict(upto=4, rides=1, missing=Some(1, (4,)))
+    assert (result.requested, delivered.world.value(MENDS)) == (False, 0)
+    rebuilt = delivered.run(full=True)
+    assert rebuilt.receipts == ReceiptsVerdict(upto=4, rides=4, missing=Some(1, (4,)))
+    assert (rebuilt.requested, delivered.world.value(MENDS)) == (True, 1)
