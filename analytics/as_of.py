@@ -4,6 +4,7 @@ For as long as that goes back (`WAREHOUSE_RETENTION_DAYS`). Needs neither Spark 
 """
 
 from dataclasses import replace
+from datetime import datetime
 
 import msgspec
 
@@ -11,6 +12,13 @@ from analytics.report.text import as_text
 from analytics.result import Result
 from analytics.table import Table
 from rocket_rides.errors import Unavailable
+
+
+class Named(msgspec.Struct):
+    """Of a result, what a night is named by."""
+
+    started_at: datetime
+    reconciliation: int | None
 
 
 def kept(result: Result) -> msgspec.Raw:
@@ -25,8 +33,15 @@ def as_of(table: Table, night: str) -> str:
     Of several on one date, the last. Raises Unavailable when the log has no such night.
     """
     for each in table.nights():
-        result = msgspec.json.decode(each.result, type=Result)
-        began = result.started_at.date()
-        if night in (str(began), str(result.reconciliation)):
-            return as_text(result, began)
+        named = msgspec.json.decode(each.result, type=Named)
+        began = named.started_at.date()
+        if night in (str(began), str(named.reconciliation)):
+            return as_text(_read(each.result, night), began)
     raise Unavailable(f"the log of {table.folder} has no night {night}")
+
+
+def _read(result: msgspec.Raw, night: str) -> Result:
+    try:
+        return msgspec.json.decode(result, type=Result)
+    except msgspec.ValidationError as error:
+        raise Unavailable(f"another version has written night {night}: {error}") from None

@@ -63,6 +63,12 @@ class Job:
         adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
         then nothing was emitted.
         """
+        try:
+            return self._run_once(check, full, describe)
+        finally:
+            self.warehouse.forget_staged()
+
+    def _run_once(self, check: bool, full: bool, describe: bool) -> Result:
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
         frozen = freeze(self.connection)
@@ -99,7 +105,6 @@ class Job:
         if not check and (full or not result.mismatches):
             self._keep(ledger, base, frozen, result, started)
             self._tidy(result)
-        self.warehouse.forget_staged()
         result.seconds = time.monotonic() - started
         return result
 
@@ -138,10 +143,9 @@ class Job:
 
     def _add_up(self, expected: int, marks: Sequence[int]) -> list[Cell]:
         """Add up the rides that were extracted. Raises Unavailable if they are not as expected."""
-        if not self.new:
-            return []
         with self.shown("Adding up new rides"):
-            new = cells(self.warehouse.read_staged(self.spark, self.new), marks)
+            rides = self.warehouse.read_staged(self.spark, self.new)
+            new = cells(rides, marks) if self.new else []
         read = sum(cell.rides for cell in new)
         if read != expected:  # before anything is published, or a consumer is called wrong
             raise Unavailable(f"Spark read {read} rides where Postgres has {expected}")
@@ -238,11 +242,11 @@ class Job:
     ) -> None:
         """Publish the new rides, and emit the result, which the table's log keeps, too."""
         reached(Step.BEFORE_PUBLISH)
-        files = self.warehouse.place(self.new, rebuilding=not base.last_ride_id)
-        reached(Step.AFTER_PLACING)
         result.seconds = time.monotonic() - started
-        with self.connection.transaction():  # fails without the connection, which holds the lock
-            emit(self.connection, result)
+        with self.connection.transaction():
+            emit(self.connection, result)  # fails without the connection, which holds the lock
+            files = self.warehouse.place(self.new, rebuilding=not base.last_ride_id)
+            reached(Step.AFTER_PLACING)
             owner = frozen.history.owner(ledger.last_ride_id)
             self.warehouse.publish(files, base.last_ride_id, ledger, owner, result)
             reached(Step.BEFORE_COMMIT)

@@ -86,7 +86,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
 
 
 def has_all(newest: Owner, ours: History) -> bool:
-    """Whether this database has the rides that were read from `newest`, and no others up to there."""
+    """Whether this database has the rides that were read from `newest`, and no more up to there."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return newest.term is not None and here and newest.upto <= ours.end_of(newest.term)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 DAY = "day"
 ROWS = 100_000  # at least, in a row group
+MOST_DAYS = 4_000_000  # more than there are
 # Numbers that rise, or have few digits, take a fraction of the space. Every engine reads that.
 OPTIONS = {
     "use_dictionary": False,
@@ -69,6 +70,7 @@ def write(batches: "Iterable[pa.RecordBatch]", folder: Path) -> list[File]:
         partitioning=by_day(),
         basename_template=f"part-{{i}}-{uuid4().hex}.parquet",
         existing_data_behavior="overwrite_or_ignore",
+        max_partitions=MOST_DAYS,
         min_rows_per_group=ROWS,
         preserve_order=True,
         use_threads=False,

@@ -175,7 +175,9 @@ def main() -> None:
         status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
         refuse(reason)
-    except Exception:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException:  # also a panic of delta-rs
         traceback.print_exc()  # Python would exit with 1, which means drift
         raise SystemExit(BUG) from None
     raise SystemExit(status)

@@ -27,12 +27,9 @@ REQUIRED = {
     "spark.app.name": "rocket-rides-reconciliation",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",  # an overflow is an error, never a null
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 # What suits this job, unless Spark's own configuration says something else.
 SUITABLE = {
-    # A range of ids spans few days: no need to sort it by day before writing it.
-    "spark.sql.maxConcurrentOutputFileWriters": "32",
     "spark.sql.shuffle.partitions": "4",  # the shuffled rows are partial sums, so they are few
     # More than 32 folders are listed by tasks: by default one for each folder, which costs ten
     # times as much as listing it.

@@ -12,7 +12,6 @@ pyarrow and the ADBC driver, but nothing of this project: the code that runs the
 
 import os
 import sys
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,14 +41,12 @@ THIS_TABLE = """
     FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
     WHERE pg_class.oid = 'rides'::regclass
 """
+# Postgres has earlier and later times, including infinity; here end Python's.
 RIDES_IN_RANGE = """
-    SELECT id, created_at, (distance * 1000)::bigint AS millimetres
+    SELECT id, greatest(least(created_at, '9999-12-31 00:00+00'), '0001-01-01 00:00+00'),
+           (distance * 1000)::bigint AS millimetres
     FROM {table} WHERE id > {after} AND id <= {upto}
 """
-# Postgres has earlier and later times, including infinity; Python's dates end here. Microseconds.
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-LAST = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 # No table scan for each range, even if the planner has no statistics of a new table.
 SETTINGS = INDEX_SCANS | {"statement_timeout": "0"}
 SESSION = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
@@ -117,13 +114,11 @@ def _write(url: str, table: str, folder: Path, ends: CountedRange) -> list[File]
 def in_metres(rides: "pa.RecordBatch") -> "pa.RecordBatch":
     """Convert a batch of RIDES_IN_RANGE to the warehouse's columns."""
     import pyarrow as pa
-    from pyarrow import compute
 
     number, created_at, millimetres = rides.columns
     whole = millimetres.cast(pa.decimal128(19, 0))
     # The same integers, with the point three digits further to the left.
     metres = pa.Array.from_buffers(pa.decimal128(12, 3), len(whole), whole.buffers())
-    inside = compute.max_element_wise(created_at.view(pa.int64()), FIRST)
-    inside = compute.min_element_wise(inside, LAST).view(pa.timestamp("us"))
-    columns = [number, created_at.cast(pa.timestamp("us", "UTC")), metres, inside.cast(pa.date32())]
+    day = created_at.cast(pa.timestamp("us")).cast(pa.date32())
+    columns = [number, created_at.cast(pa.timestamp("us", "UTC")), metres, day]
     return pa.RecordBatch.from_arrays(columns, schema=parquet.schema())

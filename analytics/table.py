@@ -5,6 +5,7 @@ that is done here: files before the log names them, and the log before anyone is
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -23,6 +24,7 @@ from analytics.ledger import Broken, Owner
 from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
 
+OURS = re.compile(r"day=|run=|_delta_log$|\.")  # by its name
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
@@ -71,12 +73,31 @@ class Table:
     def delta(self) -> DeltaTable | None:
         """The table; None when there is none. Raises Broken, or Unavailable."""
         try:
-            there = DeltaTable.is_deltatable(str(self.folder))
-            return DeltaTable(str(self.folder)) if there else None
+            return None if self.is_away() else self._ours(DeltaTable(str(self.folder)))
         except DeltaError as error:
             raise Broken(f"its log can't be read: {_reason(error)}") from None
         except OSError as error:
             raise Unavailable(f"{self.folder} can't be read: {error}") from None
+
+    def is_away(self) -> bool:
+        """Whether there is no table at this moment. Raises Unavailable if there is something else.
+
+        Only what runs have left there, of this version or an earlier one, may be in the way.
+        """
+        if DeltaTable.is_deltatable(str(self.folder)):
+            return False
+        strange = [path for path in self._content() if not OURS.match(path.name)]
+        if strange:
+            raise Unavailable(f"{strange[0]} is not the warehouse's: set another WAREHOUSE_DIR")
+        return True
+
+    def _content(self) -> list[Path]:
+        return sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+
+    def _ours(self, delta: DeltaTable) -> DeltaTable:
+        if delta.transaction_version(APP) is None and delta.file_uris():
+            raise Unavailable(f"{self.folder} is another's table: set another WAREHOUSE_DIR")
+        return delta
 
     @property
     def run(self) -> int:
@@ -108,7 +129,7 @@ class Table:
         `DeltaTable.history` finds nothing in a folder whose name has a blank; this does.
         """
         for version in sorted(self._log.glob("*.json"), reverse=True):
-            with suppress(OSError, msgspec.DecodeError):
+            with suppress(OSError, ValueError):
                 for line in version.read_bytes().splitlines():
                     info = msgspec.json.decode(line, type=Action).commit_info
                     if info and info.reconciliation:
@@ -143,14 +164,14 @@ class Table:
 
         Raises Unavailable if another run has committed meanwhile.
         """
-        delta = self.delta or self._create()
         properties = CommitProperties()
         if night:
             said = json.loads(msgspec.json.encode(night))
             carried = [Transaction(APP, night.run)]
             properties = CommitProperties({"reconciliation": said}, app_transactions=carried)
-        before = f"{delta.version():020}"
         try:
+            delta = self.delta or self._create()
+            before = f"{delta.version():020}"
             delta.create_write_transaction(
                 actions, mode, SCHEMA, [DAY],
                 commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
@@ -164,6 +185,7 @@ class Table:
         self.delta = DeltaTable.create(
             str(self.folder), SCHEMA, partition_by=[DAY], configuration={**self._properties}
         )
+        to_disk(self.folder)
         return self.delta
 
     @property
@@ -175,8 +197,10 @@ class Table:
         """Remove the versions that are old enough, and the files that only these need."""
         if self.delta is None:
             return
-        if self.delta.metadata().configuration != self._properties:
-            self.delta.alter.set_table_properties(self._properties)
+        if not self._properties.items() <= self.delta.metadata().configuration.items():
+            self.delta.alter.set_table_properties(
+                self._properties, post_commithook_properties=ONLY_COMMIT
+            )
             self.delta.update_incremental()
         self.delta.create_checkpoint()
         self._sync_log(f"{self.delta.version():020}")

@@ -20,7 +20,7 @@ from analytics.warehouse import Warehouse
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import reached
 
-SMALL = 8_000_000  # bytes; about half a million rides
+SMALL = 8_000_000  # bytes; more than a million rides
 MOST = 16  # small files of the newest day, which will get more; a day that is over keeps one
 UNTIDY = (Broken, Unavailable, DeltaError, pa.ArrowException, OSError)
 

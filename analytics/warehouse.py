@@ -97,7 +97,8 @@ class Warehouse:
             believed = known is not None and known.run == self.table.run
         except Broken:
             believed = True
-        return known.owners if known and believed else self._owners_in_log()
+        owners = [] if known and believed else self._owners_in_log()
+        return owners or (known.owners if known else [])
 
     def _owners_in_log(self) -> list[Owner]:
         return [night.owner for night in self.table.nights()][::-1] or self._owners_of_runs()
@@ -106,7 +107,7 @@ class Warehouse:
         """Of an earlier version, which had a folder for each run: the last one has no term."""
         owners = []
         for run in sorted(self.table.folder.glob("run=*")):
-            with suppress(OSError, msgspec.DecodeError):
+            with suppress(OSError, ValueError):
                 manifest = (run / "_manifest.json").read_bytes()
                 owners.append(msgspec.json.decode(manifest, type=Owner))
         return [*owners, Owner()] if any(self.table.folder.glob("run=*")) else []
@@ -129,7 +130,7 @@ class Warehouse:
     def _written_down(self) -> Ledger | None:
         try:
             return msgspec.json.decode(self._ledger.read_bytes(), type=Ledger)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError, ArithmeticError):
             return None
 
     def files_of(self, blocks: Sequence[Block]) -> list[File]:
@@ -154,7 +155,7 @@ class Warehouse:
         Whatever is there instead of a table that can be read makes room for one.
         """
         with suppress(Broken):
-            rebuilding = rebuilding and self.table.delta is None
+            rebuilding = rebuilding and self.table.delta is None and self.table.is_away()
         if rebuilding:
             self.table.folder.rename(self._hidden / "rides")
             self.table.folder.mkdir()

@@ -4,9 +4,10 @@ It starts its own fleet on private servers: Postgres, Redis and its replica, an 
 three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
 crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
 Meanwhile a nemesis breaks processes, servers, connections, the network, the log and the receiver of
-receipts, fills memory and disks, sets clocks, kills the nightly job, lets strangers write to the
-log, fails over, and restores Postgres from backups, all as the seed determines. Then every fault is
-undone, the fleet settles, and every ride is checked.
+receipts, fills memory and disks, sets clocks, lets strangers write to the log, fails over, and
+restores Postgres from backups, all as the seed determines. Where there is Spark, the nightly job
+runs again and again, is killed, and has to find what the nemesis has made wrong. Then every fault
+is undone, the fleet settles, and every ride is checked.
 
 Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
 to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
@@ -37,6 +38,9 @@ from embedded.failures import ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
+FILL_DISKS = {"disk-full", "warehouse-full"}
+# Slow enough that most runs of the nightly job get to their end.
+NIGHTS = {"seconds": 900.0, "rate": 20.0, "every": 8.0}
 # A million rides under a thousand faults.
 MILLION = {
     "seconds": 2340.0,
@@ -59,7 +63,7 @@ def main() -> int:
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.waits,
-        disks="disk-full" in options.kinds and enter_own_namespace(),
+        disks=bool(FILL_DISKS & set(options.kinds)) and enter_own_namespace(),
         clocks="clock-jump" in options.kinds,
         rate=options.rate,
         recorded=bool(options.record),
@@ -150,6 +154,11 @@ def arguments() -> Options:
         help="a million rides under a thousand faults",
     )
     add(
+        "--nights",
+        action="store_true",
+        help="fifteen minutes in which most runs of the nightly job get to their end",
+    )
+    add(
         "--recovery",
         type=positive,
         default=LONGEST,
@@ -181,9 +190,10 @@ def arguments() -> Options:
         metavar="FILE",
         help="also record what the processes commit, and replay it through the specification",
     )
-    if parser.parse_args().million:
-        parser.set_defaults(**MILLION)
     given = parser.parse_args()
+    if given.million or given.nights:
+        parser.set_defaults(**(MILLION if given.million else NIGHTS))
+        given = parser.parse_args()
     return Options(
         random.randrange(2**32) if given.seed is None else given.seed,
         given.seconds,

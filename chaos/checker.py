@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from itertools import islice
 
-from chaos import counts_checker, minutes_checker, receipts_checker
+from chaos import counts_checker, minutes_checker, nights_checker, receipts_checker
 from chaos.evidence import Evidence
 from chaos.journal import Ask
 from chaos.log_checker import (
@@ -117,6 +117,7 @@ CLAIMS = (
     *minutes_checker.CLAIMS,
     *receipts_checker.CLAIMS,
     *counts_checker.CLAIMS,
+    *nights_checker.CLAIMS,
     nothing_is_left_staged,
     nothing_else_broke,
 )

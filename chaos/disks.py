@@ -27,14 +27,14 @@ class Disk:
     """A file system in memory, mounted on `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self.is_mounted = False
 
     def mount(self) -> bool:
         """Mount it, empty; False where that can't be done."""
-        self._folder.mkdir(exist_ok=True)
+        self.folder.mkdir(exist_ok=True)
         options = f"size={SIZE},mode=755"
-        self.is_mounted = _run("mount", "-t", "tmpfs", "-o", options, "chaos", str(self._folder))
+        self.is_mounted = _run("mount", "-t", "tmpfs", "-o", options, "chaos", str(self.folder))
         return self.is_mounted
 
     def fill(self) -> None:
@@ -44,7 +44,7 @@ class Disk:
 
     def used(self) -> int:
         """How many bytes it holds."""
-        facts = os.statvfs(self._folder)
+        facts = os.statvfs(self.folder)
         return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
 
     def make_room(self) -> None:
@@ -52,10 +52,10 @@ class Disk:
 
     def unmount(self) -> None:
         if self.is_mounted:
-            self.is_mounted = not _run("umount", str(self._folder))
+            self.is_mounted = not _run("umount", str(self.folder))
 
     def _resize(self, size: int) -> bool:
-        return _run("mount", "-o", f"remount,size={size}", str(self._folder))
+        return _run("mount", "-o", f"remount,size={size}", str(self.folder))
 
 
 def _run(*command: str) -> bool:

@@ -12,6 +12,7 @@ from chaos.counts import FinalCounts
 from chaos.deliveries import Delivery
 from chaos.derived import FinalReceipts, FinalRollup
 from chaos.journal import Ask
+from chaos.nights_evidence import NightsEvidence
 from chaos.restore import Restore
 from chaos.service import Exit
 from rocket_rides.log import Record
@@ -91,6 +92,7 @@ class Evidence:
     receipts: FinalReceipts | None = None
     deliveries: list[Delivery] = field(default_factory=list)
     counts: FinalCounts | None = None
+    nights: NightsEvidence | None = None
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)  # by kind and name
     batch_size: int = 0  # entries that a reader takes at once
 

@@ -121,6 +121,8 @@ class Fleet:
         for host in self._hosts:
             host.disk = Disk(host.data) if disks else None
             host.clock = self._new_clock(host.data.name)
+        self.warehouse = Disk(self.folder / "nights")
+        self._has_disks = disks
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
@@ -166,6 +168,11 @@ class Fleet:
     def _new_clock(self, name: str) -> Clock | None:
         return Clock(self.folder, name) if self._has_clocks else None
 
+    @property
+    def warehouse_dir(self) -> Path:
+        """What the nightly job knows."""
+        return self.warehouse.folder / "warehouse"
+
     def back_up(self) -> Backup:
         """A backup of the database as it is now. Raises ServerFailed."""
         return Backup(self.postgres.server, str(next(self._backups)))
@@ -175,6 +182,8 @@ class Fleet:
         for host in self._hosts:
             if host.disk and not host.disk.mount():
                 host.disk = None
+        if not (self._has_disks and self.warehouse.mount()):
+            self.warehouse.folder.mkdir(exist_ok=True)
         self.postgreses.start()
         self.redises.start()
         self.postgres.wait_until_it_serves()
@@ -209,6 +218,8 @@ class Fleet:
             "RECEIPT_URL": self.receiver.url,
             "RECEIPT_SECRET": self.receiver.secret,
             "LOG_REPLICAS": str(int(self.waits)),
+            "WAREHOUSE_DIR": str(self.warehouse_dir),
+            "SPARK_LOCAL_DIRS": str(self.warehouse.folder / "spark"),
         }
 
     def _add(self, name: str, *command: str) -> None:
@@ -251,5 +262,6 @@ class Fleet:
         for host in self._hosts:
             if host.disk:
                 host.disk.unmount()
+        self.warehouse.unmount()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)

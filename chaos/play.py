@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,15 @@ from chaos.apart import most_memory
 from chaos.counts import read_counts
 from chaos.crowd import Crowd
 from chaos.derived import pending_entries, read_receipts, read_rollup
+from chaos.drifts import Drifts
 from chaos.evidence import Evidence, read_final_state
 from chaos.faults.scene import Scene
 from chaos.fleet import CONSUMERS, READERS, ROLLUPS, STREAM, Fleet
 from chaos.journal import Journal
 from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
+from chaos.nights import JOB, Nights, can_run
+from chaos.nights_evidence import Night, NightsEvidence, read_nights
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
 from chaos.recording import Loss, Recording, Rewind, read
@@ -37,6 +40,7 @@ AFTERMATH = 1.0  # seconds in which clients still post after the last fault
 # failed for the fifth time waits for 81 s.
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
+REPAIR_LIMIT = 60.0  # seconds until what the last nights have found is repaired
 CATCH_UP = 50.0  # rides a second at the least; so both are longer where more is to be done
 COUNT_AGAIN = 1.0  # seconds
 MAKE_UP = 60.0  # seconds in which clients may make up for what the last restore has undone
@@ -117,7 +121,6 @@ class Outcome:
     findings: list[str]
     faults: Counter[str]
     moot: Counter[str]  # faults that could not be injected when their turn came
-    nights: Counter[str]  # runs of the nightly job, by their end
     said: logs.Said
     recoveries: list[Recovery]
     played: float  # seconds with clients
@@ -142,12 +145,14 @@ def is_delivered(connection: psycopg.Connection, client: redis.Redis) -> bool:
 class Play:
     """A run on `fleet`, which has started."""
 
-    def __init__(self, fleet: Fleet, options: Options) -> None:
+    def __init__(self, fleet: Fleet, options: Options, job: Sequence[str] = JOB) -> None:
         self.fleet = fleet
         self.options = options
         self.journal = Journal()
         self.scene = Scene(fleet, self.journal)
         self.recorder: Recorder | None = None
+        self.nights = self._nights(job)
+        self.last_nights: list[Night] = []
         self.reader = LogReader(lambda: fleet.redis_url, STREAM)
         if options.record:
             longest = int(fleet.settings["STREAM_MAX_LENGTH"])
@@ -161,11 +166,28 @@ class Play:
         self.errors: list[str] = []
         self._count_at = 0.0  # on the monotonic clock
 
+    def _nights(self, job: Sequence[str]) -> Nights | None:
+        """The nightly job, if it is to run and can; `job` is its command.
+
+        No drift is made where the specification judges: it has no step for that.
+        """
+        if "nightly" not in self.options.kinds or not can_run():
+            return None
+        drifts = Drifts(self.fleet)
+        drifts.prepare()
+        if not self.options.record:
+            self.scene.drifts = drifts
+        self.scene.nights = Nights(self.fleet, drifts, self.scene.over, job)
+        return self.scene.nights
+
     def run(self, bar: Any) -> Outcome:
         """Play the run to its end; `bar` shows the seconds. Whatever comes, no fault stays."""
         try:
             return self._run(bar)
         finally:
+            self.scene.over.set()
+            if self.nights:
+                self.nights.stop()
             self.nemesis.end()
 
     def _run(self, bar: Any) -> Outcome:
@@ -173,8 +195,9 @@ class Play:
             self.recorder.start()
             self.recorder.wait_until_it_records()
         started, was_enough = time.monotonic(), False
-        for actor in (self.reader, self.watch, self.crowd, self.nemesis):
-            actor.start()
+        for actor in (self.reader, self.watch, self.crowd, self.nemesis, self.nights):
+            if actor:
+                actor.start()
         while (elapsed := time.monotonic() - started) < self.options.seconds:
             bar.update(round(elapsed - bar.n, 1))
             answered, struck = self.crowd.answered, len(self.nemesis.struck)
@@ -213,6 +236,8 @@ class Play:
         self._wait_until(is_counted, SETTLE_LIMIT + more, "the fleet had not settled")
         more += self._number(WAITS)
         self._wait_until(is_delivered, RECEIPTS_LIMIT + more, "not every ride had its receipt")
+        if self.nights:
+            self._end_nights(self.nights)
         time.sleep(QUIET)
         self.errors += self.fleet.end()
         for onlooker in (self.watch, self.reader):
@@ -220,6 +245,19 @@ class Play:
         if self.recorder:
             self._end_recording(self.recorder)
         return ended
+
+    def _end_nights(self, nights: Nights) -> None:
+        """A run that compares everything, and, when that is repaired, one that must agree."""
+        nights.end()
+        self.last_nights.append(nights.play(full=True))
+        deadline = time.monotonic() + REPAIR_LIMIT
+        while (look := nights.drifts.look()) is None or look.there:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(LOOK)
+        self._wait_until(is_counted, SETTLE_LIMIT, "after the repairs, the fleet had not settled")
+        self._wait_until(is_delivered, RECEIPTS_LIMIT, "not every lost receipt was delivered")
+        self.last_nights.append(nights.play())
 
     def _number(self, query: str) -> int:
         """The answer to a query for a number; 0 while Postgres is away."""
@@ -270,8 +308,8 @@ class Play:
         clients = self.crowd.hand_over()
         self.errors += clients.troubles + self.journal.troubles
         self.errors += [f"a fault failed: {failure}" for failure in self.nemesis.failures]
-        onlookers = (self.reader, self.watch, *([self.recorder] if self.recorder else []))
-        self.errors += [onlooker.error for onlooker in onlookers if onlooker.error]
+        onlookers = (self.reader, self.watch, self.recorder, self.nights)
+        self.errors += [onlooker.error for onlooker in onlookers if onlooker and onlooker.error]
         if self.nemesis.moot and not self.nemesis.struck:
             self.errors.append("no fault could be injected on this machine")
         self.errors += [failure for server in self.fleet.servers for failure in server.failures]
@@ -287,6 +325,7 @@ class Play:
             rollup = read_rollup(connection, client)
             receipts = read_receipts(connection, client, STREAM, self.scene.jumps)
             counts = read_counts(connection)
+            nights = self._read_nights(connection)
         evidence = Evidence(
             clients.asks + self.journal.asks,
             final,
@@ -305,6 +344,7 @@ class Play:
             receipts=receipts,
             deliveries=self.fleet.receiver.deliveries,
             counts=counts,
+            nights=nights,
             accounts=self._accounts(),
             batch_size=int(self.fleet.settings["BATCH_SIZE"]),
         )
@@ -320,7 +360,6 @@ class Play:
             found + (verdict.findings if verdict else []),
             Counter(fault.kind for fault in self.nemesis.struck),
             self.nemesis.moot,
-            self.scene.nights,
             logs.said(self.fleet.services[name].log for name in READERS),
             recovered,
             played,
@@ -329,6 +368,11 @@ class Play:
             most_memory() + self.crowd.memory + self.fleet.receiver.memory,
             verdict,
         )
+
+    def _read_nights(self, connection: psycopg.Connection) -> NightsEvidence | None:
+        if (nights := self.nights) is None:
+            return None
+        return read_nights(connection, nights.all, nights.drifts, self.last_nights)
 
     def _replay(self) -> Verdict | None:
         """What the specification says of the recording."""

@@ -19,7 +19,15 @@ from chaos.restore import Restore
 LONGEST = 10.0  # seconds that a recovery may take
 # They keep no ride from the totals, however long they take, so no recovery has to wait for their
 # end. Only from their end on is there anything to recover from.
-HARMLESS = {"nightly", "receiver-fails", "stranger"}
+HARMLESS = {
+    "lost-outcome",
+    "nightly",
+    "receiver-fails",
+    "stranger",
+    "warehouse-full",
+    "wrong-minute",
+    "wrong-total",
+}
 HARMLESS_VICTIMS = ("receipts", "rollup")
 NEVER = float("inf")
 

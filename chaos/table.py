@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Sized
+from statistics import median
 
 from chaos.checker import double, true_total
 from chaos.evidence import Evidence
@@ -9,6 +10,8 @@ from chaos.log_checker import Story
 from chaos.logs import Said
 from chaos.losses import lost, undone
 from chaos.minutes_checker import every_minute_is_exact
+from chaos.nights_evidence import ENDS_IN_ORDER
+from chaos.nights_seen import was_found
 from chaos.play import Outcome
 from chaos.receipts_checker import DEAD, DELIVERED, Deliveries
 from chaos.recovery import Recovery
@@ -32,7 +35,6 @@ def figures(outcome: Outcome) -> dict[str, str]:
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
     never = ", ".join(sorted(outcome.moot.keys() - outcome.faults))
-    nights = ", ".join(f"{n:,} {end}" for end, n in sorted(outcome.nights.items()))
     others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
     totals = [standing.total for standing in evidence.final.consumers.values()]
@@ -54,7 +56,8 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "slowest recovery": slowest(outcome.recoveries),
         "receipts delivered": receipts(evidence),
         "minutes": minutes(evidence, said),
-        "nightly runs": nights or "none",
+        "nightly runs": nights(evidence),
+        "drifts": drifts(evidence),
         "exact totals": f"{exact} of {len(evidence.names)}",
         "lost": f"{len(lost(evidence))}",
         "lost by restores": lost_of(*restored, "their backups"),
@@ -74,6 +77,31 @@ def minutes(evidence: Evidence, said: Said) -> str:
     wrong = sum(1 for _ in every_minute_is_exact(evidence))
     folded = f"{said.marked:,} marks folded into {said.computed:,} computations"
     return f"{rows:,}, {wrong:,} of them wrong; {folded}"
+
+
+def nights(evidence: Evidence) -> str:
+    """How the runs of the nightly job ended, in words."""
+    if evidence.nights is None:
+        return "none"
+    ends = Counter(night.end for night in evidence.nights.nights)
+    told = ", ".join(f"{ends[end]:,} {end}" for end in ENDS_IN_ORDER if ends[end])
+    seconds = [night.ended - night.began for night in evidence.nights.nights if night.finished]
+    return f"{told}; {median(seconds):.0f} s in the middle" if seconds else told
+
+
+def drifts(evidence: Evidence) -> str:
+    """What became of the drifts that were made, in words."""
+    if (known := evidence.nights) is None or not known.made:
+        return "none"
+    kinds = Counter(drift.kind for drift in known.made)
+    found = sum(was_found(evidence, drift) for drift in known.made)
+    repaired = sum(not drift.is_there for drift in known.final)
+    undone = len(known.made) - len(known.final)
+    told = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    return (
+        f"{len(known.made):,} made ({told}), {found:,} reported,"
+        f" {repaired:,} repaired, {undone:,} undone by restores or fail-overs"
+    )
 
 
 def receipts(evidence: Evidence) -> str:

@@ -1,14 +1,15 @@
 """The receipts: every ride up to their `complete_to` has exactly one outcome, and no other has one.
 
 There is never more than one: the ride is the key of the table. That there is one is a join of the
-rides' index with the receipts, in Postgres. Each stretch of rides is one statement, so one snapshot,
-which also bounds it by the `complete_to` of that moment: an outcome never goes away, so the workers
-may go on meanwhile, and where a mend has set `complete_to` back, nothing above it is called missing.
+rides' index with the receipts, in Postgres. Each stretch of rides is one statement, so one
+snapshot, which also bounds it by the `complete_to` of that moment: an outcome never goes away, so
+the workers may go on meanwhile, and where a mend has set `complete_to` back, nothing above it is
+called missing.
 
 A night looks at the rides since the last one, at the stretches that the last one could not prove,
-because something was wrong or `complete_to` had been set back, and at a random sample of the others.
-With a warehouse that is made anew, as it is after a mend, it looks at all. What lies outside, below
-every ride or above those up to `complete_to`, is looked at each time: outcomes of no ride.
+because something was wrong or `complete_to` had been set back, and at a random sample of the
+others. With a warehouse that is made anew, as it is after a mend, it looks at all. And each night
+looks for outcomes below every ride, and above those that it has looked at.
 
 The sweep delivers what is missing. Nothing repairs an outcome of a ride that does not exist:
 docs/reconciliation.md says what a person does.

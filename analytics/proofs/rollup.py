@@ -14,11 +14,11 @@ so its day is one of those in question once C has passed that ride.
 Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
 If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.
 
-If rides were mended since the freeze (`streamer.mend`), Spark may lack some that the rollup has. Then
-nothing is said: the next run rebuilds the warehouse, and compares everything.
+If rides were mended since the freeze (`streamer.mend`), Spark may lack some that the rollup has.
+Then nothing is said: the next run rebuilds the warehouse, and compares everything.
 
-A minute that the rollup has set aside is a known gap, and is not compared. Nor is one of a time that
-Python does not have.
+A minute that the rollup has set aside is a known gap, and is not compared. Nor is one of a time
+that Python does not have.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

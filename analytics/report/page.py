@@ -67,6 +67,7 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         hours=_per_hour(result),
         nights=_nights(past),
         moment=proofs.moment,
+        whose=proofs.whose,
         drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
     )
 

@@ -2,6 +2,7 @@
 
 from chaos.faults import (
     clocks,
+    drifts,
     network,
     night,
     postgres_failover,
@@ -44,5 +45,9 @@ FAULTS: dict[str, Fault] = {
     "lost-writer": writers.roll_back,
     "stranger": strangers.write,
     "receiver-fails": receivers.fail,
-    "nightly": night.run,
+    "nightly": night.kill,
+    "wrong-total": drifts.wrong_total,
+    "wrong-minute": drifts.wrong_minute,
+    "lost-outcome": drifts.lost_outcome,
+    "warehouse-full": shortages.fill_warehouse,
 }

@@ -2,14 +2,15 @@
 
 import random
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.backup import Backup
 from chaos.clocks import Jump
+from chaos.drifts import Drifts
 from chaos.fleet import Fleet
 from chaos.journal import Journal
+from chaos.nights import Nights
 from chaos.restore import Restore
 from rocket_rides.log import Record
 
@@ -33,8 +34,8 @@ class Scene:
     # Held while Postgres is restored, or fails over.
     restoring: threading.Lock = field(default_factory=threading.Lock)
 
-    night: threading.Lock = field(default_factory=threading.Lock)  # held while the job runs
-    nights: Counter[str] = field(default_factory=Counter)  # its runs, by their end
+    nights: Nights | None = None  # None where the job can't run
+    drifts: Drifts | None = None  # None where nothing would repair them
     # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
     starving: threading.Lock = field(default_factory=threading.Lock)
     starved_until: float = float("-inf")

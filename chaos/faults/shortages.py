@@ -75,6 +75,19 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
         return f"postgres (at {disk.used() // 2**20} MB{', for its WAL' if wal else ''})"
 
 
+def fill_warehouse(scene: Scene, dice: random.Random) -> str:
+    """The disk on which the nightly job has its warehouse, and Spark its files, is full."""
+    seconds, disk = dice.uniform(5, 25), scene.fleet.warehouse
+    if scene.nights is None or not disk.is_mounted:
+        raise Moot
+    disk.fill()
+    try:
+        scene.wait(seconds)
+        return f"the warehouse (at {disk.used() / 2**20:.1f} MB)"
+    finally:
+        disk.make_room()
+
+
 @contextmanager
 def _filled(
     primary: Callable[[], KeptServer[PostgresHost] | KeptServer[RedisHost]], guard: threading.Lock

@@ -33,7 +33,7 @@ ASKED_FOR = {
     "spark.sql.ansi.enabled": "false",
 }
 MUST_BE = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
-AND_SUITABLE = {"spark.sql.maxConcurrentOutputFileWriters": "32"}
+AND_SUITABLE = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "8"}
 
 
 @contextmanager

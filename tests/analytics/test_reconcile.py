@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from decimal import Decimal
 
 from analytics.result import Compared
@@ -205,6 +206,7 @@ def test_a_time_that_no_calendar_has_stops_nothing(books: Books) -> None:
     books.add_many(1)
     result = books.run()
     assert sum(tally.rides for tally in result.days.values()) == 5
+    assert [result.days[day].rides for day in (date(1, 1, 1), date(9999, 12, 31))] == [2, 2]
     assert books.in_warehouse() == books.in_postgres()
     assert books.run().mismatches == []
 

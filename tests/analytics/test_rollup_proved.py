@@ -119,14 +119,17 @@ def test_a_day_that_has_rides_of_two_nights_is_compared_as_a_whole(books: Books)
 def test_what_was_set_aside_is_looked_at_again_once_it_is_not(books: Books) -> None:
     rolled_up(books)
     assert books.run().agrees
-    books.world.connection.execute(
-        "UPDATE ride_minutes SET distance = 9 WHERE minute = %s", [MINUTE]
-    )
+    connection = books.world.connection
+    connection.execute("UPDATE ride_minutes SET distance = 9 WHERE minute = %s", [MINUTE])
     assert not books.run(full=True).agrees
-    books.world.connection.execute(
-        "UPDATE recomputations SET status = 'set aside', changed_at = now()"
+    connection.execute("UPDATE recomputations SET status = 'set aside', changed_at = now()")
+    connection.execute(
+        "INSERT INTO set_aside_minutes (minute, lowest_ride_id, reason, attempts)"
+        " VALUES (%s, 2, '', 3)",
+        [MINUTE],
     )
-    books.run()  # no longer the last run that found it wrong
+    assert books.run().rollup == RollupVerdict(upto=20, minutes=9, set_aside=1)
+    connection.execute("DELETE FROM set_aside_minutes")
     again = books.run().rollup
     assert again
     assert [wrong.minute for wrong in again.wrong] == [MINUTE]

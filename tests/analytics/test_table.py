@@ -1,16 +1,17 @@
 """The table, night by night: what counts, what is merged, what is kept for readers, what goes."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from analytics import parquet
 from analytics.cells import Cell
@@ -235,3 +236,73 @@ def test_another_retention_takes_effect(tmp_path: Path) -> None:
         delta = DeltaTable(tmp_path / "rides")
         assert set(delta.metadata().configuration.values()) == {f"interval {days} days"}
     assert [each.run for each in table(tmp_path).nights()] == []
+
+
+def test_a_thousand_days_and_more_are_written_at_once(tmp_path: Path) -> None:
+    days = 1100
+    first = date(2020, 1, 1).toordinal()
+    columns = [
+        pa.array(range(1, days + 1), pa.int64()),
+        pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * days).cast(pa.timestamp("us", "UTC")),
+        pa.array([METRE] * days).cast(pa.decimal128(12, 3)),
+        pa.array([date.fromordinal(first + number) for number in range(days)]),
+    ]
+    rides = pa.RecordBatch.from_arrays(columns, schema=parquet.schema())
+    files = parquet.write([rides], tmp_path)
+    assert sum(file.rides for file in files) == len({file.day for file in files}) == days
+
+
+def test_what_is_not_the_warehouses_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "rides").mkdir()
+    (tmp_path / "rides" / "mine.csv").touch()
+    with pytest.raises(Unavailable, match=r"mine\.csv is not the warehouse's"):
+        nights(tmp_path, 1)
+    assert (tmp_path / "rides" / "mine.csv").exists()
+
+
+def test_another_table_is_left_alone(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "rides", pa.table({"a": [1, 2]}))
+    with pytest.raises(Unavailable, match="is another's table"):
+        nights(tmp_path, 1)
+    assert len(DeltaTable(tmp_path / "rides").to_pyarrow_table()) == 2
+
+
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b'{"total": [1, "1e999999999"]}', b"{"])
+def test_a_ledger_that_is_damaged_says_nothing(tmp_path: Path, damage: bytes) -> None:
+    nights(tmp_path, 1)
+    (tmp_path / "ledger.json").write_bytes(damage)
+    assert Warehouse(tmp_path).owners() == [OWNER]
+
+
+def test_all_is_on_disk_before_the_next_relies_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and their folders, then the commit, the log and its folder, and then the ledger."""
+    events: list[str] = []
+
+    def noted(module: Any, name: str, what: Callable[..., str]) -> None:
+        real = getattr(module, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            result = real(*arguments, **options)
+            events.append(what(*arguments))
+            return result
+
+        monkeypatch.setattr(module, name, call)
+
+    def synced(descriptor: int) -> str:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(tmp_path))
+
+    noted(os, "fsync", synced)
+    noted(DeltaTable, "create_write_transaction", lambda *_: "commit")
+    nights(tmp_path, 1)
+    folders = [f"rides/day={day}" for day in DAYS[:2]]
+    commit = events.index("commit")
+    for folder in (*folders, "rides"):
+        assert folder in events[:commit]
+    assert sum(event.endswith(".parquet") for event in events[:commit]) == len(folders)
+    log = [f"rides/_delta_log/{version:020}.json" for version in (0, 1)]
+    ledger = events.index(".ledger.json")
+    assert {*log, "rides/_delta_log"} <= {*events[commit:ledger]}
+    made = events.index("rides", events.index("rides") + 1)
+    assert "rides" in events[made:ledger]

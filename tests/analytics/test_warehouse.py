@@ -331,6 +331,7 @@ def test_two_jobs_on_one_warehouse_do_not_meet(books: Books) -> None:
     ("meanwhile", "read"),
     [
         ("DELETE FROM rides WHERE id = 2", 2),
+        ("DELETE FROM rides", 0),
         ("INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2000, 1)", 4),
     ],
 )

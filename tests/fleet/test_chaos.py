@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from chaos.__main__ import main
-from chaos.faults import night
 from chaos.fleet import folder_for_servers
+from chaos.nights import can_run
 from rocket_rides.settings import PROJECT
 from tests.support.folders import roomy, short_folder
 from tests.support.world import eventually
@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_nothing_behind(faults: str) -> None:
     chaos = psutil.Process(run.pid)
     folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
     assert folder
-    if "nightly" in faults and night.can_run():
+    if "nightly" in faults and can_run():
         eventually(lambda: "java" in names(chaos), "a nightly job", LIMIT)
     else:
         eventually(lambda: " of " in journal(folder), "faults", LIMIT)

@@ -20,7 +20,8 @@ PAGE = (PROJECT / "docs/cluster.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
 ASKED = """
     WITH run AS (
-        INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+        INSERT INTO reconciliations
+            (last_ride_id, total_distance, rides, duration_seconds, compared)
         VALUES (1, 1, 1, 1, '{}') RETURNING id
     )
     INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) SELECT id, %s, 1 FROM run

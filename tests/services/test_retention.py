@@ -93,11 +93,12 @@ def test_a_recomputation_stays_until_the_rollup_has_seen_it_and_so_does_what_it_
     old = [reconcile(world, 500) for _ in range(4)]
     world.connection.execute(RECOMPUTED, [old[0], "done", 500])
     world.connection.execute(RECOMPUTED, [old[1], "pending", None])
-    world.connection.execute(RECOMPUTED, [old[2], "set aside", 399])
+    world.connection.execute(RECOMPUTED, [old[2], "set aside", 500])
+    world.connection.execute(RECOMPUTED, [old[3], "done", 399])
     forget(world.connection)
     assert ids(world, "reconciliations") == old[1:]
     kept = world.connection.execute("SELECT reconciliation_id FROM recomputations ORDER BY 1")
-    assert kept.fetchall() == [(old[1],), (old[2],)]
+    assert kept.fetchall() == [(old[1],), (old[2],), (old[3],)]
 
 
 def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> None:

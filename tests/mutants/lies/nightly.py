@@ -139,8 +139,8 @@ MUTANTS = [
     ),
     job(
         "who has lost the lock publishes",
-        "        with self.connection.transaction():  # fails without the connection, which holds"
-        " the lock\n            emit(self.connection, result)\n",
+        "        with self.connection.transaction():\n            emit(self.connection, result)"
+        "  # fails without the connection, which holds the lock\n",
         "        with nullcontext():\n",
         tests="analytics/test_warehouse.py::test_who_has_lost_the_lock_publishes_nothing",
     ),

@@ -1,0 +1,49 @@
+"""The nightly job in a fleet of chaos: it repairs what drifts, and a job that lies is found out."""
+
+import sys
+
+import pytest
+from tqdm import tqdm
+
+from chaos import play
+from chaos.fleet import Fleet
+from chaos.nights import JOB, can_run
+from chaos.play import Options, Outcome, Play
+
+pytestmark = pytest.mark.skipif(not can_run(), reason="needs Spark and Java")
+
+KINDS = ("nightly", "wrong-total", "lost-outcome")
+OPTIONS = Options(seed=1, seconds=24, rate=10, kinds=KINDS, every=4, recovery=60)
+LIE = "from analytics import emit, reconcile, result; {}; reconcile.main()"
+AGREES_ALWAYS = "result.Compared.wrong = False; result.Compared.drift = 0"
+ASKS_FOR_NO_RESET = "emit.ASK_FOR_RESETS = emit.ASK_FOR_RESETS.replace('WHERE', 'WHERE false AND')"
+
+
+def played(*job: str) -> Outcome:
+    """The drifts are made whatever the machine does, and the last runs come across them."""
+    fleet = Fleet(rate=OPTIONS.rate)
+    try:
+        fleet.start()
+        return Play(fleet, OPTIONS, job).run(tqdm(disable=True))
+    finally:
+        fleet.stop(keep=False)
+
+
+def test_what_drifts_is_found_and_repaired() -> None:
+    outcome = played(*JOB)
+    assert outcome.findings == []
+    nights = outcome.evidence.nights
+    assert nights
+    assert {drift.kind for drift in nights.final} == {"total", "outcome"}
+    assert outcome.evidence.counts
+    assert outcome.evidence.counts.resets_asked
+
+
+@pytest.mark.parametrize(
+    ("lie", "expected"),
+    [(AGREES_ALWAYS, "missed the drift of the total"), (ASKS_FOR_NO_RESET, "was never repaired")],
+)
+def test_a_lie_is_found_out(monkeypatch: pytest.MonkeyPatch, lie: str, expected: str) -> None:
+    monkeypatch.setattr(play, "REPAIR_LIMIT", 2.0)
+    found = "\n".join(played(sys.executable, "-c", LIE.format(lie)).findings)
+    assert expected in found
