@@ -101,7 +101,7 @@ class Nights(Onlooker):
                 start_new_session=True,
                 preexec_fn=preexec_die_with_parent(),
             )
-        give_way(job.pid)
+        give_way(job.pid, 0 if self._over.is_set() else NICE)
         deadline = time.monotonic() + LONGEST
         while job.poll() is None and time.monotonic() < deadline:
             time.sleep(POLL)
@@ -131,6 +131,9 @@ class Nights(Onlooker):
 
     def end(self) -> None:
         """Return when the run that is under way has ended, and start no other."""
+        with self._guard:
+            if self._process:  # nothing is broken any more, so it need not wait for the fleet
+                give_way(self._process.pid, 0)
         if self.ident:
             self.join()
 
@@ -142,14 +145,14 @@ class Nights(Onlooker):
         self.end()
 
 
-def give_way(pid: int) -> None:
+def give_way(pid: int, nice: int) -> None:
     """Leave the processors to the fleet: elsewhere the job has a machine of its own.
 
     Where Linux shares them out by session, a process' own priority counts only within one.
     """
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, NICE)
-        Path(f"/proc/{pid}/autogroup").write_text(str(NICE))
+        Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+        os.setpriority(os.PRIO_PGRP, pid, nice)
 
 
 def java_of(pid: int) -> list[psutil.Process]:
