@@ -175,6 +175,7 @@ def test_the_leader_drops_what_is_too_old(world: World) -> None:
     world.take(*range(1, 301))
     eventually(lambda: world.staged() == 0 and world.log().length() == 0)
     world.take(5)
+    eventually(lambda: world.staged() == 0, "the ride is sent")
     assert exact(world)
     assert "WARNING" not in streamer.output.read_text()
 
