@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from datetime import UTC, datetime
 from itertools import count
 
@@ -14,7 +15,7 @@ from rocket_rides.settings import DEMO_SECRET
 from simulator import reception
 from simulator.customer import Reply
 from tests.support.simulator import Api, Simulator, run, serving
-from tests.support.world import eventually, free_port
+from tests.support.world import PATIENCE, eventually, free_port
 
 
 @pytest.fixture
@@ -29,8 +30,10 @@ def deliver(url: str, api: Api, rides: int, secret: str = DEMO_SECRET) -> dict[i
     """Deliver the receipts of that many rides, as they are posted, until none is put off."""
     final: dict[int, Verdict] = {}
     started: set[int] = set()
+    deadline = time.monotonic() + PATIENCE
     with Courier(url, secret, 8, 10) as courier:
         while len(final) < rides:
+            assert time.monotonic() < deadline, "nobody takes the receipts"
             for ride_id, (_, metres) in zip(count(api.first), list(api.posts), strict=False):
                 if courier.room and ride_id not in started and ride_id not in final:
                     started.add(ride_id)
