@@ -11,6 +11,7 @@ overwrites.
 
 import os
 import sys
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,18 +55,21 @@ def make() -> None:
 def _run(spark: "SparkSession", folder: Path) -> None:
     """Load what a run loads: tasks in Python, Parquet, sums."""
     import pyarrow as pa
-    from pyarrow import parquet
 
+    from analytics import parquet
     from analytics.cells import cells
+    from analytics.minutes import by_minute, collected
 
     ids = spark.sparkContext.parallelize([1, 2], 2).flatMap(lambda number: [number]).collect()
-    rides = {
-        "id": pa.array(ids, pa.int64()),
-        "distance": pa.array([Decimal("0.001")] * 2, pa.decimal128(12, 3)),
-        "day": pa.array([0, 1], pa.date32()),
-    }
-    parquet.write_table(pa.table(rides), folder / "rides.parquet", store_decimal_as_integer=True)
-    cells(spark.read.parquet((folder / "rides.parquet").as_uri()), [1])
+    now = datetime.now(UTC)
+    rides = [
+        {"id": number, "created_at": now, "distance": Decimal("0.001"), "day": now.date()}
+        for number in ids
+    ]
+    parquet.write([pa.RecordBatch.from_pylist(rides, schema=parquet.schema())], folder)
+    found = spark.read.parquet(folder.as_uri())
+    cells(found, [1])
+    collected(by_minute(found))
 
 
 def _add(option: str) -> None:

@@ -43,15 +43,14 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
     if wrong:
         asked = connection.execute(ASK_FOR_RESETS, [result.reconciliation, wrong])
         result.resets = [name for (name,) in asked]
-    if result.rollup and result.rollup.wrong:
-        minutes = [wrong.minute for wrong in result.rollup.wrong]
-        lowest = [wrong.lowest_ride_id for wrong in result.rollup.wrong]
-        connection.execute(ASK_FOR_MINUTES, [result.reconciliation, minutes, lowest])
-    if result.receipts and result.receipts.missing.ids:
-        connection.execute(SET_BACK, [result.receipts.missing.ids[0]])
-    result.requested = bool(
-        (result.rollup and result.rollup.wrong) or (result.receipts and result.receipts.missing.ids)
-    )
+    minutes = result.rollup.wrong if result.rollup else []
+    if minutes:
+        which, lowest = zip(*((one.minute, one.lowest_ride_id) for one in minutes), strict=True)
+        connection.execute(ASK_FOR_MINUTES, [result.reconciliation, [*which], [*lowest]])
+    missing = result.receipts.missing.ids if result.receipts else ()
+    if missing:
+        connection.execute(SET_BACK, [missing[0]])
+    result.requested = bool(minutes or missing)
 
 
 def _compared(result: Result) -> str:

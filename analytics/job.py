@@ -63,20 +63,29 @@ class Job:
         adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
         then nothing was emitted.
         """
-        try:
-            return self._run_once(check, full, describe)
-        finally:
-            self.warehouse.forget_staged()
-
-    def _run_once(self, check: bool, full: bool, describe: bool) -> Result:
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
         frozen = freeze(self.connection)
         result.last_ride_id = frozen.last_ride_id
         reached(Step.AFTER_FREEZE)
         known = self._known(result, frozen.history, full)
-
         base = Ledger() if full else known
+        try:
+            ledger = self._compare_all(frozen, known, base, full, result)
+            if describe:
+                result.figures = self._describe(base, result)
+            if not check and (full or not result.mismatches):
+                self._keep(ledger, base, frozen, result, started)
+                self._tidy(result)
+        finally:
+            self.warehouse.forget_staged()
+        result.seconds = time.monotonic() - started
+        return result
+
+    def _compare_all(
+        self, frozen: Frozen, known: Ledger, base: Ledger, full: bool, result: Result
+    ) -> Ledger:
+        """Extract, reduce, verify, prove; returns what the warehouse is to hold."""
         # Where a total is wanted; and where the warehouse ends, to tell new rides from old ones.
         stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
@@ -100,13 +109,7 @@ class Job:
             _compare(standing, frozen.last_ride_id, base, summed) for standing in frozen.consumers
         ]
         self._prove(frozen.history, base, new, full, result)
-        if describe:
-            result.figures = self._describe(base, result)
-        if not check and (full or not result.mismatches):
-            self._keep(ledger, base, frozen, result, started)
-            self._tidy(result)
-        result.seconds = time.monotonic() - started
-        return result
+        return ledger
 
     def _known(self, result: Result, ours: History, full: bool) -> Ledger:
         """What the warehouse holds; an unusable one counts as empty, which `result` notes.

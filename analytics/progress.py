@@ -23,7 +23,8 @@ def starting() -> Iterator[None]:
 def shown(spark: SparkContext, stage: str) -> Iterator[None]:
     """Call Spark's jobs by the name of this stage, and show a progress bar of their tasks.
 
-    The bar is there if standard error is a terminal; the name is what Spark's own pages show.
+    The name is what Spark's own pages show. The bar is there if standard error is a terminal, and
+    for the main thread alone: it counts the tasks of all.
     """
     spark.setJobDescription(stage)
     try:
@@ -35,7 +36,7 @@ def shown(spark: SparkContext, stage: str) -> Iterator[None]:
 
 @contextmanager
 def _bar(tracker: StatusTracker, stage: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or threading.current_thread() is not threading.main_thread():
         yield
         return
     over = threading.Event()

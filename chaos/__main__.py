@@ -27,7 +27,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from chaos.disks import enter_own_namespace
-from chaos.faults import DRIFTS, FAULTS
+from chaos.faults import FAULTS
 from chaos.fleet import ORDINARY_RATE, Fleet
 from chaos.judge import lines
 from chaos.nemesis import EVERY
@@ -41,8 +41,6 @@ SECONDS = 100.0  # about two minutes including start and end
 FILL_DISKS = {"disk-full", "warehouse-full"}
 # Slow enough that most runs of the nightly job get to their end.
 NIGHTS = {"seconds": 900.0, "rate": 20.0, "every": 8.0}
-# No specification allows what somebody changes by hand, so a recorded run is without that.
-ALLOWED = tuple(kind for kind in FAULTS if kind not in DRIFTS)
 # A million rides under a thousand faults.
 MILLION = {
     "seconds": 2340.0,
@@ -171,6 +169,7 @@ def arguments() -> Options:
     add(
         "--faults",
         type=fault_kinds,
+        default=tuple(FAULTS),
         metavar="KIND,...",
         help=f"only these: {', '.join(FAULTS)}",
     )
@@ -199,7 +198,7 @@ def arguments() -> Options:
         random.randrange(2**32) if given.seed is None else given.seed,
         given.seconds,
         given.rate,
-        given.faults or (ALLOWED if given.record else tuple(FAULTS)),
+        given.faults,
         given.rides,
         given.stream_server,
         given.wait,

@@ -51,5 +51,3 @@ FAULTS: dict[str, Fault] = {
     "lost-outcome": drifts.lost_outcome,
     "warehouse-full": shortages.fill_warehouse,
 }
-# Somebody changes by hand what the processes have written.
-DRIFTS = {"wrong-total", "wrong-minute", "lost-outcome"}
