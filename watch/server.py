@@ -132,7 +132,9 @@ class Site:
         return self.read_only if guards.is_proxied(request.headers) else self.broadcast
 
     async def _end_streams(self, _application: web.Application) -> None:
+        """Now, so that none ends in the very moment in which aiohttp gives it up."""
         self.broadcast.ending = self.read_only.ending = True
+        self._watcher.wake()
 
     async def _form(self, request: web.Request) -> dict[str, str]:
         """A POST's form. Raises HTTPForbidden unless it comes from this page."""

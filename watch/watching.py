@@ -82,6 +82,12 @@ class Watcher:
             async with asyncio.timeout(PATIENCE):
                 await asyncio.shield(self._next)
 
+    def wake(self) -> None:
+        """End the wait of all who wait for a look."""
+        if self._next and not self._next.done():
+            self._next.set_result(None)
+        self._next = None
+
     @contextmanager
     def looking_on(self) -> Iterator[None]:
         """Somebody looks on during this block."""
@@ -114,9 +120,7 @@ class Watcher:
             self.after_look(began)
         except Exception:
             logger.exception("what waited for this look can't be done")
-        if self._next and not self._next.done():
-            self._next.set_result(None)
-        self._next = None
+        self.wake()
 
     async def _look_or_nothing(self) -> Facts:
         try:

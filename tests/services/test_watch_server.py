@@ -16,7 +16,7 @@ from rocket_rides.settings import Settings
 from tests.support.facts import AWAY, database, dead_receipt, facts, receipts
 from tests.support.page import Page, parsed
 from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
-from tests.support.world import World, catch_up, drain, eventually, free_port
+from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
 from watch import broadcast, guards, server
 from watch.__main__ import listen
 from watch.demolition import Demolition
@@ -87,6 +87,23 @@ def test_the_page_goes_on_while_a_server_is_away(world: World) -> None:
             down.clear()
             tick = next(tick for tick in ticks if "servers" in tick["parts"])
             assert [item for _, item, _ in tick["feed"] if "Redis is back" in item]
+
+
+def test_streams_end_whole_with_the_server_although_no_look_comes_any_more() -> None:
+    looks, held = count(), threading.Event()
+
+    def look() -> Facts:
+        if next(looks):
+            held.wait(PATIENCE)
+        return facts()
+
+    with serving(Settings(watch_port=free_port()), look) as served:
+        with served.client.stream("GET", "/events") as answer:
+            arriving = answer.iter_raw()
+            assert next(arriving)
+            served.ended.set()
+            assert not b"".join(arriving)  # what was cut off would raise
+        held.set()
 
 
 def test_a_dead_receipt_is_replayed_once(live: Served, world: World) -> None:

@@ -30,6 +30,7 @@ class Served:
 
     def __init__(self, config: Settings, watcher: Watcher, site: Site) -> None:
         self.config, self.watcher, self.site = config, watcher, site
+        self.ended = threading.Event()
         self.url = f"http://127.0.0.1:{config.page_port}"
         # No connection outlives its request: the server may just be closing an idle one.
         self.client = httpx.Client(
@@ -71,7 +72,7 @@ def serving(
     demolition: Demolition | None = None,
 ) -> Iterator[Served]:
     """A server of the page, until the end of the block."""
-    began, ended = threading.Event(), threading.Event()
+    began = threading.Event()
     found: list[Served] = []
 
     async def serve() -> None:
@@ -85,11 +86,10 @@ def serving(
         assert server is not None
         await asyncio.get_running_loop().create_server(server, "127.0.0.1", config.page_port)
         watching = asyncio.create_task(watcher.run())
-        found.append(Served(config, watcher, site))
+        found.append(served := Served(config, watcher, site))
         began.set()
-        while not ended.is_set():
+        while not served.ended.is_set():
             await asyncio.sleep(0.02)
-        site.broadcast.ending = True
         await runner.cleanup()
         watching.cancel()
 
@@ -100,7 +100,7 @@ def serving(
         yield found[0]
     finally:
         found[0].client.close()
-        ended.set()
+        found[0].ended.set()
         thread.join(PATIENCE)
 
 
