@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import psycopg
 
 from analytics.ledger import Owner
+from rocket_rides import terms
 from rocket_rides.errors import Unavailable
-from rocket_rides.terms import ALL, Range, Terms
 
 MAY_ASK_FOR_THE_CLUSTER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
 # Every role may ask, unless that was revoked. A copy of the cluster's files has the same id.
@@ -30,7 +30,7 @@ class History(NamedTuple):
 
     database_id: str  # "" when we may not ask
     newest: str  # the newest term; "" before the first
-    ranges: Mapping[bytes, Range]  # of all its terms, including void ones
+    ranges: Mapping[bytes, terms.Range]  # of all its terms, including void ones
     last_sent: int
 
     def owner(self, upto: int) -> Owner:
@@ -48,7 +48,7 @@ class History(NamedTuple):
 
 def history_of(database_id: str, rows: list[Any], last_sent: int) -> History:
     """A history from its terms, as terms.ALL returns them."""
-    known = Terms()
+    known = terms.Terms()
     ranges = known.update(rows, last_sent)
     return History(database_id, known.newest or "", ranges, last_sent)
 
@@ -58,7 +58,7 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     database_id = ""
     if connection.execute(MAY_ASK_FOR_THE_CLUSTER).fetchone() == (True,):
         [(database_id,)] = connection.execute(THIS_DATABASE)
-    [(rows,)] = connection.execute(ALL)
+    [(rows,)] = connection.execute(terms.ALL)
     return history_of(database_id, rows, last_sent)
 
 
@@ -89,6 +89,12 @@ def has_all(newest: Owner, ours: History) -> bool:
     """Whether this database has the rides that were read from `newest`, and no more up to there."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return newest.term is not None and here and newest.upto <= ours.end_of(newest.term)
+
+
+def require_unmended(connection: psycopg.Connection, then: History) -> None:
+    """Raise Unavailable if there may be rides that were settled `then`, and not there yet."""
+    if not has_all(then.owner(then.last_sent), history(connection, terms.last_sent(connection))):
+        raise Unavailable("rides were mended meanwhile: the next run reads everything again")
 
 
 def _is_ours(owner: Owner, ours: History) -> bool:

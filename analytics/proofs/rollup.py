@@ -14,9 +14,6 @@ so its day is one of those in question once C has passed that ride.
 Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
 If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.
 
-If rides were mended since the freeze (`streamer.mend`), Spark may lack some that the rollup has.
-Then nothing is said: the next run rebuilds the warehouse, and compares everything.
-
 A minute that the rollup has set aside is a known gap, and is not compared. Nor is one of a time
 that Python does not have.
 """
@@ -29,10 +26,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from analytics import ownership
 from analytics.freeze import ONE_SNAPSHOT
 from analytics.minutes import END, FIRST, Minute, Minutes
-from analytics.ownership import History
 from analytics.proofs import newest
 from analytics.result import NOTHING, Mismatch, RollupVerdict, Tally, WrongMinute
 from rocket_rides import terms
@@ -114,24 +109,21 @@ def prove(
     connection: psycopg.Connection,
     minutes_of: Callable[[Sequence[date]], Minutes],
     days: Iterable[date],
-    frozen: History,
+    frozen: int,
     complete: int,
-) -> tuple[RollupVerdict, list[Mismatch]] | None:
+) -> tuple[RollupVerdict, list[Mismatch]]:
     """Compare the minutes of these days; also returns where the warehouse is wrong.
 
-    `minutes_of` adds up the rides of days, up to the last one sent in the history `frozen`. The
-    days have all unproved rides up to `complete`, which the rollup was complete to when they were
-    chosen. Returns None if rides were mended since.
+    `minutes_of` adds up the rides of days, up to the one `frozen`. The days have all unproved rides
+    up to `complete`, which the rollup was complete to when they were chosen.
     """
-    upto, compared, wrong = min(frozen.last_sent, complete), 0, list[WrongMinute]()
+    upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
     mismatches: list[Mismatch] = []
     for some in _pieces(sorted(day for day in days if FIRST <= day < END)):
         exact = minutes_of(some)
         with connection.transaction():
             connection.execute(ONE_SNAPSHOT)
-            if mended_since(connection, frozen):
-                return None
-            rows = _read(connection, some, frozen.last_sent)
+            rows = _read(connection, some, frozen)
             minutes = comparable(exact, rows)
             differ = [minute for minute in minutes if differs(minute, exact, rows)]
             recounted = _recount(connection, differ, rows.upto)
@@ -140,12 +132,6 @@ def prove(
         mismatches += disagreements(differ, exact, recounted)
     [gaps, _] = one_row(connection.execute(SET_ASIDE))
     return RollupVerdict(upto, compared, wrong, gaps), mismatches
-
-
-def mended_since(connection: psycopg.Connection, frozen: History) -> bool:
-    """Whether there may be rides now, up to the last one sent then, that were not there then."""
-    now = ownership.history(connection, terms.last_sent(connection))
-    return not ownership.has_all(frozen.owner(frozen.last_sent), now)
 
 
 def comparable(exact: Minutes, rows: Rows) -> list[datetime]:

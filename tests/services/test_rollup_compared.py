@@ -12,10 +12,11 @@ import pytest
 
 from analytics.freeze import freeze
 from analytics.minutes import Minute, Minutes
-from analytics.ownership import History
+from analytics.ownership import require_unmended
 from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
 from analytics.reconcile import the_only_run
 from analytics.result import Mismatch, RollupVerdict, Tally
+from rocket_rides.errors import Unavailable
 from streamer.mend import mend
 from tests.support.rollup import hurry, lead, send_at
 from tests.support.world import World
@@ -50,25 +51,20 @@ def sums(world: World, frozen: int) -> Callable[[Sequence[date]], dict[datetime,
 
 def look(world: World, change: Callable[[dict[datetime, Minute]], object] = len) -> Proved:
     """Compare all that there is; `change` is made to the sums."""
-    frozen = history(world)
+    frozen = last_sent(world)
 
     def minutes_of(days: Sequence[date]) -> Minutes:
-        minutes = sums(world, frozen.last_sent)(days)
+        minutes = sums(world, frozen)(days)
         change(minutes)
         return minutes
 
     complete = complete_to(world.connection)
     days = unproved_days(world.connection, 0, complete) | days_rolled_up(world.connection)
-    return proved(prove(world.connection, minutes_of, days, frozen, complete))
+    return prove(world.connection, minutes_of, days, frozen, complete)
 
 
-def history(world: World) -> History:
-    return freeze(world.connection).history
-
-
-def proved(found: Proved | None) -> Proved:
-    assert found, "nothing was compared"
-    return found
+def last_sent(world: World) -> int:
+    return freeze(world.connection).last_ride_id
 
 
 def test_a_rollup_at_work_is_never_called_wrong_and_a_millimetre_is(world: World) -> None:
@@ -137,11 +133,11 @@ def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: Worl
         send_at(rolled_up, (f"{FIRST}", 5))
         hurry(lead(rolled_up))
 
-    frozen = history(rolled_up)
+    frozen = last_sent(rolled_up)
     with InterruptedConnection.connect(rolled_up.postgres_url, autocommit=True) as connection:
         connection.between = go_on
         found = prove(connection, sums(rolled_up, 12), [FIRST.date()], frozen, 12)
-    verdict, mismatches = proved(found)
+    verdict, mismatches = found
     assert complete_to(rolled_up.connection) == 13
     assert (verdict.minutes, verdict.wrong, mismatches) == (3, [], [])
 
@@ -185,22 +181,22 @@ def test_what_is_past_complete_to_is_not_compared(rolled_up: World) -> None:
 
 def test_no_more_is_called_proved_than_the_days_were_chosen_for(rolled_up: World) -> None:
     """The rollup has become complete to more since; the next run looks at that."""
-    frozen = history(rolled_up)
+    frozen = last_sent(rolled_up)
     found = prove(rolled_up.connection, sums(rolled_up, 12), [FIRST.date()], frozen, complete=7)
-    assert proved(found) == (RollupVerdict(upto=7, minutes=3), [])
+    assert found == (RollupVerdict(upto=7, minutes=3), [])
 
 
 def test_where_rides_were_mended_since_nothing_is_said(rolled_up: World) -> None:
     """The rollup may have such a ride already; what Spark has read before has not."""
     rolled_up.connection.execute("SELECT nextval('log_position')")  # ride 13 comes when 14 was sent
     send_at(rolled_up, (f"{FIRST}", 5))
-    days, frozen = [FIRST.date()], history(rolled_up)
-    without = sums(rolled_up, 14)(days)
+    connection, frozen = rolled_up.connection, freeze(rolled_up.connection)
+    require_unmended(connection, frozen.history)
     rolled_up.connection.execute(LATE, [13, FIRST])
     assert mend(rolled_up.connect())[0] == [13]
+    with pytest.raises(Unavailable, match="mended meanwhile"):
+        require_unmended(connection, frozen.history)
     hurry(lead(rolled_up))
-    assert complete_to(rolled_up.connection) == 14
-    assert prove(rolled_up.connection, lambda _: without, days, frozen, 14) is None
     assert look(rolled_up) == (RollupVerdict(upto=14, minutes=6), [])
 
 
@@ -212,23 +208,21 @@ def test_a_day_that_python_lacks_is_left_out_although_it_has_new_rides(
     send_at(rolled_up, (moment, 1))
     hurry(lead(rolled_up))
     days = [FIRST.date(), date.min, date.max]
-    found = prove(rolled_up.connection, sums(rolled_up, 12), days, history(rolled_up), 12)
-    verdict, mismatches = proved(found)
+    found = prove(rolled_up.connection, sums(rolled_up, 12), days, last_sent(rolled_up), 12)
+    verdict, mismatches = found
     assert (verdict.minutes, verdict.wrong, mismatches) == (3, [], [])
 
 
 def test_a_ride_with_a_number_that_none_draws_is_in_no_minute(rolled_up: World) -> None:
     """Neither Spark nor any total counts it."""
     rolled_up.connection.execute(PUT, [-3, FIRST])
-    frozen, without = history(rolled_up), sums(rolled_up, 12)([FIRST.date()])
+    frozen, without = last_sent(rolled_up), sums(rolled_up, 12)([FIRST.date()])
     without[FIRST] = Minute(2, Decimal(3), 1, 2)
     compute_all(rolled_up)
     found = prove(rolled_up.connection, lambda _: without, [FIRST.date()], frozen, 12)
-    assert proved(found) == (RollupVerdict(upto=12, minutes=3), [])
+    assert found == (RollupVerdict(upto=12, minutes=3), [])
     rolled_up.connection.execute("UPDATE ride_minutes SET rides = 3 WHERE minute = %s", [FIRST])
-    verdict, mismatches = proved(
-        prove(rolled_up.connection, lambda _: without, [FIRST.date()], frozen, 12)
-    )
+    verdict, mismatches = prove(rolled_up.connection, lambda _: without, [FIRST.date()], frozen, 12)
     assert [wrong.lowest_ride_id for wrong in verdict.wrong] == [1]
     assert mismatches == []
 
@@ -253,8 +247,8 @@ def test_it_does_not_matter_in_which_time_zone_the_server_is(world: World, zone:
     world.connection.execute(f"ALTER DATABASE {world.stream} SET timezone = '{zone}'")
     with the_only_run(world.postgres_url) as connection:
         days = rollup_days(connection)
-        found = prove(connection, lambda _days: minutes, days, history(world), 4)
-    assert proved(found) == (RollupVerdict(upto=4, minutes=2), [])
+        found = prove(connection, lambda _days: minutes, days, last_sent(world), 4)
+    assert found == (RollupVerdict(upto=4, minutes=2), [])
 
 
 def rollup_days(connection: psycopg.Connection) -> set[date]:
