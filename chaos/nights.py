@@ -33,7 +33,7 @@ JOB = (sys.executable, "-m", "analytics.reconcile")
 NEEDED = ("pyspark", "deltalake")
 POLL = 0.05  # seconds
 NICE = 10
-REST = 1.0  # seconds between two runs
+REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
 KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
@@ -47,10 +47,13 @@ def can_run() -> bool:
 
 
 class Nights(Onlooker):
-    """Runs `job` until `over` is set, one run at a time. The kernel ends a run with its thread."""
+    """Runs `job` until `over` is set, one run at a time. The kernel ends a run with its thread.
+
+    `rest`: the seconds from the end of a run to the next.
+    """
 
     def __init__(
-        self, fleet: Fleet, drifts: Drifts, over: threading.Event, job: Sequence[str] = JOB
+        self, fleet: Fleet, drifts: Drifts, over: threading.Event, job: Sequence[str], rest: float
     ) -> None:
         super().__init__(name="nights", daemon=True)
         self.all: list[Night] = []
@@ -58,6 +61,7 @@ class Nights(Onlooker):
         self.drifts = drifts
         self._over = over
         self._job = job
+        self._rest = rest
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
@@ -66,7 +70,7 @@ class Nights(Onlooker):
     def look_on(self) -> None:
         while not self._over.is_set():
             self.play()
-            self._over.wait(REST)
+            self._over.wait(self._rest)
 
     def play(self, *, full: bool = False) -> Night:
         """One run, in the thread that calls this."""

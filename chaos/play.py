@@ -24,7 +24,7 @@ from chaos.fleet import CONSUMERS, READERS, ROLLUPS, STREAM, Fleet
 from chaos.journal import Journal
 from chaos.judge import Verdict, judge
 from chaos.nemesis import EVERY, Nemesis, plan
-from chaos.nights import JOB, Nights, can_run
+from chaos.nights import JOB, REST, Nights, can_run
 from chaos.nights_evidence import Night, NightsEvidence, read_nights
 from chaos.observer import LogReader, Watch
 from chaos.recorder import Recorder
@@ -105,6 +105,7 @@ class Options:
     strikes: int | None = None
     recovery: float = LONGEST  # seconds
     json: Path | None = None
+    rest: float = REST  # seconds from the end of a nightly run to the next
 
     @property
     def keeps_log(self) -> bool:
@@ -177,7 +178,7 @@ class Play:
         drifts.prepare()
         if not self.options.record:
             self.scene.drifts = drifts
-        self.scene.nights = Nights(self.fleet, drifts, self.scene.over, job)
+        self.scene.nights = Nights(self.fleet, drifts, self.scene.over, job, self.options.rest)
         return self.scene.nights
 
     def run(self, bar: Any) -> Outcome:
