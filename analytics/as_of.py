@@ -28,9 +28,10 @@ def kept(result: Result) -> msgspec.Raw:
 
 
 def as_of(table: Table, night: str) -> str:
-    """What a night printed. `night` is the UTC date on which it began, or its reconciliation's id.
+    """What a night printed, but for how long it took.
 
-    Of several on one date, the last. Raises Unavailable when the log has no such night.
+    `night` is the UTC date on which it began, of several the last, or its reconciliation's id.
+    Raises Unavailable when the log has no such night.
     """
     for each in table.nights():
         named = msgspec.json.decode(each.result, type=Named)

@@ -27,16 +27,23 @@ ASK_FOR_MINUTES = """
     SELECT %s, minute, lowest FROM unnest(%s::timestamptz[], %s::bigint[]) wrong (minute, lowest)
 """
 PAST_RUNS = """
-    SELECT id, created_at, consumer.name, consumer.drift, (compared #>> '{rollup,agrees}')::boolean,
+    SELECT id, created_at, consumer.name, consumer.drift, consumer.stray,
+           (compared #>> '{rollup,agrees}')::boolean,
            (compared #>> '{receipts,agrees}')::boolean, (compared #>> '{outbox,agrees}')::boolean
-    FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT 366) run
-    LEFT JOIN jsonb_to_recordset(compared -> 'consumers') consumer(name text, drift numeric)
-    ON true ORDER BY id
+    FROM (
+        SELECT * FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 366
+    ) run
+    LEFT JOIN jsonb_to_recordset(compared -> 'consumers')
+        consumer(name text, drift numeric, stray boolean) ON true
+    ORDER BY id
 """
 
 
 def emit(connection: psycopg.Connection, result: Result) -> None:
-    """Write the row, and the resets, in the caller's transaction; note both in `result`."""
+    """Write the row, and the requests, in the caller's transaction; note them in `result`.
+
+    Deliveries are asked for by `set_back`.
+    """
     values = [result.last_ride_id, result.total.distance, result.total.rides, result.seconds]
     [result.reconciliation] = one_row(connection.execute(RECORD, [*values, _compared(result)]))
     wrong = [consumer.name for consumer in result.consumers if consumer.wrong]
@@ -47,10 +54,17 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
     if minutes:
         which, lowest = zip(*((one.minute, one.lowest_ride_id) for one in minutes), strict=True)
         connection.execute(ASK_FOR_MINUTES, [result.reconciliation, [*which], [*lowest]])
-    missing = result.receipts.missing.ids if result.receipts else ()
-    if missing:
+    result.requested = bool(minutes or _missing(result))
+
+
+def set_back(connection: psycopg.Connection, result: Result) -> None:
+    """Have the sweep deliver what is missing. Comes last: the workers wait for this row."""
+    if missing := _missing(result):
         connection.execute(SET_BACK, [missing[0]])
-    result.requested = bool(minutes or missing)
+
+
+def _missing(result: Result) -> tuple[int, ...]:
+    return result.receipts.missing.ids if result.receipts else ()
 
 
 def _compared(result: Result) -> str:
@@ -106,9 +120,11 @@ def _proofs(result: Result) -> dict[str, object]:
 def past_runs(connection: psycopg.Connection) -> list[PastRun]:
     """The last 366 runs, oldest first."""
     runs: dict[int, PastRun] = {}
-    for number, created_at, name, drift, *agree in connection.execute(PAST_RUNS):
+    for number, created_at, name, drift, stray, *agree in connection.execute(PAST_RUNS):
         proofs = dict(zip(("rollup", "receipts", "outbox"), agree, strict=True))
         run = runs.setdefault(number, PastRun(number, created_at, {}, proofs))
         if name is not None:
             run.drifts[name] = drift
+        if stray:
+            runs[number] = run._replace(strays=run.strays | {name})
     return list(runs.values())

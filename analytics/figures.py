@@ -8,7 +8,7 @@ from collections.abc import Collection
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from analytics.minutes import Minutes, by_hour, by_minute, collected
+from analytics.minutes import END, Minutes, by_hour, by_minute, collected
 from analytics.result import Figures, Tally, Week
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ PERCENTILES = (10, 50, 90, 99)
 
 
 def last_weeks(days: Collection[date]) -> list[date]:
-    """Of these days, those in the last WEEKS weeks, up to the week of the last of them."""
-    newest = max(days, default=date.min)
+    """Of these days, those in the last WEEKS weeks, up to the week of the last of them.
+
+    The last day that there is stands for times without end.
+    """
+    ended = [day for day in days if day < END]
+    newest = max(ended, default=date.min)
     since = newest.toordinal() - newest.weekday() - 7 * (WEEKS - 1)
-    return sorted(day for day in days if day.toordinal() >= since)
+    return sorted(day for day in ended if day.toordinal() >= since)
 
 
 def figures(rides: "DataFrame") -> Figures:

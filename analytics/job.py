@@ -1,9 +1,9 @@
 """One run: freeze, extract, reduce, verify, prove, publish, emit; then the warehouse is tidied.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
-change, and a reset is exact wherever its consumer stands by then. Only a mend (`streamer.mend`)
-brings a ride that was not there: a run that meets one says nothing, and the next reads everything
-again.
+change, and a reset is exact wherever its consumer stands by then. Only a ride that was stranded
+comes later than that: a run during which it is mended (`streamer.mend`) says nothing, and the next
+one reads everything again.
 """
 
 import random
@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics import ownership, source, verify
 from analytics.cells import Cell, cells, total
-from analytics.emit import emit
+from analytics.emit import emit, set_back
 from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Block, Broken, Ledger
@@ -246,10 +246,13 @@ class Job:
         result.seconds = time.monotonic() - started
         with self.connection.transaction():
             emit(self.connection, result)  # fails without the connection, which holds the lock
+            # Whoever mends after this asks for resets that come after these, and so undo them.
+            ownership.require_unmended(self.connection, frozen.history)
             files = self.warehouse.place(self.new, rebuilding=not base.last_ride_id)
             reached(Step.AFTER_PLACING)
             owner = frozen.history.owner(ledger.last_ride_id)
             self.warehouse.publish(files, base.last_ride_id, ledger, owner, result)
+            set_back(self.connection, result)
             reached(Step.BEFORE_COMMIT)
         reached(Step.AFTER_COMMIT)
 

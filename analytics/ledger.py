@@ -46,7 +46,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All rides up to `last_ride_id`. Raises ValueError if the blocks don't come to that."""
+    """All rides up to `last_ride_id`. Raises ValueError if its parts don't come to that."""
 
     run: int = 0  # the newest one that it counts
     last_ride_id: int = 0
@@ -63,6 +63,8 @@ class Ledger(msgspec.Struct, frozen=True):
             upto = block.upto
         if upto != self.last_ride_id or total(block.tally for block in self.blocks) != self.total:
             raise ValueError("it does not add up")
+        if total(self.days.values()) != self.total:
+            raise ValueError("its days do not add up")
 
     def block_of(self, ride_id: int) -> Block:
         """The block whose range this id lies in; the id must not be past the last block."""

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -51,6 +52,7 @@ SESSION = {
     "jit": "off",
     "lock_timeout": "1min",
     "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
     "statement_timeout": "0",
 }
 REFUSAL = "not reconciled: "
@@ -169,6 +171,8 @@ def main() -> None:
     """Run the job and end the process with its status."""
     # PySpark handles an interrupt in many loud ways. Its JVM ends when this process does.
     signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
+    if isinstance(sys.stdout, TextIOWrapper):  # a consumer's name may be in any script
+        sys.stdout.reconfigure(errors="backslashreplace")
     arguments = parse()
     config = settings.load()
     try:

@@ -173,6 +173,10 @@ class PastRun(NamedTuple):
     drifts: dict[str, Decimal]  # by consumer
     # Whether the rollup, the receipts and the outbox agreed; None where nobody looked.
     proofs: Mapping[str, bool | None] = MappingProxyType({})
+    strays: frozenset[str] = frozenset()  # consumers whose checkpoint lay past every ride
+
+    def found_wrong(self, consumer: str) -> bool:
+        return bool(self.drifts.get(consumer)) or consumer in self.strays
 
 
 @dataclass

@@ -43,7 +43,7 @@ class Night(msgspec.Struct, frozen=True):
     total_rides: int
     total_distance: Decimal
     owner: Owner
-    result: msgspec.Raw  # what it found, without the days
+    result: msgspec.Raw  # what it found, without the days but the newest
 
 
 class CommitInfo(msgspec.Struct):
@@ -176,9 +176,9 @@ class Table:
                 actions, mode, SCHEMA, [DAY],
                 commit_properties=properties, post_commithook_properties=ONLY_COMMIT,
             )  # fmt: skip
+            delta.update_incremental()
         except DeltaError as error:
             raise Unavailable(f"{self.folder} can't be written to: {_reason(error)}") from None
-        delta.update_incremental()
         self._sync_log(before)
 
     def _create(self) -> DeltaTable:

@@ -74,8 +74,9 @@ class Evidence:
 
     asks: list[Ask]
     final: FinalState
-    told: list[Told]  # the log's entries in order, including re-sends
+    told: list[Told]  # the log's entries, including re-sends, as they were first seen
     exits: list[Exit] = field(default_factory=list)
+    readings: list[list[Record]] = field(default_factory=list)  # in the log's order; or else `told`
     errors: list[str] = field(default_factory=list)  # each a sentence
     names: tuple[str, ...] = ()  # of the consumers that must exist
     restores: list[Restore] = field(default_factory=list)

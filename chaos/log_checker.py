@@ -28,10 +28,10 @@ class Story:
         self._rides = evidence.final.rides
         self._ids = sorted(self._rides)
         self._asked: dict[object, Ask] = {ask.distance: ask for ask in evidence.asks}
-        self.true = [told.record for told in evidence.told if self._is_true(told.record)]
-        self.others = [told for told in evidence.told if not self._is_true(told.record)]
+        self.true = [told.record for told in evidence.told if self.is_true(told.record)]
+        self.others = [told for told in evidence.told if not self.is_true(told.record)]
 
-    def _is_true(self, record: Record) -> bool:
+    def is_true(self, record: Record) -> bool:
         after, upto = self._evidence.final.terms.get(record.term, NOWHERE)
         return after < record.id <= upto
 
@@ -65,20 +65,20 @@ class Story:
 
 
 def the_log_is_in_order(evidence: Evidence) -> Findings:
-    """Ids rise, except for records sent again; this also holds across restores.
+    """In each reading ids rise, except for records sent again; this also holds across restores.
 
     Whatever a term's leader sent up to its last commit, it sent before the next term began.
     """
-    records = Story(evidence).true
-    if evidence.final.rides and not records:
+    story, seen = Story(evidence), set[int]()
+    for reading in evidence.readings or [[told.record for told in evidence.told]]:
+        greatest = 0
+        for record in filter(story.is_true, reading):
+            if record.id < greatest and record.id not in seen:
+                yield f"the log has ride {record.id} after ride {greatest}, but not before"
+            greatest = max(greatest, record.id)
+            seen.add(record.id)
+    if evidence.final.rides and not seen:
         yield "the onlooker saw no true entry in the log"
-    seen: set[int] = set()
-    greatest = 0
-    for record in records:
-        if record.id < greatest and record.id not in seen:
-            yield f"the log has ride {record.id} after ride {greatest}, but not before"
-        greatest = max(greatest, record.id)
-        seen.add(record.id)
 
 
 def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:

@@ -20,7 +20,7 @@ import redis
 from chaos.evidence import Told
 from rocket_rides import database
 from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.log import START, Invalid, Log, Record, as_numbers, decode
+from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
 
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
@@ -46,7 +46,13 @@ class Onlooker(threading.Thread):
 
 
 class LogReader(Onlooker):
-    """Reads the entries of the log in the order in which they were appended."""
+    """Reads the entries of the log in the order in which they were appended.
+
+    `told` has each entry once, as it came; `readings` has the log's order. A reading begins with
+    the log, and where the log is no longer the one that was read so far: a replica was promoted, or
+    entries were cut off. Their ids would not tell: they contain the time, and where a clock was
+    ahead, the next entries have ids that others had before.
+    """
 
     def __init__(
         self,
@@ -57,10 +63,11 @@ class LogReader(Onlooker):
         super().__init__(name="log reader", daemon=True)
         self._tell = tell  # takes each well-formed entry
         self.told: list[Told] = []
+        self.readings: list[list[Record]] = [[]]
         self.invalid: list[str] = []
         self._url = url
         self._stream = stream
-        self._after = START
+        self._last: Entry | None = None  # of this reading
         self._noted: set[tuple[str, Record]] = set()
         self._ending = threading.Event()
 
@@ -74,23 +81,32 @@ class LogReader(Onlooker):
             except redis.RedisError:
                 self._ending.wait(PAUSE)
         with suppress(redis.RedisError), Log(self._url(), self._stream) as log:
-            self._read(log, wait=0)  # what came last
+            while self._read(log, wait=0):
+                pass  # what came last
 
-    def _read(self, log: Log, wait: float) -> None:
-        entries = log.read(self._after, 1000, wait=wait)
+    def _read(self, log: Log, wait: float) -> bool:
+        """Read some entries, or find that the next reading begins; False when neither."""
+        entries = log.read(self._last.redis_id if self._last else START, 1000, wait=wait)
+        if not self._goes_on(log):
+            self._last = None
+            self.readings.append([])
+            return True
         for entry in entries:
-            self._after = entry.redis_id
+            self._last = entry
             try:
                 self._note(entry.redis_id, decode(entry.fields))
             except Invalid as reason:
                 self.invalid.append(f"{entry.redis_id}: {reason}")
-        # A wiped or cut log mostly goes on with greater ids, because they contain the time. But the
-        # clock may have been wrong.
-        if not entries and as_numbers(log.last_id()) < as_numbers(self._after):
-            self._after = START
+        return bool(entries)
+
+    def _goes_on(self, log: Log) -> bool:
+        """Whether the last entry that was read is there. It is looked for after the next ones."""
+        last = self._last
+        return last is None or log.range(last.redis_id, last.redis_id, 1) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
-        """Note an entry, unless it is one that was read before the log was cut."""
+        """Note an entry; tell of it unless it was read before."""
+        self.readings[-1].append(record)
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self.told.append(Told(record, time.monotonic()))

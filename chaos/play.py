@@ -332,6 +332,7 @@ class Play:
             final,
             self.reader.told,
             [end for service in services for end in service.exits],
+            self.reader.readings,
             self.errors,
             CONSUMERS,
             restores=self.scene.restores,

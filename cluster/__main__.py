@@ -4,7 +4,7 @@ The hosts are on this machine, and broken as hosts break. Amid the extract, one 
 its power, and another one is cut off from Postgres until it has noticed; both come back. Amid the
 reduce, a host loses its power again. The job must end all the same, with the same result as in one
 process (`local[*]`), to the millimetre, and as Postgres' own sum; the warehouse that it leaves
-behind is checked ride by ride. And no machine may try a port that docs/cluster.md does not name.
+behind is checked, block by block. And no machine may try a port that docs/cluster.md does not name.
 
 The exit status is 0 if all of that holds, 1 if it does not, 2 if the hosts can't be made: it takes
 root, on Linux, with ip and nft.

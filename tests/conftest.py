@@ -155,9 +155,11 @@ def java() -> Iterator[None]:
         require_java()
     except Unavailable as reason:
         pytest.skip(str(reason))
+    from tests.support.jobs import SHORT_LIVED
+
     with pytest.MonkeyPatch.context() as patch:
-        # For programs that are over before the best compiler has warmed up.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        for name, value in SHORT_LIVED.items():
+            patch.setenv(name, value)
         yield
 
 

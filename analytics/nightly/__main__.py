@@ -109,8 +109,11 @@ class Reconciler:
             fetching.fetch(self._stop, nights.next_due(self.now(), self._at))
 
     def reconcile(self) -> None:
-        """Start a run, and retry while it can't do its work, until the next night."""
-        until = nights.next_due(self.now(), self._at)
+        """Start a run, and retry while it can't do its work, until shortly before the next night.
+
+        The scheduler would leave out a night that begins while this has not returned.
+        """
+        until = nights.next_due(self.now(), self._at) - attempts.TO_END
         attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
 
 

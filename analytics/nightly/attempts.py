@@ -16,6 +16,7 @@ from rocket_rides.waiting import delays
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
+TO_END = timedelta(minutes=1)  # that a run which is ended has, before the next one is due
 # A long sleep would not notice that the machine was suspended, or that the clock was set.
 LOOK_AT_THE_CLOCK = 30.0
 

@@ -31,7 +31,8 @@ class Child:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},  # each line at once
+            # Each line at once, and in the encoding above.
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
             process_group=0,  # so that a signal to our group does not reach it
             preexec_fn=preexec_die_with_parent(),
         )

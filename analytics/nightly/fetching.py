@@ -49,11 +49,11 @@ def wanted(venv: Path = PROJECT / ".venv") -> bool:
 
 def is_half_there(unfinished: Path) -> bool:
     """Whether an installation of Spark was killed, or is in progress."""
-    if not unfinished.exists():
+    try:
+        named = unfinished.read_text().split()
+    except FileNotFoundError:
         return False
-    return not {name.replace("_", "-") for name in PACKAGES}.isdisjoint(
-        unfinished.read_text().split()
-    )
+    return not {name.replace("_", "-") for name in PACKAGES}.isdisjoint(named)
 
 
 def has_java() -> bool:

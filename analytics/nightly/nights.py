@@ -42,7 +42,10 @@ def _due(day: date, at: time, now: datetime) -> datetime:
 
 
 def missed(connection: psycopg.Connection, due: datetime) -> bool:
-    """Whether there were rides to reconcile at `due` and no run has done so since."""
+    """Whether there were rides to reconcile at `due` and no run has done so since.
+
+    A run that found the warehouse wrong has not: it emits nothing.
+    """
     row = connection.execute(MISSED, {"due": due}).fetchone()
     return row == (True,)
 

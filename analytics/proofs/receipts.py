@@ -1,4 +1,4 @@
-"""The receipts: every ride up to their `complete_to` has exactly one outcome, and no other has one.
+"""The receipts: every ride up to their `complete_to` has one outcome, and what is no ride has none.
 
 There is never more than one: the ride is the key of the table. That there is one is a join of the
 rides' index with the receipts, in Postgres. Each stretch of rides is one statement, so one

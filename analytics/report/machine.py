@@ -1,7 +1,7 @@
 """The report for programs: one JSON object, distances as numbers with all of their digits.
 
     started_at      when the run began, RFC 3339
-    agrees          true when every total and the warehouse are right
+    agrees          true when every total, the warehouse and all that is proved are right
     repairing       false with --check
     reconciliation  the id of the run's row in `reconciliations`, or null
     last_ride_id    everything up to this ride was compared

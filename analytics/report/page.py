@@ -78,7 +78,7 @@ def _nights(past: Sequence[PastRun]) -> list[Night]:
         Night(
             run,
             [
-                ("Totals", not any(run.drifts.values()) if run.drifts else None),
+                ("Totals", not any(map(run.found_wrong, run.drifts)) if run.drifts else None),
                 *((name.capitalize(), run.proofs.get(name)) for name in PROVED),
             ],
         )
@@ -124,12 +124,13 @@ def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart
         result.reconciliation or 0,
         result.started_at,
         {compared.name: compared.drift for compared in result.consumers},
+        strays=frozenset(compared.name for compared in result.consumers if compared.stray),
     )
     earlier = [run for run in past if run.id != result.reconciliation]
     runs = [*sorted(earlier, key=lambda run: run.created_at), this]
     drifts = [run.drifts.get(consumer.name) for run in runs]
     moments: list[datetime] = [run.created_at.astimezone(UTC) for run in runs]
-    wrong = sum(bool(drift) for drift in drifts)
+    wrong = sum(run.found_wrong(consumer.name) for run in runs)
     compared = sum(drift is not None for drift in drifts)
     summary = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
     return Chart(charts.drift(consumer.name, moments, drifts), summary)

@@ -11,6 +11,7 @@ from analytics.reconcile import COULD_NOT_RUN, main
 from analytics.report.text import as_text
 from analytics.result import Result
 from tests.support.books import MILLIMETRE, Books
+from tests.support.jobs import ended, start
 from tests.support.results import CHECKED, DRIFTED, EMPTY, MISMATCHED, RIGHT, STRAY, TODAY
 
 
@@ -56,6 +57,15 @@ def test_a_night_is_told_again_by_its_id_and_by_its_date(
         main()
     assert end.value.code == 0
     assert but_for_the_time(capsys.readouterr().out) == told[1]
+
+
+def test_a_name_in_any_script_is_told_in_any_encoding(books: Books) -> None:
+    books.add(1)
+    books.claim("\u6d88\u8d39\u8005", 1, drift=MILLIMETRE)
+    night = str(books.run().reconciliation)
+    told = ended(start(books.world, "--as-of", night, PYTHONIOENCODING="ascii"))
+    assert told[0] == 0
+    assert "\\u6d88\\u8d39\\u8005" in told[1]
 
 
 def test_an_unknown_night_is_one_line_and_status_2(

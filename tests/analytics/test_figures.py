@@ -109,6 +109,7 @@ def test_the_last_weeks_end_with_the_last_ride() -> None:
     assert kept[-1] == MONDAY + timedelta(6)
     assert last_weeks([]) == []
     assert last_weeks([date(1, 1, 1)]) == [date(1, 1, 1)]
+    assert last_weeks([*days, date.max]) == kept  # a ride of no time at all hides no other
 
 
 def test_a_run_with_a_page_describes_what_it_has_and_what_is_new(books: Books) -> None:

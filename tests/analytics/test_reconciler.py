@@ -10,8 +10,10 @@ import psutil
 import pytest
 from apscheduler.triggers.date import DateTrigger
 
-from analytics.nightly import fetching
+from analytics.nightly import attempts, fetching
 from analytics.nightly.__main__ import Reconciler
+from analytics.nightly.child import LINGER
+from analytics.nightly.nights import next_due
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
@@ -198,6 +200,19 @@ def test_the_next_run_is_due_at_the_time_that_is_set(
     finally:
         stop.ask()
         thread.join()
+
+
+def test_a_run_has_ended_before_the_next_night_is_due(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the scheduler would leave that night out."""
+    ends: list[datetime] = []
+    monkeypatch.setattr(attempts, "run_with_retries", lambda *given: ends.append(given[1]))
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    reconciler = Reconciler(load(), Stop())
+    reconciler.reconcile()
+    due = next_due(reconciler.now(), time.fromisoformat(load().reconcile_at))
+    assert timedelta(seconds=2 * LINGER) < due - ends[0] < timedelta(minutes=5)
 
 
 HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib", "numpy", "redis"}

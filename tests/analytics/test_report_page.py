@@ -111,6 +111,14 @@ def test_the_drift_chart_counts_this_run_once_and_the_past_ones() -> None:
     assert "long gone" not in page.text
 
 
+def test_a_run_that_found_a_stray_checkpoint_found_something_wrong() -> None:
+    """Although the total may have been right."""
+    at, right = datetime(2026, 11, 21, 3, tzinfo=UTC), {"consumer1": Decimal(0)}
+    page = Page(as_html(run(consumer(0)), [PastRun(1, at, right, strays=frozenset(right))]))
+    assert "wrong" in page.text
+    assert "agrees" not in page.text.partition("Night by night")[2].partition("Drift, run")[0]
+
+
 def test_a_mismatch_is_on_the_page_with_the_way_out() -> None:
     tells_the_way_out(Page(as_html(MISMATCHED, [])).text)
 

@@ -87,6 +87,18 @@ def believe_one_less_not(evidence: Evidence) -> None:
     evidence.read_again = True
 
 
+def test_a_reading_from_the_beginning_may_bring_what_was_missed_but_in_its_place() -> None:
+    evidence = sound()
+    [first], [_, second] = (
+        [told.record for told in evidence.told if told.record.term == term]
+        for term in (b"first", b"second")
+    )
+    evidence.readings = [[second], [first, second]]
+    assert check(evidence) == []
+    evidence.readings = [[second], [second, first]]
+    assert any("has ride 1 after ride 3, but not before" in each for each in check(evidence))
+
+
 def test_a_ride_that_waited_for_the_standby_in_vain_may_be_in_the_log() -> None:
     evidence = sound()
     evidence.in_vain, evidence.restores = evidence.restores, []

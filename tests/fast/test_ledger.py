@@ -44,6 +44,13 @@ def test_nights_that_follow_one_another_are_one_history() -> None:
     assert read_back(with_block(0)) == ledger
 
 
+def test_days_that_do_not_add_up() -> None:
+    ledger: dict[str, Any] = msgspec.to_builtins(nights(), str_keys=True)
+    ledger["days"] = {f"{DAY}": [3, "5.999"]}
+    with pytest.raises(msgspec.ValidationError, match="its days do not add up"):
+        read_back(ledger)
+
+
 def test_nights_of_few_rides_share_a_block() -> None:
     """Else the ledger would grow with the nights, and not with the rides."""
     ledger = Ledger()

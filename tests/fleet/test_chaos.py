@@ -16,11 +16,12 @@ from chaos.fleet import folder_for_servers
 from chaos.nights import can_run
 from rocket_rides.settings import PROJECT
 from tests.support.folders import roomy, short_folder
+from tests.support.jobs import SHORT_LIVED
 from tests.support.world import eventually
 
 REDIS = ("--stream-server", "redis")
 SHORT_RUNS = [
-    ["--seed", "7", "--seconds", "20"],
+    ["--seed", "7", "--seconds", "20", "--rest", "60"],
     [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
     ["--seed", "7", "--seconds", "6", "--faults", "redis-failover,postgres-async-failover"],
 ]
@@ -31,7 +32,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "chaos", *arguments],
         cwd=PROJECT,
-        env=os.environ | {"TMPDIR": str(roomy())},
+        env=os.environ | SHORT_LIVED | {"TMPDIR": str(roomy())},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

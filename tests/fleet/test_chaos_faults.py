@@ -85,5 +85,34 @@ def test_the_onlooker_reads_a_log_that_begins_again_with_lower_ids(world: World)
     assert [told.record.id for told in onlooker.told] == [1, 2, 2, 1]
 
 
+def test_the_onlooker_reads_what_a_promoted_replica_took_under_ids_that_others_had(
+    world: World,
+) -> None:
+    """The old primary's clock was ahead, and the replica lacked its last entries."""
+    world.take(*range(1, 9))
+    drain(world.streamer())
+    log = world.log()
+    fields: list[dict[Any, Any]] = [
+        dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
+        for entry in log.range("-", "+", 8)
+    ]
+    log.start_anew()
+    for number in (1, 2, 3, 4):
+        append(log, fields[number - 1], f"9-{number}")
+    onlooker = LogReader(lambda: world.redis.url, world.stream)
+    onlooker.start()
+    eventually(lambda: len(onlooker.told) == 4, "the old primary's entries")
+    promoted = log.redis.pipeline()
+    promoted.delete(log.name)
+    for number, ride in enumerate((1, 2, 5, 6, 7, 8), 1):
+        promoted.xadd(log.name, fields[ride - 1], id=f"9-{number}")
+    promoted.execute()
+    eventually(lambda: len(onlooker.told) == 8, "the new primary's entries")
+    onlooker.end()
+    assert [told.record.id for told in onlooker.told] == [*range(1, 9)]
+    first, second = ([record.id for record in reading] for reading in onlooker.readings)
+    assert (first, second) == ([1, 2, 3, 4], [1, 2, 5, 6, 7, 8])
+
+
 def append(log: Log, fields: dict[Any, Any], redis_id: str) -> None:
     log.redis.xadd(log.name, fields, id=redis_id)

@@ -1,6 +1,7 @@
 """The nightly job in a fleet of chaos: it repairs what drifts, and a job that lies is found out."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 from tqdm import tqdm
@@ -10,27 +11,31 @@ from chaos.fleet import Fleet
 from chaos.nights import JOB, can_run
 from chaos.play import Options, Outcome, Play
 
-pytestmark = pytest.mark.skipif(not can_run(), reason="needs Spark and Java")
+pytestmark = [
+    pytest.mark.skipif(not can_run(), reason="needs Spark and Java"),
+    pytest.mark.usefixtures("java"),
+]
 
 KINDS = ("nightly", "wrong-total", "lost-outcome")
 OPTIONS = Options(seed=1, seconds=24, rate=10, kinds=KINDS, every=4, recovery=60)
+SHORT = replace(OPTIONS, seconds=8, rest=60)  # the last runs tell
 LIE = "from analytics import emit, reconcile, result; {}; reconcile.main()"
 AGREES_ALWAYS = "result.Compared.wrong = False; result.Compared.drift = 0"
 ASKS_FOR_NO_RESET = "emit.ASK_FOR_RESETS = emit.ASK_FOR_RESETS.replace('WHERE', 'WHERE false AND')"
 
 
-def played(*job: str) -> Outcome:
+def played(options: Options, *job: str) -> Outcome:
     """The drifts are made whatever the machine does, and the last runs come across them."""
-    fleet = Fleet(rate=OPTIONS.rate)
+    fleet = Fleet(rate=options.rate)
     try:
         fleet.start()
-        return Play(fleet, OPTIONS, job).run(tqdm(disable=True))
+        return Play(fleet, options, job).run(tqdm(disable=True))
     finally:
         fleet.stop(keep=False)
 
 
 def test_what_drifts_is_found_and_repaired() -> None:
-    outcome = played(*JOB)
+    outcome = played(OPTIONS, *JOB)
     assert outcome.findings == []
     nights = outcome.evidence.nights
     assert nights
@@ -45,5 +50,5 @@ def test_what_drifts_is_found_and_repaired() -> None:
 )
 def test_a_lie_is_found_out(monkeypatch: pytest.MonkeyPatch, lie: str, expected: str) -> None:
     monkeypatch.setattr(play, "REPAIR_LIMIT", 2.0)
-    found = "\n".join(played(sys.executable, "-c", LIE.format(lie)).findings)
+    found = "\n".join(played(SHORT, sys.executable, "-c", LIE.format(lie)).findings)
     assert expected in found

@@ -7,6 +7,11 @@ from analytics.emit import emit, past_runs
 from analytics.result import Compared, Result, Tally
 from tests.support.world import World
 
+MENDED = """
+    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    VALUES (5, 7, 2, 0, '{"mended": [3]}')
+"""
+
 
 def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     for name in ("right", "short", "long", "stray"):
@@ -27,3 +32,9 @@ def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     assert asked == [("long",), ("short",), ("stray",)]
     [run] = past_runs(world.connection)
     assert run.drifts == {"right": 0, "short": -1, "long": 1, "stray": 0, "gone": -7}
+    assert [name for name in run.drifts if not run.found_wrong(name)] == ["right"]
+
+
+def test_a_mend_is_no_run(world: World) -> None:
+    world.connection.execute(MENDED)
+    assert past_runs(world.connection) == []

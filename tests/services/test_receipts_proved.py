@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from analytics.emit import emit
+from analytics.emit import emit, set_back
 from analytics.proofs import outbox, receipts
 from analytics.proofs.receipts import PIECE, SAMPLE, SAMPLED, apart, pieces, sample
 from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Some, Stretch
@@ -52,9 +52,15 @@ def night(world: World) -> ReceiptsVerdict:
     """Look, as a run does that goes on from the last one; and emit what was found."""
     known = receipts.proved(world.connection)
     verdict = receipts.prove(world.connection, known, random.Random(1))
-    with world.connection.transaction():
-        emit(world.connection, Result(datetime.now(UTC), receipts=verdict))
+    ask(world, verdict)
     return verdict
+
+
+def ask(world: World, verdict: ReceiptsVerdict) -> None:
+    result = Result(datetime.now(UTC), receipts=verdict)
+    with world.connection.transaction():
+        emit(world.connection, result)
+        set_back(world.connection, result)
 
 
 def test_receipts_that_are_complete_agree(delivered: World) -> None:
@@ -74,8 +80,7 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     verdict = prove(delivered)
     assert verdict == ReceiptsVerdict(upto=20, rides=20, missing=Some(2, (7, 12)))
     assert not verdict.agrees
-    with delivered.connection.transaction():
-        emit(delivered.connection, Result(datetime.now(UTC), receipts=verdict))
+    ask(delivered, verdict)
     assert delivered.value("SELECT complete_to FROM receipts_state WHERE mends = 1") == 6
     assert receipts.proved(delivered.connection) == Proved(20, (Stretch(0, 20),))
 
@@ -165,8 +170,7 @@ def test_rides_before_there_were_receipts_need_none(delivered: World) -> None:
     delivered.connection.execute("DELETE FROM receipts WHERE ride_id <= 11")
     verdict = prove(delivered)
     assert verdict == ReceiptsVerdict(upto=20, rides=10, missing=Some(1, (11,)))
-    with delivered.connection.transaction():
-        emit(delivered.connection, Result(datetime.now(UTC), receipts=verdict))
+    ask(delivered, verdict)
     assert delivered.value("SELECT complete_to FROM receipts_state") == 10
 
 

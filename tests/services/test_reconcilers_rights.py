@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from analytics.emit import emit, past_runs
+from analytics.emit import emit, past_runs, set_back
 from analytics.freeze import freeze
 from analytics.ownership import require_unmended
 from analytics.proofs import outbox, receipts, rollup
@@ -57,6 +57,7 @@ def run(world: World) -> None:
     )
     with connection.transaction():
         emit(connection, result)
+        set_back(connection, result)
     past_runs(connection)
 
 

@@ -5,6 +5,8 @@ import psutil
 from tests.support.world import Service, World
 
 SPARK_PATIENCE = 300  # seconds: on a busy machine Spark alone takes a minute to start
+# The environment of a Java that is over before its best compiler has warmed up.
+SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def start(world: World, *options: str, **settings: str) -> Service:

@@ -33,6 +33,11 @@ MUTANTS = [
         "total(block.tally for block in self.blocks).rides != self.total.rides:",
     ),
     ledger(
+        "days need not be those of the rides",
+        "if total(self.days.values()) != self.total:",
+        "if False:",
+    ),
+    ledger(
         "a night begins a block of its own",
         "for block in newest]",
         "for block in newest if block.upto == 0]",

@@ -309,6 +309,13 @@ MUTANTS = [
         "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",
     ),
     job(
+        "a reset that lacks a mended ride undoes the mend",
+        "            ownership.require_unmended(self.connection, frozen.history)\n",
+        "",
+        tests="analytics/test_ownership.py::"
+        "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",
+    ),
+    job(
         "a mended ride's receipt is not looked at",
         "known = receipts.proved(self.connection) if base.blocks else Proved()",
         "known = receipts.proved(self.connection)",
