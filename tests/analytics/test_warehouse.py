@@ -198,8 +198,9 @@ def change_the_ledger(books: Books) -> None:
     path = books.warehouse.folder / "ledger.json"
     kept = msgspec.json.decode(path.read_bytes(), type=Ledger)
     block = msgspec.structs.replace(kept.blocks[0], rides=3, distance=kept.total.distance)
+    total = kept.total._replace(rides=3)
     other = msgspec.structs.replace(
-        kept, blocks=[block], total=kept.total._replace(rides=3), last_ride_id=block.upto
+        kept, blocks=[block], days={date.min: total}, total=total, last_ride_id=block.upto
     )
     path.write_bytes(msgspec.json.encode(other))
 
