@@ -58,9 +58,13 @@ def nothing_that_was_wrong_is_missed(evidence: Evidence) -> Findings:
         return
     for night, report in reports(evidence):
         found = {(drift.kind, drift.victim) for drift in found_by(evidence.nights.made, report)}
-        for drift in evidence.nights.made:
-            if was_there(evidence, drift, night) and (drift.kind, drift.victim) not in found:
+        there = [drift for drift in evidence.nights.made if was_there(evidence, drift, night)]
+        for drift in there:
+            if (drift.kind, drift.victim) not in found:
                 yield f"{night} missed {drift}"
+        counted = report.receipts.missing.rides if report.receipts else 0
+        if counted < (least := sum(drift.kind == OUTCOME for drift in there)):
+            yield f"{night} counted {counted} missing outcomes, of {least}"
 
 
 def everything_is_repaired(evidence: Evidence) -> Findings:

@@ -6,13 +6,14 @@ restore, or a fail-over with loss, may have undone a drift, or brought one back 
 so nothing is concluded across one.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
 
 from chaos.drifts import MILLIMETRE, MINUTE, TOTAL, Drift, figures
 from chaos.evidence import Evidence
-from chaos.night_report import Report, WrongMinute
+from chaos.night_report import Report, Some, WrongMinute
 from chaos.nights_evidence import Night
 
 
@@ -53,17 +54,18 @@ def was_there(evidence: Evidence, drift: Drift, night: Night) -> bool:
 
 
 def found_by(drifts: Iterable[Drift], report: Report) -> Iterator[Drift]:
-    """Those that a run reported."""
+    """Those that a run reported. It names the lowest rides without an outcome, and counts all."""
     totals = {one.name for one in report.consumers if one.drift == MILLIMETRE}
     minutes = {told_of(one) for one in report.rollup.wrong} if report.rollup else set()
-    rides = report.receipts.missing.ids if report.receipts else []
+    missing = report.receipts.missing if report.receipts else Some(0, [])
+    named = max(missing.ids) if missing.rides > len(missing.ids) else math.inf
     for drift in drifts:
         if drift.kind == TOTAL:
             found = drift.victim in totals
         elif drift.kind == MINUTE:
             found = made_of(drift) in minutes
         else:
-            found = int(drift.victim) in rides
+            found = int(drift.victim) in missing.ids or int(drift.victim) > named
         if found:
             yield drift
 

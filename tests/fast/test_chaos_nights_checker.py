@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from chaos.checker import check
-from chaos.drifts import Final
+from chaos.drifts import OUTCOME, Final
 from chaos.evidence import Evidence
 from chaos.night_report import Compared, Some, Tally
 from chaos.nights_evidence import (
@@ -22,7 +22,7 @@ from chaos.nights_evidence import (
 )
 from chaos.restore import Restore
 from tests.support.evidence import undisturbed
-from tests.support.nights import ALL, look, night, nights, report
+from tests.support.nights import ALL, OF_OUTCOME, look, night, nights, report
 
 
 def evidence(found: NightsEvidence) -> Evidence:
@@ -344,6 +344,34 @@ def test_what_may_be_is_allowed(
     allowed = evidence(found)
     allowed.restores = restores
     assert check(allowed) == []
+
+
+@pytest.mark.parametrize(
+    ("counted", "expected"),
+    [
+        (3, None),
+        (2, "night-1 counted 2 missing outcomes, of 3"),
+        (1, "night-1 missed the drift of the outcome 2"),
+    ],
+)
+def test_of_many_outcomes_few_are_named_and_all_are_counted(
+    counted: int, expected: str | None
+) -> None:
+    found = nights()
+    more = [replace(OF_OUTCOME, token=f"o{ride}", victim=f"{ride}") for ride in (2, 3)]
+    found.made += more
+    found.final += [Final(OUTCOME, drift.victim, "delivered") for drift in more]
+    tokens = frozenset(drift.token for drift in more)
+    for number in (1, 2):
+        seen = found.looks[number]
+        found.looks[number] = seen._replace(there=seen.there | tokens, due=seen.due | tokens)
+    found.nights[0].before, found.nights[0].after = found.looks[1:3]
+    said = found.nights[0].report
+    assert said
+    assert said.receipts
+    said.receipts.missing = Some(counted, [1])
+    findings = [each for each in check(evidence(found)) if "outcome" in each]
+    assert findings == [] if expected is None else expected in findings
 
 
 def test_a_drift_that_no_look_has_seen_may_be_found() -> None:
