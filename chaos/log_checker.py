@@ -65,18 +65,23 @@ class Story:
 
 
 def the_log_is_in_order(evidence: Evidence) -> Findings:
-    """In each reading ids rise, except for records sent again; this also holds across restores.
+    """Ids rise, except for records sent again; this also holds across restores.
 
-    Whatever a term's leader sent up to its last commit, it sent before the next term began.
+    Whatever a term's leader sent up to its last commit, it sent before the next term began. A
+    reading may bring what was missed before, but in its place: ahead of something that was seen.
     """
-    story, seen = Story(evidence), set[int]()
+    story, seen, greatest = Story(evidence), set[int](), 0
     for reading in evidence.readings or [[told.record for told in evidence.told]]:
-        greatest = 0
-        for record in filter(story.is_true, reading):
-            if record.id < greatest and record.id not in seen:
-                yield f"the log has ride {record.id} after ride {greatest}, but not before"
-            greatest = max(greatest, record.id)
-            seen.add(record.id)
+        ids = [record.id for record in reading if story.is_true(record)]
+        known = max((at for at, ride in enumerate(ids) if ride in seen), default=-1)
+        here = 0
+        for at, ride in enumerate(ids):
+            above = here if at <= known else max(here, greatest)
+            if ride < above and ride not in seen:
+                yield f"the log has ride {ride} after ride {above}, but not before"
+            here = max(here, ride)
+            seen.add(ride)
+        greatest = max(greatest, here)
     if evidence.final.rides and not seen:
         yield "the onlooker saw no true entry in the log"
 

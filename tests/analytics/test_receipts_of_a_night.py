@@ -1,17 +1,20 @@
 """The receipts are proved in each run, which asks for the missing ones if it may and can."""
 
 import shutil
+from typing import Any
 
 import pytest
 
 from analytics.proofs import receipts
 from analytics.result import Proved, ReceiptsVerdict, Some, Stretch
+from analytics.warehouse import Warehouse
 from tests.support.books import Books
 
 OUTCOMES = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
     SELECT id, 'delivered', 1, now(), now() FROM rides
 """
+OF_A_WORKER = "SELECT complete_to FROM receipts_state FOR UPDATE NOWAIT"
 MENDS = "SELECT mends FROM receipts_state"
 
 
@@ -41,6 +44,23 @@ def test_a_new_warehouse_has_all_of_them_looked_at(delivered: Books) -> None:
     assert result.requested
     assert delivered.world.value(MENDS) == 1
     assert receipts.proved(delivered.world.connection) == Proved(3, (Stretch(0, 3),))
+
+
+def test_workers_do_not_wait_while_the_warehouse_is_written(
+    delivered: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes long on a slow disk, and each of them would wait for the row."""
+    lose(delivered, 2)
+    worker, publish, looks = delivered.world.connect(), Warehouse.publish, list[object]()
+
+    def beside(warehouse: Warehouse, *given: Any) -> None:
+        looks.append(worker.execute(OF_A_WORKER).fetchone())  # raises if it is locked
+        publish(warehouse, *given)
+
+    monkeypatch.setattr(Warehouse, "publish", beside)
+    assert delivered.run(full=True).requested
+    assert looks == [(3,)]
+    assert delivered.world.value(MENDS) == 1
 
 
 def test_check_leaves_them_and_what_is_known_of_them_as_they_are(delivered: Books) -> None:

@@ -309,6 +309,12 @@ MUTANTS = [
         "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",
     ),
     job(
+        "workers wait while the warehouse is written",
+        "            files = self.warehouse.place(",
+        "            set_back(self.connection, result)\n            files = self.warehouse.place(",
+        tests="analytics/test_receipts_of_a_night.py",
+    ),
+    job(
         "a reset that lacks a mended ride undoes the mend",
         "            ownership.require_unmended(self.connection, frozen.history)\n",
         "",
