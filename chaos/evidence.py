@@ -69,6 +69,14 @@ class FinalState:
 
 
 @dataclass
+class Reading:
+    """The log's records in its order, from its beginning on. `found` were there when it began."""
+
+    records: list[Record] = field(default_factory=list)
+    found: int = 0
+
+
+@dataclass
 class Evidence:
     """What the clients, the database, an onlooker and the processes say."""
 
@@ -76,7 +84,7 @@ class Evidence:
     final: FinalState
     told: list[Told]  # the log's entries, including re-sends, as they were first seen
     exits: list[Exit] = field(default_factory=list)
-    readings: list[list[Record]] = field(default_factory=list)  # in the log's order; or else `told`
+    readings: list[Reading] = field(default_factory=list)  # one after the other; or else `told`
     errors: list[str] = field(default_factory=list)  # each a sentence
     names: tuple[str, ...] = ()  # of the consumers that must exist
     restores: list[Restore] = field(default_factory=list)

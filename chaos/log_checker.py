@@ -11,8 +11,9 @@ ride that only the primary has, until the standby is promoted.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice, pairwise
 
-from chaos.evidence import Evidence, Told
+from chaos.evidence import Evidence, Reading, Told
 from chaos.journal import Ask
 from rocket_rides.log import Record
 
@@ -67,23 +68,38 @@ class Story:
 def the_log_is_in_order(evidence: Evidence) -> Findings:
     """Ids rise, except for records sent again; this also holds across restores.
 
-    Whatever a term's leader sent up to its last commit, it sent before the next term began. A
-    reading may bring what was missed before, but in its place: ahead of something that was seen.
+    Whatever a term's leader sent up to its last commit, it sent before the next term began. What a
+    reading finds there may be older than all that was seen before it: entries that the onlooker
+    missed are followed by others than then, after a fail-over or where the newest were cut off.
     """
     story, seen, greatest = Story(evidence), set[int](), 0
-    for reading in evidence.readings or [[told.record for told in evidence.told]]:
-        ids = [record.id for record in reading if story.is_true(record)]
-        known = max((at for at, ride in enumerate(ids) if ride in seen), default=-1)
+    for reading in evidence.readings or [Reading([told.record for told in evidence.told])]:
+        ids = [record.id for record in reading.records if story.is_true(record)]
+        found = sum(map(story.is_true, reading.records[: reading.found]))
         here = 0
         for at, ride in enumerate(ids):
-            above = here if at <= known else max(here, greatest)
-            if ride < above and ride not in seen:
+            above = here if at < found else max(here, greatest)
+            if ride < above and ride not in seen and not _leads_to(seen, ids, at):
                 yield f"the log has ride {ride} after ride {above}, but not before"
             here = max(here, ride)
             seen.add(ride)
         greatest = max(greatest, here)
     if evidence.final.rides and not seen:
         yield "the onlooker saw no true entry in the log"
+
+
+def _leads_to(seen: set[int], ids: list[int], at: int) -> bool:
+    """Whether ids rise from there to one that was seen: so this is its batch, sent again or found.
+
+    A batch is appended as a whole, but of its first copy the first entries can be trimmed, to make
+    room, before the onlooker reads them.
+    """
+    for ride, after in pairwise(islice(ids, at, None)):
+        if after <= ride:
+            return False
+        if after in seen:
+            return True
+    return False
 
 
 def the_log_is_a_chain_of_rides(evidence: Evidence) -> Findings:

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import psycopg
 import redis
 
-from chaos.evidence import Told
+from chaos.evidence import Reading, Told
 from rocket_rides import database
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
 
+MOST = 1000  # entries at once
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
 BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
@@ -63,11 +64,12 @@ class LogReader(Onlooker):
         super().__init__(name="log reader", daemon=True)
         self._tell = tell  # takes each well-formed entry
         self.told: list[Told] = []
-        self.readings: list[list[Record]] = [[]]
+        self.readings = [Reading()]
         self.invalid: list[str] = []
         self._url = url
         self._stream = stream
         self._last: Entry | None = None  # of this reading
+        self._finds = True  # until it has read what was there when this reading began
         self._noted: set[tuple[str, Record]] = set()
         self._ending = threading.Event()
 
@@ -86,10 +88,12 @@ class LogReader(Onlooker):
 
     def _read(self, log: Log, wait: float) -> bool:
         """Read some entries, or find that the next reading begins; False when neither."""
-        entries = log.read(self._last.redis_id if self._last else START, 1000, wait=wait)
+        after = self._last.redis_id if self._last else START
+        entries = log.read(after, MOST, wait=0 if self._finds else wait)
         if not self._goes_on(log):
             self._last = None
-            self.readings.append([])
+            self.readings.append(Reading())
+            self._finds = True
             return True
         for entry in entries:
             self._last = entry
@@ -97,6 +101,9 @@ class LogReader(Onlooker):
                 self._note(entry.redis_id, decode(entry.fields))
             except Invalid as reason:
                 self.invalid.append(f"{entry.redis_id}: {reason}")
+        if self._finds:
+            self.readings[-1].found = len(self.readings[-1].records)
+            self._finds = len(entries) == MOST
         return bool(entries)
 
     def _goes_on(self, log: Log) -> bool:
@@ -106,7 +113,7 @@ class LogReader(Onlooker):
 
     def _note(self, redis_id: str, record: Record) -> None:
         """Note an entry; tell of it unless it was read before."""
-        self.readings[-1].append(record)
+        self.readings[-1].records.append(record)
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self.told.append(Told(record, time.monotonic()))

@@ -6,11 +6,12 @@ from decimal import Decimal
 import pytest
 
 from chaos.checker import check
-from chaos.evidence import Evidence, FinalStanding, Told
+from chaos.evidence import Evidence, FinalStanding, Reading, Told
 from chaos.log_checker import Story
 from rocket_rides.log import Record
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
 
+LATE = "has ride 1 after ride 3, but not before"
 NOBODYS = "an entry that nobody can have written"
 
 
@@ -87,17 +88,40 @@ def believe_one_less_not(evidence: Evidence) -> None:
     evidence.read_again = True
 
 
-def test_a_reading_from_the_beginning_may_bring_what_was_missed_but_in_its_place() -> None:
+def both() -> tuple[Evidence, tuple[Record, Record]]:
+    """Sound evidence, and its true entries: of ride 1, and of ride 3, which was sent again."""
     evidence = sound()
     [first], [_, second] = (
         [told.record for told in evidence.told if told.record.term == term]
         for term in (b"first", b"second")
     )
-    evidence.readings = [[second], [first, second]]
+    return evidence, (first, second)
+
+
+def test_a_reading_from_the_beginning_may_bring_what_was_missed_but_in_its_place() -> None:
+    evidence, (first, second) = both()
+    evidence.readings = [Reading([second]), Reading([first, second])]
     assert check(evidence) == []
     for another in ([second, first], [first]):
-        evidence.readings = [[second], another]
-        assert any("has ride 1 after ride 3, but not before" in each for each in check(evidence))
+        evidence.readings = [Reading([second]), Reading(another)]
+        assert LATE in "\n".join(check(evidence))
+
+
+def test_what_a_reading_finds_there_may_be_older_than_what_was_cut_off_or_not_replicated() -> None:
+    evidence, (first, second) = both()
+    evidence.readings = [Reading([second]), Reading([first], found=1)]
+    assert check(evidence) == []
+    evidence.readings = [Reading([second]), Reading([second, first], found=2)]
+    assert LATE in "\n".join(check(evidence))
+
+
+def test_a_batch_that_is_sent_again_may_bring_what_was_trimmed_before_it_was_seen() -> None:
+    """Redis was full: half of the first copy went, to make room for the second."""
+    evidence, (first, second) = both()
+    evidence.readings = [Reading([second, first, second])]
+    assert check(evidence) == []
+    evidence.readings = [Reading([second, first, first, second])]
+    assert LATE in "\n".join(check(evidence))
 
 
 def test_a_ride_that_waited_for_the_standby_in_vain_may_be_in_the_log() -> None:

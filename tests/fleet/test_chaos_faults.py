@@ -110,8 +110,10 @@ def test_the_onlooker_reads_what_a_promoted_replica_took_under_ids_that_others_h
     eventually(lambda: len(onlooker.told) == 8, "the new primary's entries")
     onlooker.end()
     assert [told.record.id for told in onlooker.told] == [*range(1, 9)]
-    first, second = ([record.id for record in reading] for reading in onlooker.readings)
-    assert (first, second) == ([1, 2, 3, 4], [1, 2, 5, 6, 7, 8])
+    first, second = onlooker.readings
+    assert [record.id for record in first.records] == [1, 2, 3, 4]
+    assert [record.id for record in second.records] == [1, 2, 5, 6, 7, 8]
+    assert second.found == 6
 
 
 def append(log: Log, fields: dict[Any, Any], redis_id: str) -> None:
