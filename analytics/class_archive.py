@@ -17,20 +17,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from analytics import java_options
 from analytics.prerequisites import CLASS_ARCHIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ARCHIVE = Path(sys.prefix) / CLASS_ARCHIVE  # 180 MB
-OPTIONS = "SPARK_SUBMIT_OPTS"  # the environment's variable for the options of Spark's Java
-QUIET = "-Xlog:disable -Xlog:all=error:stderr"  # or it would print why it ignores an archive
+QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")  # or it would print why it ignores an archive
 
 
 def use() -> None:
     """Have the Java that Spark starts in this environment use the archive, if there is one."""
     if ARCHIVE.exists():
-        _add(f"-XX:SharedArchiveFile={ARCHIVE}")
+        java_options.add(*QUIET, f"-XX:SharedArchiveFile={ARCHIVE}")
 
 
 def make() -> None:
@@ -41,7 +41,7 @@ def make() -> None:
 
     unfinished = ARCHIVE.with_suffix(".unfinished")
     ARCHIVE.unlink(missing_ok=True)
-    _add(f"-XX:ArchiveClassesAtExit={unfinished}")
+    java_options.add(*QUIET, f"-XX:ArchiveClassesAtExit={unfinished}")
     with session("local[2]") as spark, TemporaryDirectory() as folder:
         _run(spark, Path(folder))
         java = SparkContext._gateway.proc  # type: ignore[union-attr]
@@ -70,10 +70,6 @@ def _run(spark: "SparkSession", folder: Path) -> None:
     found = spark.read.parquet(folder.as_uri())
     cells(found, [1])
     collected(by_minute(found))
-
-
-def _add(option: str) -> None:
-    os.environ[OPTIONS] = f"{QUIET} {option} {os.environ.get(OPTIONS, '')}".strip()
 
 
 if __name__ == "__main__":

@@ -62,9 +62,13 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
     return history_of(database_id, rows, last_sent)
 
 
-def require_ours(owners: Sequence[Owner], ours: History) -> None:
-    """Raise Unavailable when a warehouse with these owners is another database's."""
-    why_rebuild(owners, ours)
+def rides_ahead(owners: Sequence[Owner], ours: History) -> int:
+    """At most so many rides are settled and not in a warehouse with these owners.
+
+    Raises Unavailable when it is another database's.
+    """
+    has_none = not owners or why_rebuild(owners, ours)
+    return ours.last_sent - (0 if has_none else owners[-1].upto)
 
 
 def why_rebuild(owners: Sequence[Owner], ours: History) -> str:

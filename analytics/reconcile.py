@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NoReturn
 import psycopg
 
 from analytics.freeze import freeze
-from analytics.ownership import require_ours
+from analytics.ownership import rides_ahead
 from analytics.prerequisites import require_java, require_packages
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
@@ -55,6 +55,7 @@ SESSION = {
     "idle_in_transaction_session_timeout": "0",
     "statement_timeout": "0",
 }
+FEW = 1_000_000  # rides; an ordinary night brings fewer
 REFUSAL = "not reconciled: "
 DESCRIPTION = """Check every consumer's total against the rides, and get wrong ones reset. The exit
 status is 0 when everything agrees, 1 when it does not, 2 when the job could not run, 70 for a
@@ -76,14 +77,15 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         if not arguments.check:
             warehouse.make_ready()
         # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
-        require_ours(warehouse.owners(), freeze(connection).history)
+        ahead = rides_ahead(warehouse.owners(), freeze(connection).history)
+        briefly = ahead <= FEW and not arguments.full
         # Imported late: Spark takes a second, and most problems have shown by now.
         from analytics.job import Job
         from analytics.progress import shown
         from analytics.session import SPARK_ERRORS, cause, session
 
         try:
-            with session(config.spark_master, config.spark_events_dir) as spark:
+            with session(config.spark_master, config.spark_events_dir, briefly=briefly) as spark:
                 show = partial(shown, spark.sparkContext)
                 job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
                 result = job.run_once(

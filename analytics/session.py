@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analytics import class_archive
+from analytics import class_archive, java_options
 from analytics.progress import starting
 from rocket_rides.errors import Unavailable
 
@@ -43,6 +43,8 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+# Java's second compiler takes longer, for code that runs faster: that pays after ten seconds or so.
+FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
 # The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
@@ -51,11 +53,14 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 
 
 @contextmanager
-def session(master: str = "", events: Path | None = None) -> Iterator[SparkSession]:
+def session(
+    master: str = "", events: Path | None = None, *, briefly: bool = False
+) -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    It writes an event log into the folder `events`, if there is one. A session that is already
-    active is used, and left running. Needs Java (`require_java`).
+    It writes an event log into the folder `events`, if there is one. One that is used only
+    `briefly`, and in this process, is quicker at first. A session that is already active is used,
+    and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
@@ -68,7 +73,7 @@ def session(master: str = "", events: Path | None = None) -> Iterator[SparkSessi
         return
     interrupt = signal.getsignal(signal.SIGINT)
     builder = SparkSession.builder
-    for name, value in (REQUIRED | _where(master) | _logged(events)).items():
+    for name, value in (REQUIRED | _where(master, briefly) | _logged(events)).items():
         builder = builder.config(name, value)
     with starting(), _java_kept_apart():
         for name, value in SUITABLE.items():
@@ -92,13 +97,15 @@ def cause(error: Exception, output: str = "") -> str:
     return last.removeprefix("Caused by: ")[:500]
 
 
-def _where(master: str) -> dict[str, str]:
+def _where(master: str, briefly: bool) -> dict[str, str]:
     if master and not master.startswith("local"):
         return {"spark.master": master}
     if not master and any(name in os.environ for name in CONFIGURED):
         return {}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     class_archive.use()
+    if briefly:
+        java_options.add(FIRST_COMPILER_ALONE)
     return LOCAL | ({"spark.master": master} if master else {})
 
 

@@ -8,7 +8,8 @@ import pyspark
 import pytest
 
 from analytics import class_archive
-from analytics.class_archive import ARCHIVE, OPTIONS
+from analytics.class_archive import ARCHIVE
+from analytics.java_options import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +43,7 @@ def test_an_archive_that_does_not_fit_is_ignored_without_a_word(
 
 def _submit(monkeypatch: pytest.MonkeyPatch, *options: str) -> "subprocess.CompletedProcess[str]":
     """Start Spark's Java as a run does, to print its version."""
-    monkeypatch.setenv(OPTIONS, "")
+    monkeypatch.setenv(VARIABLE, "")
     class_archive.use()
     spark = Path(pyspark.__file__).parent
     return subprocess.run(

@@ -10,9 +10,12 @@ import psycopg
 import pytest
 
 from analytics.freeze import freeze
-from analytics.ownership import history
+from analytics.ledger import Owner
+from analytics.ownership import History, history, rides_ahead
 from embedded.servers import Postgres, Redis
 from rocket_rides.errors import Unavailable
+from rocket_rides.log import LARGEST_ID
+from rocket_rides.terms import Range
 from streamer.mend import mend
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
 from tests.support.clusters import fresh_world
@@ -38,6 +41,16 @@ def test_an_ordinary_role_can_tell_which_database_it_is_in(world: World) -> None
         assert history(world.connection, 0) == told._replace(database_id="")
     finally:
         by_hand(world, "RESET ROLE", f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_the_rides_ahead_are_all_where_those_of_the_warehouse_do_not_count() -> None:
+    ours = History("1-1", "t", {b"t": Range(0, LARGEST_ID)}, last_sent=30)
+    assert rides_ahead([Owner(9, "1-1", "s"), Owner(20, "1-1", "t")], ours) == 10
+    assert rides_ahead([], ours) == 30
+    assert rides_ahead([Owner(20, "1-1", "lost")], ours) == 30
+    assert rides_ahead([Owner(40, "1-1", "t")], ours) == 30
+    with pytest.raises(Unavailable, match="another database's"):
+        rides_ahead([Owner(20, "2-2", "s")], ours)
 
 
 def by_hand(world: World, *statements: str) -> None:

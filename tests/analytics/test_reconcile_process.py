@@ -2,13 +2,17 @@
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 import psutil
 import pytest
 
+from analytics.java_options import VARIABLE
 from analytics.ledger import Owner
 from analytics.prerequisites import WANTED
+from analytics.reconcile import FEW
+from analytics.session import FIRST_COMPILER_ALONE
 from migrations import downgrade
 from rocket_rides.locks import Lock
 from tests.support.jobs import alive, ended, start
@@ -95,6 +99,32 @@ def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
 
 
 @pytest.mark.usefixtures("java")
+@pytest.mark.parametrize(
+    ("last_sent", "options", "briefly"),
+    [(FEW, [], True), (FEW + 1, [], False), (FEW, ["--full"], False)],
+    ids=["few rides", "many rides", "all rides"],
+)
+def test_java_compiles_for_the_long_run_only_where_there_is_one(
+    java: None, world: World, last_sent: int, options: list[str], *, briefly: bool
+) -> None:
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [last_sent])
+    job = start(world, *options)
+    given = eventually(lambda: options_of_java(psutil.Process(job.process.pid)), "Java")
+    assert given
+    assert (FIRST_COMPILER_ALONE in given) == briefly
+    job.process.send_signal(signal.SIGINT)
+    ended(job)
+
+
+def options_of_java(job: psutil.Process) -> str | None:
+    """What its Spark is started with; the job asks for Java's version first."""
+    for child in job.children(recursive=True):
+        with suppress(psutil.Error):
+            if child.name() == "java" and "org.apache.spark" in " ".join(child.cmdline()):
+                return child.environ().get(VARIABLE)
+    return None
+
+
 def test_an_interrupt_ends_it_and_its_java_without_a_word(world: World) -> None:
     job = start(world)
     family = eventually(lambda: psutil.Process(job.process.pid).children(recursive=True), "Java")
