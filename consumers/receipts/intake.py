@@ -21,6 +21,8 @@ from rocket_rides.log import Entry
 from rocket_rides.waiting import delays
 
 LOOK_EVERY = 1.0  # seconds; at what the other members left behind
+# While suspects wait for their turns: one costs less than taking over more, and looking at those.
+LOOK_WITH_SUSPECTS = 0.1
 HELD_POLL, HELD_POLL_LONGEST = 0.001, 0.5  # seconds; the streamer commits right after it has sent
 # Seconds, after a pause of at least as long. By then the streamer has committed what it sent, so
 # one look is enough; and the totals, which somebody may wait for, have had the processors.
@@ -96,6 +98,8 @@ class Intake:
             self._take_up(ride_id)
         if not claimed:  # else there may be more
             self._look_at = now + self._look_every
+        elif self._hand.has_suspects:
+            self._look_at = now + LOOK_WITH_SUSPECTS
 
     def take_up_lost(self, done: Round) -> None:
         now = time.monotonic()
