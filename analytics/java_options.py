@@ -1,10 +1,10 @@
-"""Options of the Java that Spark starts in this process, which other programs must not get."""
+"""Options of the Java that Spark starts, in a variable that only Spark's launcher reads."""
 
 import os
 
-VARIABLE = "SPARK_SUBMIT_OPTS"  # in the environment
+VARIABLE = "SPARK_SUBMIT_OPTS"
 
 
 def add(*options: str) -> None:
-    """Where the environment says something else, that holds: of two that differ, the last does."""
+    """Add `options` before those that are there: of two that differ, Java takes the last."""
     os.environ[VARIABLE] = " ".join([*options, os.environ.get(VARIABLE, "")]).strip()

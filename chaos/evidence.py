@@ -70,7 +70,11 @@ class FinalState:
 
 @dataclass
 class Reading:
-    """The log's records in its order, from its beginning on. `found` were there when it began."""
+    """The log's records in its order, from its beginning on.
+
+    So many of them were `found` in a log that is another one than was read before: Redis was
+    restarted, or a replica promoted.
+    """
 
     records: list[Record] = field(default_factory=list)
     found: int = 0

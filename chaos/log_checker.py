@@ -11,7 +11,6 @@ ride that only the primary has, until the standby is promoted.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice, pairwise
 
 from chaos.evidence import Evidence, Reading, Told
 from chaos.journal import Ask
@@ -68,18 +67,18 @@ class Story:
 def the_log_is_in_order(evidence: Evidence) -> Findings:
     """Ids rise, except for records sent again; this also holds across restores.
 
-    Whatever a term's leader sent up to its last commit, it sent before the next term began. What a
-    reading finds there may be older than all that was seen before it: entries that the onlooker
-    missed are followed by others than then, after a fail-over or where the newest were cut off.
+    Whatever a term's leader sent up to its last commit, it sent before the next term began. Only
+    what a reading finds in another log may be older than all that was seen before: entries that the
+    onlooker missed are followed by others than then, or by none.
     """
     story, seen, greatest = Story(evidence), set[int](), 0
     for reading in evidence.readings or [Reading([told.record for told in evidence.told])]:
-        ids = [record.id for record in reading.records if story.is_true(record)]
+        true = [record for record in reading.records if story.is_true(record)]
         found = sum(map(story.is_true, reading.records[: reading.found]))
         here = 0
-        for at, ride in enumerate(ids):
-            above = here if at < found else max(here, greatest)
-            if ride < above and ride not in seen and not _leads_to(seen, ids, at):
+        for at, record in enumerate(true):
+            ride, above = record.id, here if at < found else max(here, greatest)
+            if ride < above and ride not in seen and not _leads_to(seen, true, at):
                 yield f"the log has ride {ride} after ride {above}, but not before"
             here = max(here, ride)
             seen.add(ride)
@@ -88,16 +87,17 @@ def the_log_is_in_order(evidence: Evidence) -> Findings:
         yield "the onlooker saw no true entry in the log"
 
 
-def _leads_to(seen: set[int], ids: list[int], at: int) -> bool:
-    """Whether ids rise from there to one that was seen: so this is its batch, sent again or found.
+def _leads_to(seen: set[int], true: list[Record], at: int) -> bool:
+    """Whether it is of one batch with an entry that was seen: so the batch was sent again.
 
-    A batch is appended as a whole, but of its first copy the first entries can be trimmed, to make
-    room, before the onlooker reads them.
+    A batch is appended as a whole. But where Redis is full, the first entries of its first copy can
+    be trimmed before the onlooker reads them, to make room for the second.
     """
-    for ride, after in pairwise(islice(ids, at, None)):
-        if after <= ride:
+    for index in range(at + 1, len(true)):
+        record, before = true[index], true[index - 1]
+        if (record.term, record.prev) != (before.term, before.id):
             return False
-        if after in seen:
+        if record.id in seen:
             return True
     return False
 

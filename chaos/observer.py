@@ -1,9 +1,10 @@
 """Two onlookers: one reads the log as it is written, the other watches the consumers' progress.
 
 The first keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
-before it is trimmed. It misses what is lost before anyone could read it (cut from the end of the
-file, or flushed), and may miss what is written while there are two Redis that take entries: it
-vouches for the order of what it saw, not for having seen everything.
+before it is trimmed, unless Redis is full. It misses what is lost before anyone could read it (cut
+from the end of the file, flushed, or trimmed to make room), and may miss what is written while
+there are two Redis that take entries: it vouches for the order of what it saw, not for having seen
+everything.
 """
 
 import threading
@@ -22,7 +23,7 @@ from rocket_rides import database
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
 
-MOST = 1000  # entries at once
+MOST = 10_000  # entries at once; several batches
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
 BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
@@ -69,7 +70,9 @@ class LogReader(Onlooker):
         self._url = url
         self._stream = stream
         self._last: Entry | None = None  # of this reading
-        self._finds = True  # until it has read what was there when this reading began
+        self._history = ""  # of Redis' writes
+        self._is_another = False  # the log, perhaps: Redis has another history
+        self._finds = False  # what was there already when this reading began
         self._noted: set[tuple[str, Record]] = set()
         self._ending = threading.Event()
 
@@ -77,6 +80,9 @@ class LogReader(Onlooker):
         while not self._ending.is_set():
             try:
                 with Log(self._url(), self._stream) as log:
+                    history = log.replication_id()
+                    self._is_another |= history != self._history
+                    self._history = history
                     while not self._ending.is_set():
                         self._read(log, wait=BLOCK)
                         self._ending.wait(BREATH)
@@ -93,8 +99,10 @@ class LogReader(Onlooker):
         if not self._goes_on(log):
             self._last = None
             self.readings.append(Reading())
-            self._finds = True
+            self._finds, self._is_another = self._is_another, False
             return True
+        self._finds |= self._is_another and self._last is None
+        self._is_another = False
         for entry in entries:
             self._last = entry
             try:

@@ -99,7 +99,7 @@ class Intake:
         if not claimed:  # else there may be more
             self._look_at = now + self._look_every
         elif self._hand.has_suspects:
-            self._look_at = now + LOOK_WITH_SUSPECTS
+            self._look_at = now + min(LOOK_WITH_SUSPECTS, self._look_every)
 
     def take_up_lost(self, done: Round) -> None:
         now = time.monotonic()

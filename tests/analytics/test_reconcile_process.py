@@ -105,7 +105,7 @@ def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
     ids=["few rides", "many rides", "all rides"],
 )
 def test_java_compiles_for_the_long_run_only_where_there_is_one(
-    java: None, world: World, last_sent: int, options: list[str], *, briefly: bool
+    world: World, last_sent: int, options: list[str], *, briefly: bool
 ) -> None:
     world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [last_sent])
     job = start(world, *options)
@@ -125,6 +125,7 @@ def options_of_java(job: psutil.Process) -> str | None:
     return None
 
 
+@pytest.mark.usefixtures("java")
 def test_an_interrupt_ends_it_and_its_java_without_a_word(world: World) -> None:
     job = start(world)
     family = eventually(lambda: psutil.Process(job.process.pid).children(recursive=True), "Java")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from consumers.receipts import intake
 from consumers.receipts.membership import Membership
 from consumers.receipts.round import Step
 from rocket_rides import sessions
@@ -154,6 +155,23 @@ def test_a_suspected_receipt_does_not_wait_for_the_end_of_a_backlog(staff: Staff
     last.until(lambda: staff.receipt(suspect).outcome)
     assert staff.outcomes() < len(rest) / 2
     last.until(lambda: staff.outcomes() == 200)
+
+
+@pytest.mark.parametrize("pause", [0, 3600])
+def test_between_the_turns_of_suspects_less_is_taken_over(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    """To look at what is taken over takes longer than a turn."""
+    sent(staff.world, 60)
+    with_all_under_way(staff, "one", 60).die()
+    staff.world.connection.execute("UPDATE receipts SET unfinished = 2")
+    for name, value in {"SHARE": 10, "LOOK_EVERY": 3600, "LOOK_WITH_SUSPECTS": pause}.items():
+        monkeypatch.setattr(intake, name, value)
+    last = staff.worker("last", USUALLY._replace(claim_after=4 * 3600))
+    rounds = last.until(lambda: staff.outcomes() >= 5)
+    assert (sum(done.claimed for done in rounds) > 20) == (pause == 0)  # two looks at first
+    if pause == 0:
+        last.until(lambda: staff.outcomes() == 60)
 
 
 @BOTH

@@ -362,6 +362,12 @@ MUTANTS = [
         "suspects = min(len(self._suspects), MOST)",
         "suspects = 0",
     ),
+    intake(
+        "while suspects wait for their turns, as much is taken over as ever",
+        "elif self._hand.has_suspects:",
+        "elif self._hand.room < 0:",
+        tests=MEMBERS,
+    ),
     worker(
         "a suspected receipt waits for the end of a backlog",
         "kept = int(may_suspect and room > 1 and self._hand.has_suspects)",
