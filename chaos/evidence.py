@@ -72,7 +72,7 @@ class FinalState:
 class Reading:
     """The log's records in its order, from its beginning on.
 
-    So many of them were `found` in a log that is another one than was read before: Redis was
+    So many of them were `found` in a log that may be another one than was read before: Redis was
     restarted, or a replica promoted.
     """
 

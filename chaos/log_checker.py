@@ -75,20 +75,23 @@ def the_log_is_in_order(evidence: Evidence) -> Findings:
     for reading in evidence.readings or [Reading([told.record for told in evidence.told])]:
         true = [record for record in reading.records if story.is_true(record)]
         found = sum(map(story.is_true, reading.records[: reading.found]))
-        here = 0
+        here, newest = 0, NOWHERE
         for at, record in enumerate(true):
-            ride, above = record.id, here if at < found else max(here, greatest)
-            if ride < above and ride not in seen and not _leads_to(seen, true, at):
+            ride, term = record.id, evidence.final.terms[record.term]
+            above = here if at < found else max(here, greatest)
+            if term < newest:
+                yield f"the log has ride {ride}, of a term that had ended, after ride {here}"
+            elif ride < above and ride not in seen and not _is_sent_again(true, at, above):
                 yield f"the log has ride {ride} after ride {above}, but not before"
-            here = max(here, ride)
+            here, newest = max(here, ride), max(term, newest)
             seen.add(ride)
         greatest = max(greatest, here)
     if evidence.final.rides and not seen:
         yield "the onlooker saw no true entry in the log"
 
 
-def _leads_to(seen: set[int], true: list[Record], at: int) -> bool:
-    """Whether it is of one batch with an entry that was seen: so the batch was sent again.
+def _is_sent_again(true: list[Record], at: int, newest: int) -> bool:
+    """Whether it is of a batch whose last entry was the newest until then.
 
     A batch is appended as a whole. But where Redis is full, the first entries of its first copy can
     be trimmed before the onlooker reads them, to make room for the second.
@@ -97,8 +100,8 @@ def _leads_to(seen: set[int], true: list[Record], at: int) -> bool:
         record, before = true[index], true[index - 1]
         if (record.term, record.prev) != (before.term, before.id):
             return False
-        if record.id in seen:
-            return True
+        if record.id >= newest:
+            return record.id == newest
     return False
 
 

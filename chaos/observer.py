@@ -1,10 +1,10 @@
 """Two onlookers: one reads the log as it is written, the other watches the consumers' progress.
 
 The first keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
-before it is trimmed, unless Redis is full. It misses what is lost before anyone could read it (cut
-from the end of the file, flushed, or trimmed to make room), and may miss what is written while
-there are two Redis that take entries: it vouches for the order of what it saw, not for having seen
-everything.
+as a rule before it is trimmed. It misses what is lost before it could read it (cut from the end of
+the file, flushed, or trimmed where Redis is full, or before it reads from a promoted replica), and
+may miss what is written while there are two Redis that take entries: it vouches for the order of
+what it saw, not for having seen everything.
 """
 
 import threading
@@ -51,9 +51,9 @@ class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended.
 
     `told` has each entry once, as it came; `readings` has the log's order. A reading begins with
-    the log, and where the log is no longer the one that was read so far: a replica was promoted, or
-    entries were cut off. Their ids would not tell: they contain the time, and where a clock was
-    ahead, the next entries have ids that others had before.
+    the log, and where the last entry that was read is gone: a replica was promoted, or entries were
+    cut off, flushed or trimmed. Their ids would not tell: they contain the time, and where a clock
+    was ahead, the next entries have ids that others had before.
     """
 
     def __init__(
@@ -95,11 +95,12 @@ class LogReader(Onlooker):
     def _read(self, log: Log, wait: float) -> bool:
         """Read some entries, or find that the next reading begins; False when neither."""
         after = self._last.redis_id if self._last else START
-        entries = log.read(after, MOST, wait=0 if self._finds else wait)
+        entries = log.read(after, MOST, wait=0 if self._finds or self._is_another else wait)
         if not self._goes_on(log):
             self._last = None
             self.readings.append(Reading())
-            self._finds, self._is_another = self._is_another, False
+            self._finds |= self._is_another
+            self._is_another = False
             return True
         self._finds |= self._is_another and self._last is None
         self._is_another = False

@@ -12,7 +12,7 @@ from chaos.log_checker import Story
 from rocket_rides.log import Record
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
 
-LATE = "has ride 1 after ride 3, but not before"
+LATE, ENDED = "has ride 1 after ride 3, but not before", "has ride 1, of a term that had ended"
 NOBODYS = "an entry that nobody can have written"
 
 
@@ -105,12 +105,18 @@ def test_another_log_may_have_what_was_missed_but_in_its_order() -> None:
         evidence.readings = [Reading([second]), Reading(found, len(found))]
         assert check(evidence) == []
     evidence.readings = [Reading([second]), Reading([second, first], found=2)]
-    assert LATE in "\n".join(check(evidence))
+    assert ENDED in "\n".join(check(evidence))
+
+
+def test_a_term_that_has_ended_sends_nothing_more_not_even_what_was_seen() -> None:
+    evidence, first, second = both()
+    evidence.readings = [Reading([first, second, first])]
+    assert f"{ENDED}, after ride 3" in "\n".join(check(evidence))
 
 
 def test_in_the_same_log_begun_again_nothing_may_be_missing_before() -> None:
     evidence, first, second = both()
-    for read in ([first], [first, second], [second, first]):
+    for read in ([first], [first, second]):
         evidence.readings = [Reading([second]), Reading(read)]
         assert LATE in "\n".join(check(evidence))
 
@@ -119,7 +125,7 @@ def test_a_batch_that_is_sent_again_may_bring_what_was_trimmed_before_it_was_see
     """Redis was full: half of the first copy went, to make room for the second."""
     evidence, first, second = both()
     evidence.readings = [Reading([second, first, second])]
-    assert LATE in "\n".join(check(evidence))  # another leader's batch
+    assert ENDED in "\n".join(check(evidence))  # another leader's batch
     evidence.final.terms = {b"second": (0, 3)}
     first = msgspec.structs.replace(first, term=b"second")
     evidence.readings = [Reading([second, first, second])]
@@ -144,7 +150,7 @@ def test_a_ride_that_waited_for_the_standby_in_vain_may_be_in_the_log() -> None:
 @pytest.mark.parametrize(
     ("breakage", "expected"),
     [
-        (turn_the_log_round, "has ride 1 after ride 3"),
+        (turn_the_log_round, ENDED),
         (see_nothing, "the onlooker saw no true entry"),
         (break_the_chain, "prev of ride 3 is 0, not 1"),
         (forge_an_entry, "ride 2 of 5.000 m, which does not exist"),

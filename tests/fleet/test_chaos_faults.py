@@ -138,6 +138,31 @@ def test_the_onlooker_knows_what_it_has_found_in_a_promoted_replica() -> None:
     assert second.found == 3
 
 
+def test_the_onlooker_reads_on_in_a_log_that_is_only_restarted() -> None:
+    """And begins again where its last entry is gone: what is left may be what it had missed."""
+    with redis_pair("valkey") as pair:
+        onlooker = LogReader(lambda: pair.primary.server.url, "log")
+        for ride in (1, 2, 3):
+            send(pair, ride)
+        onlooker.start()
+        eventually(lambda: len(onlooker.told) == 3, "what was there")
+        send(pair, 4)
+        eventually(lambda: len(onlooker.told) == 4, "the entry before the restart")
+        pair.primary.crash(0)
+        send(pair, 5)
+        eventually(lambda: len(onlooker.told) == 5, "the entry after the restart")
+        file = pair.primary.server.append_only_file
+        pair.primary.crash(0, lambda: cut_newest(file, 3))
+        eventually(lambda: onlooker.readings[-1].found == 2, "the log without its last entries")
+        send(pair, 6)
+        eventually(lambda: len(onlooker.told) == 6, "the newest entry")
+        onlooker.end()
+    first, second = onlooker.readings
+    assert [record.id for record in first.records] == [1, 2, 3, 4, 5]
+    assert [record.id for record in second.records] == [1, 2, 6]
+    assert (first.found, second.found) == (3, 2)
+
+
 def send(pair: RedisPair, *rides: int) -> None:
     with Log(pair.primary.server.url, "log") as log:
         records = [(ride, f'{{"id": {ride}, "distance": 1.5}}') for ride in rides]
