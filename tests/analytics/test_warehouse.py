@@ -19,7 +19,7 @@ from analytics.ledger import Ledger
 from analytics.source import cut_into_ranges
 from analytics.steps import Step
 from rocket_rides.errors import Unavailable
-from rocket_rides.faults import InjectedCrash, crash_at
+from rocket_rides.faults import InjectedCrash, crash_at, listening
 from tests.support.books import MILLIMETRE, Books, exact, tally
 
 LONG_AGO = "timestamptz '2026-01-01 12:00+00'"
@@ -62,10 +62,14 @@ def test_a_night_lists_the_days_that_it_verifies_however_long_history_is(books: 
     for day in range(days):
         books.add_many(10, at=f"'2026-01-01 12:00+00'::timestamptz + interval '{day} days'")
         books.skip_ids(BLOCK)
+    drawn = books.world.value("SELECT last_value FROM log_position")
+    books.skip_ids(BLOCK - 1 - drawn % BLOCK)  # the next one is the last of its block
+    books.add_many(1, at="timestamptz '2026-03-01 12:00+00'")
     books.run()
     warehouse = books.warehouse
     blocks = warehouse.ledger(books.spark).blocks
-    assert len(blocks) == len({file.day for file in warehouse.table.files()}) == days
+    assert len(blocks) == len({file.day for file in warehouse.table.files()}) == days + 1
+    assert [file.first for file in warehouse.files_of(blocks[-1:])] == [blocks[-1].upto]
     wanted = [blocks[3], blocks[30]]
     rides = warehouse.read(books.spark, warehouse.files_of(wanted))
     listed = {name.split("/day=")[1].partition("/")[0] for name in rides.inputFiles()}
@@ -353,18 +357,18 @@ def test_what_spark_has_read_is_counted_before_it_is_believed(
     assert books.in_warehouse() == (0, 0, Decimal(0))
 
 
-def test_who_has_lost_the_lock_publishes_nothing(books: Books) -> None:
+@pytest.mark.parametrize("moment", ["Adding up new rides", Step.BEFORE_PUBLISH], ids=str)
+def test_who_has_lost_the_lock_publishes_nothing(books: Books, moment: object) -> None:
     books.add(1, 2, 3)
     job = books.job()
     pid = job.connection.info.backend_pid
 
-    def fail(stage: str) -> AbstractContextManager[None]:
-        if stage == "Adding up new rides":
+    def end_it(now: object) -> None:
+        if now == moment:
             books.world.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-        return nullcontext()
 
-    job.shown = fail
-    with pytest.raises(psycopg.OperationalError):
+    job.shown = lambda stage: nullcontext(end_it(stage))
+    with pytest.raises(psycopg.OperationalError), listening(end_it):
         job.run_once()
     assert books.in_warehouse() == (0, 0, Decimal(0))
 

@@ -172,6 +172,8 @@ def test_rides_before_there_were_receipts_need_none(delivered: World) -> None:
     assert verdict == ReceiptsVerdict(upto=20, rides=10, missing=Some(1, (11,)))
     ask(delivered, verdict)
     assert delivered.value("SELECT complete_to FROM receipts_state") == 10
+    delivered.connection.execute(SET_BACK, [3])  # as a mend would
+    assert delivered.value("SELECT complete_to FROM receipts_state") == 10
 
 
 def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> None:
@@ -244,6 +246,7 @@ def test_an_outbox_that_is_right_agrees(world: World) -> None:
             OutboxVerdict(3, different=Some(2, (2, 3))),
         ),
     ],
+    ids=["sent already", "of no ride", "of another distance", "without a distance"],
 )
 def test_a_staged_record_that_is_wrong_is_named(
     world: World, change: str, verdict: OutboxVerdict

@@ -142,6 +142,18 @@ def test_what_is_rolled_up_between_two_reads_is_not_seen_in_part(rolled_up: Worl
     assert (verdict.minutes, verdict.wrong, mismatches) == (3, [], [])
 
 
+def test_what_is_rolled_up_after_the_freeze_is_not_compared(rolled_up: World) -> None:
+    """Spark has not read those rides."""
+    frozen = last_sent(rolled_up)
+    send_at(rolled_up, (f"{FIRST}", 5))
+    hurry(lead(rolled_up))
+    complete = complete_to(rolled_up.connection)
+    assert (frozen, complete) == (12, 13)
+    minutes_of = sums(rolled_up, frozen)
+    found = prove(rolled_up.connection, minutes_of, [FIRST.date()], frozen, complete)
+    assert found == (RollupVerdict(upto=12, minutes=2), [])
+
+
 def test_where_postgres_agrees_with_the_rollup_the_warehouse_is_wrong(rolled_up: World) -> None:
     def lose(minutes: dict[datetime, Minute]) -> None:
         minutes[FIRST] = minutes[FIRST]._replace(rides=1, distance=Decimal(1), last=1)

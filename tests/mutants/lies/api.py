@@ -120,6 +120,7 @@ MUTANTS = [
         "a statement that was deallocated is never prepared again",
         "            self._prepared_on.discard(connection)\n            return self._run",
         "            return self._run",
+        tests="services/test_booking.py::test_a_statement_that_was_deallocated_is_prepared_again",
     ),
     pool(
         "rides are taken READ COMMITTED",

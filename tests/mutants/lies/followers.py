@@ -205,7 +205,7 @@ MUTANTS = [
             self.committing.wait()
         self._read_at = time.monotonic()
 """,
-        tests="services/test_terms.py::test_the_services_of_two_fleets_say_it_once_and_end_exact",
+        tests="services/test_consumer.py::test_a_ride_sent_right_before_the_read_is_no_strangers",
     ),
     follower(
         "a log that was wiped or restored is waited for",
