@@ -367,7 +367,11 @@ def test_who_has_lost_the_lock_publishes_nothing(books: Books, moment: object) -
         if now == moment:
             books.world.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
-    job.shown = lambda stage: nullcontext(end_it(stage))
+    def shown(stage: str) -> AbstractContextManager[None]:
+        end_it(stage)
+        return nullcontext()
+
+    job.shown = shown
     with pytest.raises(psycopg.OperationalError), listening(end_it):
         job.run_once()
     assert books.in_warehouse() == (0, 0, Decimal(0))
