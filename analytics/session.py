@@ -6,13 +6,14 @@ import re
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.core import context
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -71,16 +72,13 @@ def session(
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    interrupt = signal.getsignal(signal.SIGINT)
     builder = SparkSession.builder
     for name, value in (REQUIRED | _where(master, briefly) | _logged(events)).items():
         builder = builder.config(name, value)
-    with starting(), _java_kept_apart():
+    with starting(), _java_kept_apart(), _interrupts_left_alone():
         for name, value in SUITABLE.items():
             _suggest(name, value)
         spark = builder.getOrCreate()
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, interrupt)  # PySpark's own handler ends in tracebacks
     try:
         yield spark
     finally:
@@ -124,6 +122,18 @@ def _suggest(name: str, value: str) -> None:
     """Set what neither spark-submit nor spark-defaults.conf has set; starts Java, which knows."""
     if SparkContext.getSystemProperty(name) is None:
         SparkContext.setSystemProperty(name, value)
+
+
+@contextmanager
+def _interrupts_left_alone() -> Iterator[None]:
+    """PySpark would handle SIGINT itself, once there is a context, and end in tracebacks."""
+    found = vars(context)["signal"]
+    nothing = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
+    vars(context)["signal"] = nothing
+    try:
+        yield
+    finally:
+        vars(context)["signal"] = found
 
 
 @contextmanager

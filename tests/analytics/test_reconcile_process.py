@@ -1,6 +1,8 @@
 """The job as a person runs it: what keeps it from running is one clear line."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,6 +17,7 @@ from analytics.reconcile import FEW
 from analytics.session import FIRST_COMPILER_ALONE
 from migrations import downgrade
 from rocket_rides.locks import Lock
+from rocket_rides.settings import PROJECT
 from tests.support.jobs import alive, ended, start
 from tests.support.world import World, eventually
 
@@ -123,6 +126,32 @@ def options_of_java(job: psutil.Process) -> str | None:
             if child.name() == "java" and "org.apache.spark" in " ".join(child.cmdline()):
                 return child.environ().get(VARIABLE)
     return None
+
+
+LOOK_AT_THE_HANDLER = """
+import signal
+from pyspark.sql import SparkSession
+from analytics.session import session
+
+def ours(*_): ...
+def look(): print(signal.getsignal(signal.SIGINT) is ours, flush=True)
+def made(self, *arguments, **options):
+    look()
+    make(self, *arguments, **options)
+
+signal.signal(signal.SIGINT, ours)
+make, SparkSession.__init__ = SparkSession.__init__, made
+with session():
+    look()
+"""
+
+
+@pytest.mark.usefixtures("java")
+def test_an_interrupt_is_never_pysparks_to_handle() -> None:
+    """Not even while a session is made in a context that there is."""
+    process = [sys.executable, "-c", LOOK_AT_THE_HANDLER]
+    run = subprocess.run(process, cwd=PROJECT, stdout=subprocess.PIPE, text=True, check=True)
+    assert run.stdout == "True\nTrue\n"
 
 
 @pytest.mark.usefixtures("java")
