@@ -128,8 +128,7 @@ def _suggest(name: str, value: str) -> None:
 def _interrupts_left_alone() -> Iterator[None]:
     """PySpark would handle SIGINT itself, once there is a context, and end in tracebacks."""
     found = vars(context)["signal"]
-    nothing = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
-    vars(context)["signal"] = nothing
+    vars(context)["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
     try:
         yield
     finally:

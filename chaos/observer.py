@@ -96,14 +96,13 @@ class LogReader(Onlooker):
         """Read some entries, or find that the next reading begins; False when neither."""
         after = self._last.redis_id if self._last else START
         entries = log.read(after, MOST, wait=0 if self._finds or self._is_another else wait)
-        if not self._goes_on(log):
+        if not (goes_on := self._goes_on(log)):
             self._last = None
             self.readings.append(Reading())
-            self._finds |= self._is_another
-            self._is_another = False
-            return True
         self._finds |= self._is_another and self._last is None
         self._is_another = False
+        if not goes_on:
+            return True
         for entry in entries:
             self._last = entry
             try:
