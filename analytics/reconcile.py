@@ -43,18 +43,8 @@ if TYPE_CHECKING:
 
 # The exit status.
 AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
-# The connection is idle while Spark works, and must not be closed for that. Times come in UTC, as
-# they do from Spark: to Python, a time in an hour that comes twice equals none of another zone. And
-# no statement is worth a second process, or a compiler.
-SESSION = {
-    "timezone": "UTC",
-    "max_parallel_workers_per_gather": "0",
-    "jit": "off",
-    "lock_timeout": "1min",
-    "idle_session_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-    "statement_timeout": "0",
-}
+# No statement is worth a second process.
+SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
 FEW = 1_000_000  # rides; an ordinary night brings fewer
 REFUSAL = "not reconciled: "
 DESCRIPTION = """Check every consumer's total against the rides, and get wrong ones reset. The exit

@@ -21,7 +21,8 @@ from pyspark import cloudpickle
 
 from analytics import parquet
 from analytics.parquet import File
-from rocket_rides.database import CONNECTION, INDEX_SCANS, one_row
+from rocket_rides import session_settings
+from rocket_rides.database import one_row
 
 if TYPE_CHECKING:
     import psycopg
@@ -48,8 +49,7 @@ RIDES_IN_RANGE = """
     FROM {table} WHERE id > {after} AND id <= {upto}
 """
 # No table scan for each range, even if the planner has no statistics of a new table.
-SETTINGS = INDEX_SCANS | {"statement_timeout": "0"}
-SESSION = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+SESSION = session_settings.statement(session_settings.INDEX_SCANS)
 
 
 class CountedRange(NamedTuple):
@@ -85,16 +85,16 @@ def extract(
     spark: "SparkContext", url: str, table: str, ranges: list[CountedRange], folder: Path
 ) -> list[File]:
     """Write the rides in `ranges` to files below `folder`."""
-    given = conninfo_to_dict(url).get("options") or os.environ.get("PGOPTIONS", "")
-    session: dict[str, Any] = {
+    options: dict[str, Any] = {
         "application_name": "reconciler",
-        "options": f"{given} {SESSION}",
         "connect_timeout": 10,
-        **CONNECTION,
+        **session_settings.CONNECTION,
     }
+    if given := os.environ.get("PGOPTIONS"):  # of the driver, not of the executors
+        options = {"options": given, **conninfo_to_dict(url), **options}
     for module in (sys.modules[__name__], parquet):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    task = partial(_write, make_conninfo(url, **session), table, folder)
+    task = partial(_write, make_conninfo(url, **options), table, folder)
     files = spark.parallelize(ranges, len(ranges)).flatMap(task).collect()
     return [File(*file) for file in files]
 
@@ -105,7 +105,9 @@ def _write(url: str, table: str, folder: Path, ends: CountedRange) -> list[File]
 
     size = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
     rides = RIDES_IN_RANGE.format(table=table, after=ends.after, upto=ends.upto)
-    with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+    connecting = dbapi.connect(url, autocommit=True)  # noqa: TID251
+    with connecting as connection, connection.cursor() as cursor:
+        cursor.execute(SESSION)
         cursor.adbc_statement.set_options(**size)
         cursor.execute(rides)
         return parquet.write(map(in_metres, cursor.fetch_record_batch()), folder)

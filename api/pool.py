@@ -8,10 +8,10 @@ from datetime import datetime
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.types.datetime import TimestamptzLoader
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool  # noqa: TID251
 
 from api.prepared import heed_notices
-from rocket_rides import database
+from rocket_rides import database, session_settings
 from rocket_rides.settings import Settings
 
 Pool = ConnectionPool[psycopg.Connection]
@@ -28,10 +28,7 @@ SESSION = {
     "idle_in_transaction_session_timeout": "2s",
     # New tables have no statistics. A sequential scan would predicate-lock a whole table, and one
     # of a bitmap reads all that a LIMIT would leave out.
-    **database.INDEX_SCANS,
-    # RFC 3339 offsets have no seconds, but some zones' historical ones do.
-    "timezone": "UTC",
-    "datestyle": "ISO, MDY",
+    **session_settings.INDEX_SCANS,
 }
 
 
@@ -63,7 +60,7 @@ def open_pool(config: Settings) -> Pool:
             "application_name": "api",
             "connect_timeout": 2,
             "prepare_threshold": 0,
-            **database.CONNECTION,
+            **session_settings.CONNECTION,
         },
         configure=configure,
         open=True,

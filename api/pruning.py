@@ -40,10 +40,7 @@ SILENT_ATTEMPTS = 7
 BLOCKS_AT_A_TIME = 128  # a megabyte
 PAUSE = 0.02  # seconds between two ranges: requests come first
 
-SESSION = {
-    "default_transaction_isolation": "read committed",
-    "lock_timeout": "1s",
-}
+SESSION = {"lock_timeout": "1s"}
 
 # Keys written from now on are newer than the cutoff, so later blocks need no visit.
 CUTOFF_AND_BLOCKS = """

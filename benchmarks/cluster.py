@@ -7,13 +7,12 @@ that all its processes use: what is spread over more workers, and what spreading
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
-
 from benchmarks.figures import Figure
 from benchmarks.shares import counted
 from benchmarks.stand import Stand
 from cluster import rides
 from cluster.spark import IN_ONE_PROCESS, Cluster, cluster
+from rocket_rides import database
 
 ALL = 10_000_000
 ROUNDS = 3
@@ -24,7 +23,7 @@ MOST_CORES = "--conf spark.cores.max={} pyspark-shell"
 def measure(stand: Stand) -> list[Figure]:
     """Workers in turns, and the same in one process. Raises NoHosts."""
     with counted("rides-cluster") as used, cluster(stand.say) as on:
-        with psycopg.connect(on.url, autocommit=True) as connection:
+        with database.connect(on.url, "cluster") as connection:
             stand.say("ten million rides")
             rides.insert(connection, ALL)
         figures = [

@@ -19,7 +19,7 @@ from benchmarks.stand import Stand
 from embedded.programs import programs
 from embedded.stream_servers import REDIS
 from migrations import upgrade
-from rocket_rides import database
+from rocket_rides import database, session_settings
 from rocket_rides.log import Log
 from streamer.drain import Streamer
 
@@ -58,7 +58,7 @@ def draining(stand: Stand, url: str) -> Iterator[tuple[psycopg.Connection, Log, 
     """A streamer of the database at `url`, and the connections for filling its outbox."""
     with (
         database.connect(url, "benchmark") as connection,
-        database.connect(url, "streamer", **database.INDEX_SCANS) as streaming,
+        database.connect(url, "streamer", **session_settings.INDEX_SCANS) as streaming,
         Log(stand.redis.url, STREAM) as log,
     ):
         yield connection, log, Streamer(streaming, log, outbox.BATCH)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks import tcp
 from benchmarks.load import LOOPBACK
 from embedded.servers import Postgres
+from rocket_rides import session_settings
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class OverTcp(NamedTuple):
             "driver": "org.postgresql.Driver",
             "user": ROLE,
             "password": self.password,
+            "sessionInitStatement": session_settings.statement({}),
             "dbtable": RIDES,
             "fetchsize": "10000",
             "partitionColumn": "id",

@@ -25,6 +25,9 @@ INSERT INTO staged_log_records (id, action, object, data)
 COMMIT;
 """
 
+# Of what our own sessions set (`rocket_rides.session_settings`), all that such statements rest on.
+OPTIONS = "-c default_transaction_isolation=serializable -c jit=off"
+
 
 def rate(stand: Stand, script: str, clients: int, seconds: int) -> float:
     """Transactions per second of `script` at `clients` connections."""
@@ -34,7 +37,7 @@ def rate(stand: Stand, script: str, clients: int, seconds: int) -> float:
     size = [f"--client={clients}", f"--jobs={min(clients, 2)}"]
     run = subprocess.run(
         [stand.postgres.programs / "pgbench", *options, *size, stand.postgres.url],
-        env=os.environ | {"PGOPTIONS": "-c default_transaction_isolation=serializable"},
+        env=os.environ | {"PGOPTIONS": OPTIONS},
         capture_output=True,
         text=True,
         timeout=seconds + 30,

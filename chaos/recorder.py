@@ -69,8 +69,6 @@ TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
 # Every look decodes again from such a mark on; Postgres itself leaves one in 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
 MARK_EVERY = 1.0  # seconds
-# Times are text in UTC, whoever reads them.
-SESSION = {"timezone": "UTC", "datestyle": "ISO, MDY"}
 
 
 class Recorder(Onlooker):
@@ -101,7 +99,7 @@ class Recorder(Onlooker):
     def look_on(self) -> None:
         while not self.has_all and time.monotonic() < self._give_up_at:
             try:
-                with closing(database.connect(self._url(), "chaos", **SESSION)) as connection:
+                with closing(database.connect(self._url(), "chaos")) as connection:
                     self._record(connection)
             except (psycopg.Error, Unavailable):
                 time.sleep(PAUSE)
@@ -126,7 +124,9 @@ class Recorder(Onlooker):
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
-        with closing(psycopg.connect(self._url(), replication="database")) as making:
+        # It can't be told settings, and only makes a slot: what is recorded, `connection` reads.
+        made_by = psycopg.connect(self._url(), replication="database")  # noqa: TID251
+        with closing(made_by) as making:
             tables = read_tables(connection, make_slot(making, slot))
         self.life += 1
         self._slot, self._taken = slot, 0

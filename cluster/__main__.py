@@ -15,14 +15,13 @@ import signal
 import sys
 import time
 
-import psycopg
-
 from analytics.prerequisites import require_java, require_packages
 from cluster import rides
 from cluster.faults import broken
 from cluster.network import NoHosts
 from cluster.spark import IN_ONE_PROCESS, Cluster, cluster
 from cluster.waiting import Failed
+from rocket_rides import database
 from rocket_rides.errors import Unavailable
 
 RIDES = 10_000_000
@@ -33,7 +32,7 @@ COMPARED = ("last_ride_id", "total", "days", "consumers", "mismatches")
 
 def prove(on: Cluster, count: int) -> list[str]:
     """Run the job there, and in one process; returns what is wrong. Raises Failed."""
-    with psycopg.connect(on.url, autocommit=True) as connection:
+    with database.connect(on.url, "cluster") as connection:
         on.say(f"{count:,} rides")
         rides.insert(connection, count)
         true = rides.total(connection)

@@ -19,6 +19,7 @@ from cluster.machine import HOME, Machine
 from cluster.network import NETWORK
 from cluster.waiting import wait_until
 from embedded.servers import Postgres
+from rocket_rides import database
 from rocket_rides.database import one_row
 from rocket_rides.settings import DATABASE_NAME, embedded_postgres_url
 
@@ -35,7 +36,7 @@ def start(there: Machine, driver: Machine, workers: Iterable[Machine]) -> None:
     server = there.run("python", "-m", __name__, there.host.address, NETWORK)
     wait_until((there.disk / READY).exists, "Postgres", needs=server)
     migrations.upgrade(url(there))
-    with psycopg.connect(url(there), autocommit=True) as connection:
+    with database.connect(url(there), "cluster") as connection:
         connection.execute(page.block(page.GRANTS).encode())
         _give_password(connection, JOB, [driver])
         _give_password(connection, EXECUTOR, workers)
@@ -62,7 +63,7 @@ def main() -> None:
     settings = SETTINGS | {"listen_addresses": address}
     server = Postgres(data=OWN / "data", sockets=OWN / SOCKETS, settings=settings)
     server.start()
-    with psycopg.connect(server.url, autocommit=True) as connection:
+    with database.connect(server.url, "cluster") as connection:
         rules = Path(one_row(connection.execute("SHOW hba_file"))[0])
         rules.write_text(ALLOWED.format(network) + rules.read_text())
         connection.execute("SELECT pg_reload_conf()")

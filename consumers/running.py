@@ -58,6 +58,7 @@ def run(
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
+            database.require_writable(connection)
             reader = Reader(connection, log, name, projection, config.batch_size)
             crashes.settle(connection, reader.checkpoint)
             progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.projection}")

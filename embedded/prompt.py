@@ -25,7 +25,7 @@ from embedded.failures import NeverStarts
 from embedded.programs import installed
 from embedded.redis_prompt import converse
 from embedded.servers import Postgres
-from rocket_rides import database, settings
+from rocket_rides import database, session_settings, settings
 from rocket_rides.errors import Unavailable, in_one_line
 
 TIMEOUT = 5.0
@@ -47,10 +47,26 @@ def psql(config: settings.Settings, arguments: Sequence[str]) -> NoReturn:
     given.pop("sslpassword", None)
     password = given.pop("password", None)
     environment = {"PGPASSWORD": str(password)} if password else {}
+    environment["PSQLRC"] = _psqlrc()
     # The wheel's psql matches the embedded server's version, but has no TLS.
     own = None if config.embedded_postgres else shutil.which("psql")
     program = own or f"{installed(Postgres.distribution)}/psql"
     _become([program, f"--dbname={make_conninfo('', **given)}", *arguments], environment)
+
+
+def _psqlrc() -> str:
+    """What psql reads first, as the name of a file: our sessions' settings, then the person's own.
+
+    Such a file is the one way that a pooler can't refuse, and that leaves the prompt as it is.
+    """
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    own = Path(os.environ.get("PSQLRC", "~/.psqlrc")).expanduser()
+    with os.fdopen(writer, "w") as file:
+        file.write(f"{session_settings.statement({})} \\g /dev/null\n")
+        if own.is_file():
+            file.write(f"\\i {own}\n")
+    return f"/dev/fd/{reader}"
 
 
 def redis_cli(config: settings.Settings, arguments: Sequence[str]) -> None:

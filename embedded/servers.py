@@ -23,6 +23,7 @@ from embedded.failures import NeverStarts, ServerFailed
 from embedded.lifecycle import Server
 from embedded.reasons import STARTING_UP
 from embedded.stream_servers import STREAM_SERVERS, VALKEY, StreamServer, append_only_file
+from rocket_rides import database
 from rocket_rides.settings import (
     DATABASE_NAME,
     EMBEDDED_PORT,
@@ -116,7 +117,8 @@ class Postgres(Server):
         return int(row[0]) if row else 0
 
     def _connect(self, name: str) -> psycopg.Connection:
-        return psycopg.connect(
+        # Its error, as it is, tells a server that starts from one that never will.
+        connection = psycopg.connect(  # noqa: TID251
             host=str(self.sockets),
             port=EMBEDDED_PORT,
             user="postgres",
@@ -124,6 +126,8 @@ class Postgres(Server):
             autocommit=True,
             connect_timeout=2,
         )
+        database.configure(connection)
+        return connection
 
 
 class Redis(Server):

@@ -11,7 +11,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import downgrade, upgrade
-from rocket_rides import database, errors, process, settings, waiting
+from rocket_rides import errors, process, settings, waiting
 
 logger = logging.getLogger("migrations")
 
@@ -29,7 +29,6 @@ def main() -> None:
 
     def session(_progress: waiting.Progress) -> None:
         nonlocal done
-        database.connect(config.postgres_url, "migrations").close()
         if arguments.down:
             revision = "base" if arguments.revision == "head" else arguments.revision
             downgrade(config.postgres_url, revision)

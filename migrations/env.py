@@ -3,21 +3,23 @@
 import psycopg
 from alembic import context
 from alembic.util import CommandError
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, text  # noqa: TID251
 from sqlalchemy.pool import NullPool
 
 from migrations.models import Base
 from rocket_rides import database
 from rocket_rides.locks import Lock
 
-# psycopg connects by itself: it reads every kind of URL that libpq knows.
-engine = create_engine(
-    "postgresql+psycopg://",
-    creator=lambda: psycopg.connect(
-        context.config.attributes["url"], connect_timeout=5, **database.CONNECTION
-    ),
-    poolclass=NullPool,
-)
+
+def connect() -> psycopg.Connection:
+    """As every process connects: psycopg reads every kind of URL that libpq knows."""
+    connection = database.connect(context.config.attributes["url"], "migrations")
+    database.require_writable(connection)
+    connection.autocommit = False  # SQLAlchemy leaves it to the driver to begin a transaction
+    return connection
+
+
+engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
 
 with engine.connect() as connection:
     context.configure(connection=connection, target_metadata=Base.metadata)

@@ -122,7 +122,7 @@ class CheckpointModel(Base):
         CheckConstraint("length(kind) BETWEEN 1 AND 64", name="checkpoints_kind"),
         CheckConstraint("last_ride_id >= 0", name="checkpoints_last_ride_id"),
         CheckConstraint(
-            r"CASE WHEN last_redis_id ~ '^\d+-\d+$'"
+            "CASE WHEN last_redis_id ~ '^[0-9]+-[0-9]+$'"
             " THEN split_part(last_redis_id, '-', 1)::numeric <= 18446744073709551615"
             " AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615"
             " ELSE false END",

@@ -1,12 +1,15 @@
 """Sessions with Postgres. Transactions roll back unless their block completes."""
 
 import select
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
-from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides import session_settings
+from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.settings import PROJECT
 
 Row = TypeVar("Row")
@@ -25,19 +28,16 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 # Until the first draw, last_value is the number that it will give.
 LAST_DRAWN = "SELECT last_value - (NOT is_called)::int FROM log_position"
 
-# For sessions in which an index serves every statement: a new table has no statistics, so the
-# planner would scan it.
-INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
-
-# Options of every connection, whatever its URL or the environment say. Text is in UTF-8: a database
-# in SQL_ASCII would send bytes. A server that vanishes silently is noticed after about ten seconds.
-CONNECTION = {
-    "client_encoding": "utf8",
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
+READ_ONLY = (
+    "the database is read-only: it is a standby, or has default_transaction_read_only;"
+    " connect to the primary, or set that to off"
+)
+POOLED = (
+    "DATABASE_URL leads to a pooler in transaction mode, which takes a session's locks, settings"
+    " and notifications from it; set the pooler to session mode, or connect to the server itself"
+)
+BACKEND = "SELECT pg_backend_pid()"
+LOOKS = 5  # at two sessions' backends: others may use the pooler at the same time
 
 
 def connect(
@@ -45,10 +45,15 @@ def connect(
 ) -> psycopg.Connection:
     """Open an autocommit connection with `session` settings such as lock_timeout="1s".
 
-    Transactions are opened where they are needed, with `connection.transaction()`. pg_stat_activity
-    shows `name`. Raises Unavailable when the server can't be reached.
+    They come on top of what every session has (`rocket_rides.session_settings`). Transactions are
+    opened where they are needed, with `connection.transaction()`. pg_stat_activity shows `name`.
+    Raises Unavailable when the server can't be reached, and Refused as `configure` does.
     """
-    options: dict[str, Any] = {"application_name": name, "connect_timeout": 5, **CONNECTION}
+    options: dict[str, Any] = {
+        "application_name": name,
+        "connect_timeout": 5,
+        **session_settings.CONNECTION,
+    }
     try:
         connection = kind.connect(url, autocommit=True, prepare_threshold=0, **options)
     except psycopg.OperationalError as error:
@@ -56,20 +61,36 @@ def connect(
         raise Unavailable(f"Postgres can't be reached: {reason}") from None
     try:
         configure(connection, **session)
-    except psycopg.Error:
+    except BaseException:
         connection.close()
         raise
     return connection
 
 
 def configure(connection: psycopg.Connection, **session: str) -> None:
-    """Set session settings, in one round trip."""
-    names = list(session)
-    connection.execute(
-        "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) s(name, value)",
-        [names, [session[name] for name in names]],
-        prepare=False,
-    )
+    """Set what every session has, and `session`, in one round trip.
+
+    Raises Refused when the connection leads to a pooler in transaction mode.
+    """
+    setting = session_settings.statement(session).encode()
+    backend, _ = one_row(connection.execute(setting, prepare=False))
+    if backend != connection.info.backend_pid:  # a pooler has told us a number of its own
+        _require_sessions_of_our_own(
+            make_conninfo(connection.info.dsn, password=connection.info.password)
+        )
+
+
+@cache
+def _require_sessions_of_our_own(conninfo: str) -> None:
+    """Raise Refused unless a session keeps its backend, and shares it with no other session."""
+    connect = partial(psycopg.connect, conninfo, autocommit=True, connect_timeout=5)  # noqa: TID251
+    with connect() as one, connect() as other:
+        looks = [
+            tuple(one_row(each.execute(BACKEND, prepare=False))[0] for each in (one, other))
+            for _ in range(LOOKS)
+        ]
+    if len(set(looks)) > 1 or looks[0][0] == looks[0][1]:
+        raise Refused(POOLED)
 
 
 def one_row(cursor: psycopg.Cursor[Row]) -> Row:
@@ -94,6 +115,12 @@ def require_current_schema(connection: psycopg.Connection) -> None:
             f"the database's schema is {revision}, not {REVISION};"
             " run python -m migrations to upgrade it"
         )
+
+
+def require_writable(connection: psycopg.Connection) -> None:
+    """Raise Unavailable unless this session may write."""
+    if one_row(connection.execute("SHOW transaction_read_only", prepare=False))[0] == "on":
+        raise Unavailable(READ_ONLY)
 
 
 def is_newer(revision: str) -> bool:

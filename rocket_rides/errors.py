@@ -5,6 +5,10 @@ class Unavailable(Exception):
     """Something that this process needs is missing for now; the message says what."""
 
 
+class Refused(Unavailable):
+    """Only a person can change what is wrong: a process that needs it ends, with this message."""
+
+
 class Overtaken(Unavailable):
     """Another process moved what this one was about to move: nothing was done, so start over."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TextIO
 
-from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
 from rocket_rides.waiting import FIRST_DELAY, Progress
@@ -70,8 +70,8 @@ def keep_running(
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
     After `failures` and Unavailable it is retried with back-off; after an injected crash at once,
-    as a supervisor would. Neither ends the process. `session` is given the process' Progress, and
-    tells it whenever something worked.
+    as a supervisor would. Neither ends the process; Refused does, with its message. `session` is
+    given the process' Progress, and tells it whenever something worked.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     progress = Progress()
@@ -81,6 +81,8 @@ def keep_running(
         except InjectedCrash as crash:
             logger.warning("%s: starting again from the checkpoint", crash)
             stop.wait(FIRST_DELAY)
+        except Refused as reason:
+            raise SystemExit(in_one_line(reason)) from None
         except expected as error:
             progress.failed(in_one_line(error))
             stop.wait(next(progress.waits))

@@ -26,7 +26,7 @@ import time
 import psycopg
 import redis
 
-from rocket_rides import database, fleet, process, sessions, settings, waiting
+from rocket_rides import database, fleet, process, session_settings, sessions, settings, waiting
 from rocket_rides.faults import strikes
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
@@ -60,11 +60,12 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
                 lock_timeout=timeout,
                 idle_in_transaction_session_timeout=timeout,
                 idle_session_timeout=timeout,
-                **database.INDEX_SCANS,
+                **session_settings.INDEX_SCANS,
             ) as connection,
             Log(config.log_url, config.stream_name, replicas=config.log_replicas) as log,
         ):
             database.require_current_schema(connection)
+            database.require_writable(connection)
             if wait_for_the_lead(connection, Lock.LEADER, stop, progress, sessions.STREAMER):
                 lead(connection, log, config, stop, progress, alarms)
 

@@ -16,7 +16,7 @@ import msgspec
 import psycopg
 from psycopg.abc import RV, PQGen
 
-from rocket_rides import database, groups, sessions
+from rocket_rides import database, groups, session_settings, sessions
 from rocket_rides.errors import in_one_line
 from rocket_rides.seen_groups import SeenGroup
 from rocket_rides.standings import values
@@ -28,19 +28,13 @@ from watch.statement import FACTS
 
 TIMEOUT = 0.6  # seconds
 # An index serves every part of the statement, whatever the planner thinks of tables without
-# statistics. It is planned once: that takes longer than the statement itself, as would compiling.
+# statistics. It is planned once: that takes longer than the statement itself.
 SESSION = {
-    **database.INDEX_SCANS,
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "jit": "off",
+    **session_settings.NESTED_LOOPS,
     "plan_cache_mode": "force_generic_plan",
     "max_parallel_workers_per_gather": "0",
     "default_transaction_read_only": "on",
     "statement_timeout": f"{TIMEOUT * 1000:.0f}ms",
-    "timezone": "UTC",
-    "datestyle": "ISO, MDY",
-    "intervalstyle": "postgres",
 }
 DAY = 24  # hours
 # Past hours change only when a minute is computed again: they are asked for once in so many

@@ -34,7 +34,7 @@ from consumers.receipts.deliveries import Deliveries
 from consumers.receipts.report import Report
 from consumers.receipts.round import Step
 from consumers.receipts.worker import Patience, Worker
-from rocket_rides import database, process, sessions, settings
+from rocket_rides import database, process, session_settings, sessions, settings
 from rocket_rides.faults import InjectedCrash, crash_at, strikes
 from rocket_rides.log import Log
 from rocket_rides.waiting import Progress
@@ -45,9 +45,6 @@ IDLE_ROUND = 0.5  # seconds
 TIMEOUT = "10s"
 STANDBY_POLL = 0.5  # seconds
 GRACE = 3.0  # seconds for what is under way at the end; honcho kills after 5
-# Every statement finds what it needs by an index; a plan from when the tables were empty must not
-# read all of one later.
-NESTED = {**database.INDEX_SCANS, "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
 
 def run(name: str, deliveries: Deliveries, config: settings.Settings, stop: process.Stop) -> None:
@@ -64,13 +61,13 @@ def run(name: str, deliveries: Deliveries, config: settings.Settings, stop: proc
                 sessions.starting(sessions.receipts(name)),
                 lock_timeout=TIMEOUT,
                 idle_in_transaction_session_timeout=TIMEOUT,
-                timezone="UTC",
-                datestyle="ISO, MDY",
-                **NESTED,
+                # A plan from when the tables were empty must not read all of one later.
+                **session_settings.NESTED_LOOPS,
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
+            database.require_writable(connection)
             worker = Worker(connection, log, name, deliveries, patience)
             while not worker.join():
                 progress.announce(f"{name} is at work in another process; standing by")

@@ -118,9 +118,7 @@ def main() -> int:
     arguments = parse()
     config = settings.load()
     try:
-        with database.connect(
-            config.postgres_url, "dead letters", datestyle="ISO, MDY", timezone="UTC"
-        ) as connection:
+        with database.connect(config.postgres_url, "dead letters") as connection:
             database.require_current_schema(connection)
             return run(connection, arguments)
     except (Unavailable, psycopg.Error) as reason:

@@ -63,6 +63,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
+            database.require_writable(connection)
             crashes.settle(connection, Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):
                 with crashes.noted():

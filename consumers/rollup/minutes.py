@@ -66,13 +66,7 @@ COMPUTE = """
 
 # For the session that marks and computes. A new table has no statistics: the planner would scan it
 # for a minute, and sort all of it for its first rides.
-SESSION = {
-    "timezone": "UTC",
-    "datestyle": "ISO",
-    "enable_seqscan": "off",
-    "enable_sort": "off",
-    "jit": "off",
-}
+SESSION = {"enable_seqscan": "off", "enable_sort": "off"}
 
 
 # So that one hanging session, or one giant minute, can't keep all others waiting.

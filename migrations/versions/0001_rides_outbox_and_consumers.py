@@ -42,7 +42,7 @@ UP = [
         name text NOT NULL UNIQUE
             CONSTRAINT checkpoints_name CHECK (length(name) BETWEEN 1 AND 64),
         last_redis_id text NOT NULL DEFAULT '0-0'
-            CONSTRAINT checkpoints_last_redis_id CHECK (last_redis_id ~ '^\\d+-\\d+$'),
+            CONSTRAINT checkpoints_last_redis_id CHECK (last_redis_id ~ '^[0-9]+-[0-9]+$'),
         last_ride_id bigint NOT NULL DEFAULT 0
             CONSTRAINT checkpoints_last_ride_id CHECK (last_ride_id >= 0)
     ) WITH (fillfactor = 50)

@@ -28,7 +28,7 @@ UP = [
     """,
     """
     ALTER TABLE checkpoints ADD CONSTRAINT checkpoints_last_redis_id CHECK (
-        CASE WHEN last_redis_id ~ '^\\d+-\\d+$'
+        CASE WHEN last_redis_id ~ '^[0-9]+-[0-9]+$'
         THEN split_part(last_redis_id, '-', 1)::numeric <= 18446744073709551615
          AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615
         ELSE false END
@@ -43,7 +43,7 @@ DOWN = [
     ALTER TABLE checkpoints
         DROP COLUMN unbelieved_entries,
         DROP CONSTRAINT checkpoints_last_redis_id,
-        ADD CONSTRAINT checkpoints_last_redis_id CHECK (last_redis_id ~ '^\\d+-\\d+$')
+        ADD CONSTRAINT checkpoints_last_redis_id CHECK (last_redis_id ~ '^[0-9]+-[0-9]+$')
     """,
     "DROP TABLE terms",
     "ALTER TABLE streamer_state RENAME COLUMN last_sent_id TO last_sent",

@@ -11,7 +11,7 @@ import pytest
 
 import streamer.__main__ as streaming
 from api.booking import TAKE
-from rocket_rides import database
+from rocket_rides import session_settings
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
 from rocket_rides.waiting import Progress
@@ -146,7 +146,7 @@ def leader(world: World) -> Iterator[None]:
     """One that leads in a thread of this process."""
     stop = Stop()
     config = Settings(database_url=world.postgres_url, stream_name=world.stream)
-    connection, log = world.connect(**database.INDEX_SCANS), world.log()
+    connection, log = world.connect(**session_settings.INDEX_SCANS), world.log()
 
     def lead() -> None:
         streaming.lead(connection, log, config, stop, Progress(), Alarms())

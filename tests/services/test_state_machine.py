@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 from consumers.round import Round
 from consumers.round import Step as ConsumerStep
 from consumers.totals.total import Total
-from rocket_rides import database
+from rocket_rides import database, session_settings
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import START, Invalid, decode
 from rocket_rides.terms import LAST_SENT
@@ -204,7 +204,7 @@ class System(RuleBasedStateMachine):
     # The streamer.
 
     def start_the_streamer(self) -> None:
-        self.streaming = self.connect(**database.INDEX_SCANS)
+        self.streaming = self.connect(**session_settings.INDEX_SCANS)
         self.streamer = Streamer(self.streaming, self.log, BATCH)
 
     # Consumers.

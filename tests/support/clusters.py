@@ -4,7 +4,7 @@ A restore takes a whole cluster back. The Redis is always shared.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,15 +21,26 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def fresh_world(postgres: Postgres, redis: Redis, folder: Path) -> Iterator[World]:
-    """A migrated database and an empty log."""
+def fresh_world(
+    postgres: Postgres, redis: Redis, folder: Path, defaults: Mapping[str, str] | None = None
+) -> Iterator[World]:
+    """A migrated database and an empty log.
+
+    With `defaults` for the sessions with the database, it is empty, and there is a second schema.
+    """
     name = f"test_{next(_numbers)}"
     for server in (postgres, redis):
         if not server.running:  # a test that failed half-way
             server.start()
+    template = "rocket_rides" if defaults is None else "template0"
     with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE rocket_rides STRATEGY FILE_COPY")
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     url = postgres.url.replace("/rocket_rides", f"/{name}")
+    if defaults is not None:
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("CREATE SCHEMA elsewhere")
+            for setting, value in defaults.items():
+                admin.execute(f"ALTER DATABASE {name} SET {setting} = {value}")
     world = World(postgres, redis, url, name, folder)
     yield world
     log = world.log().redis

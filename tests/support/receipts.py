@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import psycopg
 
-from consumers.receipts.__main__ import NESTED
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier
 from consumers.receipts.deliveries import Deliveries
 from consumers.receipts.round import Round
 from consumers.receipts.worker import Patience, Worker
+from rocket_rides import session_settings
 from rocket_rides.groups import Group, GroupGone, name_of
 from rocket_rides.log import Log
 from tests.support.receiver import Receiver
@@ -59,7 +59,7 @@ class Staff:
         self, name: str, deliveries: Deliveries, patience: Patience = USUALLY
     ) -> "Colleague":
         """Another session of a worker."""
-        connection = self.world.connect(timezone="UTC", **NESTED)
+        connection = self.world.connect(**session_settings.NESTED_LOOPS)
         colleague = Colleague(connection, self.world.log(), name, deliveries, patience)
         assert colleague.join()
         return colleague

@@ -18,7 +18,7 @@ import redis
 from consumers.reader import Reader
 from consumers.totals.total import Total
 from embedded.servers import Postgres, Redis
-from rocket_rides import database
+from rocket_rides import database, session_settings
 from rocket_rides.log import Invalid, Log, Record, decode
 from streamer.drain import Streamer
 from tests.support.forks import Process
@@ -114,7 +114,7 @@ class World:
         return log
 
     def streamer(self, batch_size: int = 1000) -> Streamer:
-        return Streamer(self.connect(**database.INDEX_SCANS), self.log(), batch_size)
+        return Streamer(self.connect(**session_settings.INDEX_SCANS), self.log(), batch_size)
 
     def consumer(self, name: str = "consumer0", batch_size: int = 1000) -> Consumer:
         return Consumer(self.connect(), self.log(), name, Total, batch_size)

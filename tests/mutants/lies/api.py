@@ -186,8 +186,8 @@ MUTANTS = [
     ),
     pruning(
         "pruning is SERIALIZABLE",
-        '"default_transaction_isolation": "read committed"',
-        '"default_transaction_isolation": "serializable"',
+        'SESSION = {"lock_timeout": "1s"}',
+        'SESSION = {"lock_timeout": "1s", "default_transaction_isolation": "serializable"}',
     ),
     periods(
         "the period that begins where the range ends is in it",

@@ -1,0 +1,155 @@
+"""Whatever defaults a database has, a fleet on it is exact; or it says what to change."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from embedded.servers import Postgres, Redis
+from migrations import upgrade
+from rocket_rides import database
+from rocket_rides.settings import Settings
+from tests.support.api import Api
+from tests.support.books import MILLIMETRE, Books
+from tests.support.clusters import fresh_world
+from tests.support.receipts import Staff
+from tests.support.rollup import is_complete
+from tests.support.world import World, eventually
+from watch.gathering import Gatherer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What `ALTER DATABASE ... SET` is given, as SQL.
+HOSTILE = {
+    "all statements are compiled": {
+        "jit": "on",
+        "jit_above_cost": "0",
+        "jit_inline_above_cost": "0",
+        "jit_optimize_above_cost": "0",
+    },
+    "backslashes escape": {"standard_conforming_strings": "off", "backslash_quote": "off"},
+    "German dates": {"datestyle": "'German, DMY'"},
+    "dates of the SQL standard": {"datestyle": "'SQL, MDY'", "intervalstyle": "'sql_standard'"},
+    "intervals as in ISO 8601": {"intervalstyle": "'iso_8601'"},
+    "a zone with odd minutes": {"timezone": "'Asia/Kathmandu'"},
+    "bytes escaped": {"bytea_output": "'escape'"},
+    "another encoding": {"client_encoding": "'LATIN1'"},
+    "floats rounded": {"extra_float_digits": "-15"},
+    "no warnings": {"client_min_messages": "'error'"},
+    "errors end the session": {"exit_on_error": "on"},
+    "serializable": {
+        "default_transaction_isolation": "'serializable'",
+        "default_transaction_deferrable": "on",
+    },
+    "repeatable read": {"default_transaction_isolation": "'repeatable read'"},
+    "short time-outs": {
+        "statement_timeout": "'1s'",
+        "lock_timeout": "'1s'",
+        "idle_session_timeout": "'1s'",
+        "idle_in_transaction_session_timeout": "'1s'",
+    },
+    "generic plans": {"plan_cache_mode": "force_generic_plan"},
+    "custom plans": {"plan_cache_mode": "force_custom_plan"},
+    "no index scans": {"enable_indexscan": "off", "enable_indexonlyscan": "off"},
+    "no way to read or join is good": {
+        "enable_indexscan": "off",
+        "enable_indexonlyscan": "off",
+        "enable_bitmapscan": "off",
+        "enable_seqscan": "off",
+        "enable_tidscan": "off",
+        "enable_nestloop": "off",
+        "enable_hashjoin": "off",
+        "enable_mergejoin": "off",
+        "enable_sort": "off",
+    },
+    "everything in parallel": {
+        "max_parallel_workers_per_gather": "8",
+        "parallel_setup_cost": "0",
+        "parallel_tuple_cost": "0",
+        "min_parallel_table_scan_size": "0",
+        "min_parallel_index_scan_size": "0",
+    },
+    "another schema first": {"search_path": "elsewhere, public"},
+    "policies refuse": {"row_security": "off"},
+    "commits that nobody waits for": {"synchronous_commit": "off"},
+    "odd habits": {
+        "array_nulls": "off",
+        "transform_null_equals": "on",
+        "quote_all_identifiers": "on",
+    },
+}
+HOURS = "/hours?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
+RIDES = ("5", "0.001", "99999.999", "12.5")
+
+
+@pytest.fixture
+def world(
+    request: pytest.FixtureRequest, postgres: Postgres, redis: Redis, tmp_path: Path
+) -> Iterator[World]:
+    with fresh_world(postgres, redis, tmp_path, request.param) as world:
+        yield world
+
+
+def counted(world: World, staff: Staff) -> bool:
+    """Whether every consumer has every ride."""
+    totals = {world.standing(name) for name in ("consumer0", "consumer1")}
+    delivered = staff.outcomes() == world.value("SELECT count(*) FROM rides")
+    return delivered and totals == {world.truth} and is_complete(world)
+
+
+@pytest.mark.parametrize("world", HOSTILE.values(), ids=HOSTILE, indirect=True)
+def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
+    world: World, staff: Staff, spark: "SparkSession"
+) -> None:
+    upgrade(world.postgres_url)
+    api = Api(world)
+    for name in ("consumer0", "consumer1"):
+        world.service("consumers", name)
+    world.service("consumers.rollup")
+    staff.service()
+    world.service("streamer")
+    for distance in RIDES:
+        keyed = {"Idempotency-Key": distance}
+        once, again = (api.post(distance, **keyed) for _ in range(2))
+        assert (once.status_code, once.content) == (201, again.content)
+        assert api.post(distance).status_code == 201
+    assert world.truth[1] == 2 * sum(map(Decimal, RIDES))
+    eventually(lambda: counted(world, staff), "all rides everywhere")
+    for path in ("/consumers", HOURS, "/rides/1", "/rides/1/receipt", "/readyz"):
+        answer = api.client.get(path)
+        assert answer.status_code == 200, answer.text
+    looking = Settings(
+        database_url=world.postgres_url, redis_url=world.redis.url, stream_name=world.stream
+    )
+    with closing(Gatherer(looking)) as gatherer:
+        facts = gatherer.gather()
+    assert facts.database
+    assert facts.database.rollup.complete_to == world.truth[0]
+
+    books = Books(world, spark)
+    books.tamper("consumer1", MILLIMETRE)
+    result = books.run()
+    assert [total.name for total in result.consumers if total.wrong] == ["consumer1"]
+    eventually(lambda: counted(world, staff), "the repaired total")
+    api.client.close()
+
+
+@pytest.mark.parametrize(
+    ("defaults", "said"),
+    [
+        ({"default_transaction_read_only": "on"}, database.READ_ONLY),
+        ({"search_path": "nowhere"}, "no schema has been selected to create in"),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_a_sentence(
+    defaults: dict[str, str], said: str, postgres: Postgres, redis: Redis, tmp_path: Path
+) -> None:
+    with fresh_world(postgres, redis, tmp_path, defaults) as world:
+        migration = world.service("migrations").says(said)
+        for service in ("streamer", "consumers.rollup"):
+            world.service(service)
+        assert "Traceback" not in migration.output.read_text()
