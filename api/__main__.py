@@ -12,15 +12,18 @@ waits for another's client. For slow bodies see `api.slow_clients`.
 
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server import Server
 
 import api.app  # noqa: F401 (the workers are forks: what is imported here, none of them imports)
-from rocket_rides import fleet, process, settings
+from rocket_rides import database, fleet, process, settings
+from rocket_rides.errors import Refused, Unavailable, in_one_line
 
 LONGEST_HEAD = 64 * 1024  # bytes; the server's default, 408 KiB for each connection, would add up
 
@@ -45,11 +48,21 @@ def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
         ) from None
 
 
+def refuse_a_pooler(url: str) -> None:
+    """End with one line if the database's URL leads to a pooler that shares out its sessions."""
+    with suppress(Unavailable, psycopg.Error):  # it may come up later
+        try:
+            database.connect(url, "api (starting)").close()
+        except Refused as reason:
+            raise SystemExit(in_one_line(reason)) from None
+
+
 def main() -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the database is down."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
     refuse_a_taken_port(config.api_host, config.api_port, config.data_dir)
+    refuse_a_pooler(config.postgres_url)
     fleet.end_with_honcho(process.terminate)
     server = Server(
         "api.app:create_app",

@@ -55,7 +55,7 @@ def main() -> None:
         if servers:
             lock(config.data_dir)
         run(servers, config, stop)
-    except NeverStarts as error:
+    except (NeverStarts, errors.Refused) as error:
         raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()
@@ -99,12 +99,17 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
 
 
 def migrate(url: str, progress: waiting.Progress) -> bool:
-    """Bring the schema up to date; False if that is not possible now, and `progress` says why."""
+    """Bring the schema up to date; False if that is not possible now, and `progress` says why.
+
+    Raises Refused where only a person can help.
+    """
     try:
         if not is_up_to_date(url):
             from embedded import migration
 
             migration.migrate(url)
+    except errors.Refused:
+        raise
     except (errors.Unavailable, psycopg.Error) as error:
         progress.failed(f"not migrated yet: {errors.in_one_line(error)}")
         return False

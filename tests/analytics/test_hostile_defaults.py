@@ -1,8 +1,6 @@
 """Whatever defaults a database has, a fleet on it is exact; or it says what to change."""
 
 from collections.abc import Iterator
-from contextlib import closing
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +9,11 @@ import pytest
 from embedded.servers import Postgres, Redis
 from migrations import upgrade
 from rocket_rides import database
-from rocket_rides.settings import Settings
-from tests.support.api import Api
 from tests.support.books import MILLIMETRE, Books
 from tests.support.clusters import fresh_world
+from tests.support.everybody import at_work, everybody_has_all
 from tests.support.receipts import Staff
-from tests.support.rollup import is_complete
 from tests.support.world import World, eventually
-from watch.gathering import Gatherer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,8 +77,6 @@ HOSTILE = {
         "quote_all_identifiers": "on",
     },
 }
-HOURS = "/hours?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
-RIDES = ("5", "0.001", "99999.999", "12.5")
 
 
 @pytest.fixture
@@ -94,48 +87,17 @@ def world(
         yield world
 
 
-def counted(world: World, staff: Staff) -> bool:
-    """Whether every consumer has every ride."""
-    totals = {world.standing(name) for name in ("consumer0", "consumer1")}
-    delivered = staff.outcomes() == world.value("SELECT count(*) FROM rides")
-    return delivered and totals == {world.truth} and is_complete(world)
-
-
 @pytest.mark.parametrize("world", HOSTILE.values(), ids=HOSTILE, indirect=True)
 def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
     world: World, staff: Staff, spark: "SparkSession"
 ) -> None:
     upgrade(world.postgres_url)
-    api = Api(world)
-    for name in ("consumer0", "consumer1"):
-        world.service("consumers", name)
-    world.service("consumers.rollup")
-    staff.service()
-    world.service("streamer")
-    for distance in RIDES:
-        keyed = {"Idempotency-Key": distance}
-        once, again = (api.post(distance, **keyed) for _ in range(2))
-        assert (once.status_code, once.content) == (201, again.content)
-        assert api.post(distance).status_code == 201
-    assert world.truth[1] == 2 * sum(map(Decimal, RIDES))
-    eventually(lambda: counted(world, staff), "all rides everywhere")
-    for path in ("/consumers", HOURS, "/rides/1", "/rides/1/receipt", "/readyz"):
-        answer = api.client.get(path)
-        assert answer.status_code == 200, answer.text
-    looking = Settings(
-        database_url=world.postgres_url, redis_url=world.redis.url, stream_name=world.stream
-    )
-    with closing(Gatherer(looking)) as gatherer:
-        facts = gatherer.gather()
-    assert facts.database
-    assert facts.database.rollup.complete_to == world.truth[0]
-
+    at_work(world, staff)
     books = Books(world, spark)
     books.tamper("consumer1", MILLIMETRE)
     result = books.run()
     assert [total.name for total in result.consumers if total.wrong] == ["consumer1"]
-    eventually(lambda: counted(world, staff), "the repaired total")
-    api.client.close()
+    eventually(lambda: everybody_has_all(world, staff), "the repaired total")
 
 
 @pytest.mark.parametrize(

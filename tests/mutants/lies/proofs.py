@@ -14,7 +14,9 @@ receipts = partial(
 outbox = partial(
     Mutant, file="analytics/proofs/outbox.py", tests="services/test_receipts_proved.py"
 )
-session = partial(Mutant, file="analytics/reconcile.py", tests="services/test_rollup_compared.py")
+session = partial(
+    Mutant, file="rocket_rides/session_settings.py", tests="analytics/test_hostile_defaults.py"
+)
 proofs = partial(Mutant, file="analytics/report/proofs.py", tests="fast/test_proofs_told.py")
 result = partial(Mutant, file="analytics/result.py", tests="fast/test_proofs_told.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_receipts_proved.py")
@@ -72,6 +74,19 @@ MUTANTS = [
         "times come in the server's time zone",
         '    "timezone": "UTC",\n',
         "",
+        tests="services/test_rollup_compared.py",
+    ),
+    session(
+        "dates come as the server writes them",
+        '    "datestyle": "ISO, MDY",\n',
+        "",
+    ),
+    session(
+        "the warning that a commit has reached no standby may stay away",
+        '    "client_min_messages": "notice",\n',
+        "",
+        tests="services/test_failover.py::"
+        "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
     ),
     rollup(
         "a minute that was set aside is drift",

@@ -1,0 +1,92 @@
+"""PgBouncer between a fleet and its Postgres: in session mode all works; else all refuse."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from embedded.account import server_account
+from embedded.spawn import spawn
+from rocket_rides.database import POOLED
+from tests.support.books import MILLIMETRE, Books
+from tests.support.everybody import at_work, everybody_has_all
+from tests.support.folders import short_folder
+from tests.support.receipts import SECRET, Staff
+from tests.support.world import World, eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+CONFIGURATION = """
+[databases]
+* = host={sockets} user=postgres
+[pgbouncer]
+pool_mode = {mode}
+auth_type = any
+unix_socket_dir = {folder}
+listen_port = 6432
+default_pool_size = 50
+"""
+
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="needs PgBouncer (Debian: apt install pgbouncer)"
+)
+
+
+@contextmanager
+def pgbouncer(world: World, mode: str) -> Iterator[None]:
+    """The world's sessions lead through a PgBouncer, which listens on a Unix socket alone."""
+    account = server_account()
+    with short_folder() as folder:
+        account.make_private(folder)
+        configuration = folder / "pgbouncer.ini"
+        configuration.write_text(
+            CONFIGURATION.format(sockets=world.postgres.sockets, folder=folder, mode=mode)
+        )
+        configuration.chmod(0o644)
+        command = [str(PROGRAM), str(configuration)]
+        process = spawn(command, account, folder / "log", signal.SIGKILL, session=True)
+        eventually((folder / ".s.PGSQL.6432").exists, "PgBouncer's socket")
+        world.postgres_url = f"postgresql://postgres@/{world.stream}?host={folder}&port=6432"
+        yield
+        process.kill()
+        process.wait()
+
+
+def test_in_session_mode_everything_works(
+    world: World, staff: Staff, spark: "SparkSession"
+) -> None:
+    with pgbouncer(world, "session"):
+        at_work(world, staff)
+        books = Books(world, spark)
+        books.tamper("consumer1", MILLIMETRE)
+        result = books.run()
+        assert [total.name for total in result.consumers if total.wrong] == ["consumer1"]
+        eventually(lambda: everybody_has_all(world, staff), "the repaired total")
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_in_any_other_mode_every_process_refuses_in_one_sentence(world: World, mode: str) -> None:
+    with pgbouncer(world, mode):
+        receiver = {"RECEIPT_URL": "http://127.0.0.1:1/receipts", "RECEIPT_SECRET": SECRET}
+        processes = [
+            world.service("migrations"),
+            world.service("api", API_PORT="65000"),
+            world.service("streamer"),
+            world.service("consumers", "consumer0"),
+            world.service("consumers.rollup"),
+            world.service("consumers.receipts", "one", **receiver),
+            world.service("analytics.reconcile"),
+            world.service("rocket_rides.health", "streamer"),
+        ]
+        for each in processes:
+            assert each.process.wait(60) != 0
+            said = each.output.read_text()
+            assert (said.count(POOLED), len(said.splitlines())) == (1, 1), said
+        status = world.service("watch.status")
+        assert status.process.wait(60) == 2
+        assert status.said(f"NOT WELL: Postgres can't be used: {POOLED}")

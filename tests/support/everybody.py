@@ -1,0 +1,50 @@
+"""Every service of a fleet on one world's servers, and whether each of them has every ride."""
+
+from contextlib import closing
+from decimal import Decimal
+
+from rocket_rides.settings import Settings
+from tests.support.api import Api
+from tests.support.receipts import Staff
+from tests.support.rollup import is_complete
+from tests.support.world import World, eventually
+from watch.gathering import Gatherer
+
+TOTALS = ("consumer0", "consumer1")
+RIDES = ("5", "0.001", "99999.999", "12.5")
+HOURS = "/hours?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"
+ANSWERS = ("/consumers", HOURS, "/rides/1", "/rides/1/receipt", "/readyz")
+
+
+def at_work(world: World, staff: Staff) -> None:
+    """Start all services, take rides, and wait until every service has them and tells of them."""
+    api = Api(world)
+    for name in TOTALS:
+        world.service("consumers", name)
+    world.service("consumers.rollup")
+    staff.service()
+    world.service("streamer")
+    for distance in RIDES:
+        once, again = (api.post(distance, **{"Idempotency-Key": distance}) for _ in range(2))
+        assert (once.status_code, once.content) == (201, again.content)
+        assert api.post(distance).status_code == 201
+    assert world.truth[1] == 2 * sum(map(Decimal, RIDES))
+    eventually(lambda: everybody_has_all(world, staff), "all rides everywhere")
+    for path in ANSWERS:
+        answer = api.client.get(path)
+        assert answer.status_code == 200, answer.text
+    api.client.close()
+    config = Settings(
+        database_url=world.postgres_url, redis_url=world.redis.url, stream_name=world.stream
+    )
+    with closing(Gatherer(config)) as gatherer:
+        facts = gatherer.gather()
+    assert facts.database
+    assert facts.database.rollup.complete_to == world.truth[0]
+
+
+def everybody_has_all(world: World, staff: Staff) -> bool:
+    """Whether every service has every ride, exactly."""
+    totals = {world.standing(name) for name in TOTALS}
+    delivered = staff.outcomes() == world.value("SELECT count(*) FROM rides")
+    return delivered and totals == {world.truth} and is_complete(world)
