@@ -8,7 +8,7 @@ from datetime import datetime
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.types.datetime import TimestamptzLoader
-from psycopg_pool import ConnectionPool  # noqa: TID251
+from psycopg_pool import ConnectionPool  # noqa: TID251 (its sessions are configured below)
 
 from api.prepared import heed_notices
 from rocket_rides import database, session_settings

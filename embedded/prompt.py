@@ -65,7 +65,7 @@ def _psqlrc() -> str:
     with os.fdopen(writer, "w") as file:
         file.write(f"{session_settings.statement({})} \\g /dev/null\n")
         if own.is_file():
-            file.write(f"\\i {own}\n")
+            file.write(f"\\i '{own}'\n")
     return f"/dev/fd/{reader}"
 
 

@@ -3,7 +3,7 @@
 import psycopg
 from alembic import context
 from alembic.util import CommandError
-from sqlalchemy import create_engine, text  # noqa: TID251
+from sqlalchemy import create_engine, text  # noqa: TID251 (see connect)
 from sqlalchemy.pool import NullPool
 
 from migrations.models import Base

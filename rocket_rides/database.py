@@ -56,14 +56,14 @@ def connect(
     }
     try:
         connection = kind.connect(url, autocommit=True, prepare_threshold=0, **options)
+        try:
+            configure(connection, **session)
+        except BaseException:
+            connection.close()
+            raise
     except psycopg.OperationalError as error:
         reason = in_one_line(error).rpartition("failed: ")[2].partition(" Is the server")[0]
         raise Unavailable(f"Postgres can't be reached: {reason}") from None
-    try:
-        configure(connection, **session)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
