@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-fast prove chaos \
+.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast prove chaos \
 	cluster mutants reconcile lint format bench lock clean
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make log     the log's entries; ARGS=\"--since 10m\", ARGS=--follow, ARGS=--help"
 	@echo "make dead-letters   receipts that can't be delivered: ARGS=list, ARGS=\"replay 521\", --help"
 	@echo "make test    set up, then run the test suite on private servers"
+	@echo "make test-stock   run the tests of the services on this machine's own PostgreSQL and Redis"
 	@echo "make test-fast   run only the tests that need no server: seconds"
 	@echo "make prove   visit every state of the protocol, up to a bound; ARGS=--small, in seconds;"
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
@@ -73,6 +74,11 @@ break:
 test:
 	@$(INSTALL) dev java archive
 	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short $(ARGS)
+
+test-stock:
+	@$(INSTALL) dev java archive stock
+	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short --servers stock \
+		tests/services tests/analytics/test_hostile_defaults.py $(ARGS)
 
 test-fast:
 	@$(INSTALL) fast

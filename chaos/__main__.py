@@ -35,7 +35,8 @@ from chaos.nights import REST
 from chaos.play import Options, Play
 from chaos.recovery import LONGEST
 from chaos.table import figures, table
-from embedded.failures import ServerFailed
+from embedded import stock
+from embedded.failures import NeverStarts, ServerFailed
 from embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
@@ -62,6 +63,11 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    if options.stock:
+        try:
+            stock.use()
+        except NeverStarts as reason:
+            raise SystemExit(str(reason)) from None
     gc.disable()  # all is kept until the end, and to look through it would hold up the proxies
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
@@ -118,6 +124,8 @@ def again(options: Options) -> str:
         words.append(f"--strikes {options.strikes}")
     if options.waits:
         words.append("--wait")
+    if options.stock:
+        words.append("--servers stock")
     if options.rest != REST:
         words.append(f"--rest {options.rest:g}")
     return " ".join(words)
@@ -202,6 +210,12 @@ def arguments() -> Options:
         metavar="FILE",
         help="also record what the processes commit, and replay it through the specification",
     )
+    add(
+        "--servers",
+        choices=["embedded", "stock"],
+        default="embedded",
+        help="stock: this machine's own, or those of POSTGRES_PROGRAMS and REDIS_PROGRAMS",
+    )
     given = parser.parse_args()
     if given.million or given.nights:
         parser.set_defaults(**(MILLION if given.million else NIGHTS))
@@ -220,6 +234,7 @@ def arguments() -> Options:
         given.recovery,
         given.json,
         given.rest,
+        given.servers == "stock",
     )
 
 

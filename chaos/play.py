@@ -106,6 +106,7 @@ class Options:
     recovery: float = LONGEST  # seconds
     json: Path | None = None
     rest: float = REST  # seconds from the end of a nightly run to the next
+    stock: bool = False  # servers, in place of the wheels'
 
     @property
     def keeps_log(self) -> bool:

@@ -46,12 +46,12 @@ def main() -> None:
     process.begin(config.log_level)
     stop = process.Stop().on_signals()
     servers: list[Server] = []
-    # Redis first: it starts at once, so whoever waits for Postgres finds both ready.
-    if config.embedded_redis:
-        servers.append(Redis(config.data_dir, config.socket_dir))
-    if config.embedded_postgres:
-        servers.append(Postgres(config.data_dir, config.socket_dir))
     try:
+        # Redis first: it starts at once, so whoever waits for Postgres finds both ready.
+        if config.embedded_redis:
+            servers.append(Redis(config.data_dir, config.socket_dir))
+        if config.embedded_postgres:
+            servers.append(Postgres(config.data_dir, config.socket_dir))
         if servers:
             lock(config.data_dir)
         run(servers, config, stop)

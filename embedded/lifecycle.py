@@ -14,6 +14,7 @@ from typing import ClassVar, NoReturn
 import psycopg
 import redis
 
+from embedded import stock
 from embedded.account import server_account
 from embedded.failures import NeverStarts, RefusedToStart, ServerFailed
 from embedded.programs import programs
@@ -34,6 +35,7 @@ class Server(ABC):
     """One server of the fleet; `data` and `sockets` may be shared with the other one."""
 
     name: ClassVar[str]
+    setting: ClassVar[str]  # which may name the folder of its programs, in place of the wheel's
     program: str
     distribution: str
     stop_signal: ClassVar[signal.Signals]
@@ -47,6 +49,9 @@ class Server(ABC):
         self.sockets = sockets
         self.settings = settings or {}
         self.account = server_account()
+        self.stock = stock.named(self.setting)
+        if self.stock:
+            self.program = self._stock_program(self.stock)
         self.has_served = False
         self._process: subprocess.Popen[bytes] | None = None
         self._logged = 0  # the log's size before the last start, in bytes
@@ -67,6 +72,10 @@ class Server(ABC):
     @abstractmethod
     def _command(self) -> list[str]: ...
 
+    def _stock_program(self, folder: Path) -> str:
+        """The program's name in a folder of stock programs. Raises NeverStarts."""
+        return stock.program(self.setting, folder, [self.program], self.account)
+
     @abstractmethod
     def _check(self) -> None:
         """Return if the server is ready for clients; else raise the client library's error."""
@@ -78,7 +87,7 @@ class Server(ABC):
 
     @cached_property
     def programs(self) -> Path:
-        return programs(self.distribution, self.home, self.account)
+        return self.stock or programs(self.distribution, self.home, self.account)
 
     @property
     def process_names(self) -> frozenset[str]:

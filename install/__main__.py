@@ -2,11 +2,11 @@
 
 The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `fast` (for the
 tests that need no server), `dev` (all of these, and the tools for tests), `java`, `archive` (with
-which Spark starts sooner), and `browser` (for the tests that look at the live page). Whatever is
-already installed is left alone, silently.
+which Spark starts sooner), `browser` (for the tests that look at the live page), and `stock` (for
+those on the distribution's own servers). Whatever is already installed is left alone, silently.
 
 When it exits with 0, each lock's packages are installed, at the locked versions and checked against
-the locked hashes. Java and the browser may still be missing; then a line has said what to install.
+the locked hashes. Java, the browser and stock servers may still be missing; then a line has said what to install.
 
 A crash leaves behind the file .venv/.unfinished, which names the packages that were being
 installed. The next run installs those again from scratch and touches no others.
@@ -21,7 +21,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from install import archive, browser, java, packages
+from install import archive, browser, java, packages, stock
 from install.environment import (
     PROJECT,
     VENV,
@@ -81,13 +81,15 @@ def missing(parts: list[str]) -> list[Step]:
         steps.append(Step("an archive of Java's classes: Spark starts sooner", archive.install))
     if "browser" in parts and not browser.is_there():
         steps.append(Step("Chromium for the browser's tests", browser.install))
+    if "stock" in parts and not stock.is_there():
+        steps.append(Step("PostgreSQL and Redis for the tests on stock servers", stock.install))
     return steps
 
 
 def main() -> None:
     """Take the steps that are left, in order."""
     parser = argparse.ArgumentParser(prog="python -m install")
-    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "archive", "browser"])
+    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "archive", "browser", "stock"])
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:

@@ -25,6 +25,27 @@ if TYPE_CHECKING:
     from tests.support.receiver import Receiver
     from tests.support.world import World
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--servers",
+        choices=["embedded", "stock"],
+        default="embedded",
+        help="stock: this machine's own, or those of POSTGRES_PROGRAMS and REDIS_PROGRAMS",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--servers") == "stock":
+        from embedded import stock
+        from embedded.failures import NeverStarts
+
+        try:
+            stock.use()
+        except NeverStarts as reason:
+            raise pytest.UsageError(str(reason)) from None
+
+
 pytest_plugins = ["tests.support.tiers", "tests.support.distribution"]
 
 
@@ -72,10 +93,11 @@ def postgres(folder: Path, prepared: Path) -> Iterator["Postgres"]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what is marked `stream_servers`, and uses one, on each of them."""
+    """Run what is marked `stream_servers`, and uses one, on each of the wheels'."""
     if (
         metafunc.definition.get_closest_marker("stream_servers")
         and "stream_server" in metafunc.fixturenames
+        and metafunc.config.getoption("--servers") == "embedded"
     ):
         from embedded.stream_servers import STREAM_SERVERS
 
