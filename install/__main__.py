@@ -6,7 +6,8 @@ which Spark starts sooner), `browser` (for the tests that look at the live page)
 those on the distribution's own servers). Whatever is already installed is left alone, silently.
 
 When it exits with 0, each lock's packages are installed, at the locked versions and checked against
-the locked hashes. Java, the browser and stock servers may still be missing; then a line has said what to install.
+the locked hashes. Java, the browser and stock servers may still be missing; then a line has said
+what to install.
 
 A crash leaves behind the file .venv/.unfinished, which names the packages that were being
 installed. The next run installs those again from scratch and touches no others.

@@ -74,7 +74,6 @@ HOSTILE = {
     "odd habits": {
         "array_nulls": "off",
         "transform_null_equals": "on",
-        "quote_all_identifiers": "on",
     },
 }
 

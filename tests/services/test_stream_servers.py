@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from embedded import stock
 from embedded.servers import Redis
 from embedded.stream_servers import REDIS, VALKEY, StreamServer
 from rocket_rides.log import Record
 from tests.support.world import World, drain, eventually, exact
+
+pytestmark = pytest.mark.skipif(
+    stock.named(stock.REDIS) is not None, reason="about the two programs that come as packages"
+)
 
 
 @pytest.fixture
