@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from chaos.deliveries import Delivery, is_unwelcome
 from chaos.derived import FinalReceipt, FinalReceipts
+from chaos.drifts import OUTCOME
 from chaos.evidence import Evidence
 from chaos.journal import Ask
 from chaos.restore import LATE
@@ -85,8 +86,25 @@ def no_ride_with_an_outcome_is_sent_again(evidence: Evidence) -> Findings:
         return
     for delivery in Deliveries(evidence).true:
         decided = evidence.receipts.outcomes.get(delivery.ride or 0, NO_RECEIPT).decided
-        if decided is not None and (later := delivery.at - decided) > LATE:
+        if decided is None or _was_taken_away(evidence, delivery):
+            continue
+        if (later := delivery.at - decided) > LATE:
             yield f"the receipt of ride {delivery.ride} was sent {later:.0f} s after its outcome"
+
+
+def _was_taken_away(evidence: Evidence, delivery: Delivery) -> bool:
+    """Whether the nemesis had deleted the ride's outcome, and a restore has brought it back since.
+
+    Then the outcome that there is in the end is an earlier one than this delivery's own.
+    """
+    made = evidence.nights.made if evidence.nights else []
+    return any(
+        (drift.kind, drift.victim) == (OUTCOME, str(delivery.ride))
+        and drift.tried < delivery.at < restore.killed + LATE
+        and restore.began < drift.settled
+        for drift in made
+        for restore in evidence.restores
+    )
 
 
 def the_receiver_was_sent_nothing_else(evidence: Evidence) -> Findings:

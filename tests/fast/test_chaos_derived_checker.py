@@ -10,7 +10,10 @@ import pytest
 
 from chaos.checker import check
 from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
+from chaos.drifts import OUTCOME, Drift
 from chaos.evidence import Evidence
+from chaos.nights_evidence import NightsEvidence
+from chaos.receipts_checker import no_ride_with_an_outcome_is_sent_again
 from tests.support.evidence import GONE, LATER, MEANWHILE, NOON, ONE, TWO, delivery, sound
 
 THEN = NOON + timedelta(minutes=2)
@@ -202,3 +205,25 @@ def test_a_ride_that_is_always_refused_is_dead_as_meant() -> None:
 def test_what_a_test_has_not_run_is_not_judged() -> None:
     evidence = replace(sound(), rollup=None, receipts=None, deliveries=[])
     assert check(evidence) == []
+
+
+# Of the sound run: ride 1 has its outcome at 52; a backup began at 100, and is restored at 110.
+@pytest.mark.parametrize(
+    ("taken_away", "sent", "is_wrong"),
+    [
+        pytest.param(None, 106, True, id="nobody took the outcome away"),
+        pytest.param(104, 106, False, id="the restore undid that, and what was sent is right"),
+        pytest.param(104, 103, True, id="it was sent before"),
+        pytest.param(104, 130, True, id="it was sent after the restore, which brought it back"),
+        pytest.param(90, 106, True, id="the backup lacks it, too: nothing explains it"),
+    ],
+)
+def test_an_outcome_that_was_taken_away_and_came_back_with_a_restore_may_be_sent_between(
+    taken_away: float | None, sent: float, is_wrong: bool
+) -> None:
+    evidence = sound()
+    evidence.deliveries.append(delivery(1, ONE, 50)._replace(at=sent))
+    if taken_away:
+        drift = Drift("token", OUTCOME, "1", "delivered", taken_away, taken_away + 0.1)
+        evidence.nights = NightsEvidence([], made=[drift])
+    assert bool([*no_ride_with_an_outcome_is_sent_again(evidence)]) == is_wrong
