@@ -88,7 +88,10 @@ class RedisPair:
                     replica.replicaof(HOST, self.link.port)
                     replica.client_kill_filter(_type="normal", skipme=True)  # its former clients
                     return False
-                written = primary.info("replication")["master_repl_offset"]
+                led = primary.info("replication")
+                if led.get("slave0", {}).get("state") != "online":
+                    return False  # WAIT does not count it yet
+                written = led["master_repl_offset"]
                 said = replica.info()
                 if said["master_link_status"] != "up" or said["slave_repl_offset"] < written:
                     return False

@@ -32,7 +32,7 @@ HARDENED = """
 # What a streamer and a consumer of the version before send, and no more.
 BEFORE = """
     evalsha script|load xadd xtrim xread xinfo|stream xlen unlink config|get select ping
-    client|setname client|setinfo
+    client|setname
 """
 
 
