@@ -4,12 +4,18 @@ import html
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 import httpx
 import psycopg
 import pytest
 import redis
 
+from api.groups import QUIET
+from embedded.lifecycle import Server
+from rocket_rides import database
+from rocket_rides.errors import Unavailable
+from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 from tests.support.api import Api
 from tests.support.metrics import Series, series
@@ -35,6 +41,7 @@ ENCRYPTED = """
     SELECT usename, application_name, ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
     WHERE backend_type = 'client backend' AND usename <> 'postgres'
 """
+SEEN = "SELECT state IS NOT NULL FROM pg_stat_activity WHERE application_name = 'rollup'"
 MAY_WRITE = """
     SELECT count(*) FROM pg_tables, unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) may
     WHERE schemaname = 'rides' AND
@@ -48,6 +55,11 @@ CHANGING = (
     "timestamp_seconds",
 )
 AT_WORK = {"streamer", "rollup", "consumer consumer0", "receipts one", "api", "watch"}
+
+
+def count(server: Server, words: str) -> int:
+    """How often the server's log says it."""
+    return server.log.read_text(errors="replace").count(words)
 
 
 def looked(database_url: str, redis_url: str) -> Series:
@@ -125,6 +137,8 @@ def test_whoever_may_only_read_is_shown_the_same(
     assert looked(role, user) == looked(world.postgres_url, user)
     with psycopg.connect(world.postgres.url) as operator:
         assert operator.execute(MAY_WRITE).fetchone() == (0,)
+    with psycopg.connect(role) as onlooker:
+        assert onlooker.execute(SEEN).fetchone() == (True,)
 
 
 def test_a_prompt_is_encrypted_too(world: World, fleet: Api, secure: Secure) -> None:
@@ -134,6 +148,29 @@ def test_a_prompt_is_encrypted_too(world: World, fleet: Api, secure: Secure) -> 
     as_user = {"REDIS_URL": secure.redis_url()}
     cli = world.service("embedded.prompt", "redis-cli", "EXISTS", STREAM, **as_user)
     assert (cli.process.wait(30), cli.output.read_text()[-2:]) == (0, "1\n")
+
+
+def test_a_server_of_another_name_is_refused(world: World, secure: Secure) -> None:
+    address = secure.postgres.settings["listen_addresses"]
+    elsewhere = f"{world.postgres_url.replace(address, 'db.example')}&hostaddr={address}"
+    with pytest.raises(Unavailable, match=r'does not match host name "db\.example"'):
+        database.connect(elsewhere, "test")
+    with pytest.raises(redis.ConnectionError, match=r"^Redis: .*not valid for 'localhost'"):
+        Log(secure.redis_url().replace("127.0.0.1", "localhost"), STREAM)
+
+
+def test_an_api_that_redis_refuses_does_not_flood_it(
+    world: World, fleet: Api, secure: Secure
+) -> None:
+    api = Api(world, REDIS_URL=secure.redis_url(authority=secure.other), API_WORKERS="1")
+    refused = partial(count, secure.redis, "alert unknown ca")
+    before, began = refused(), time.monotonic()
+    while time.monotonic() < began + 3:
+        assert api.client.get("/consumers").status_code == 200
+    assert 1 <= refused() - before <= 3 / QUIET + 1
+    assert api.service.output.read_text().count("CERTIFICATE_VERIFY_FAILED") == 1
+    api.client.close()
+    api.service.stop()
 
 
 # What is wrong, how the server's log shows an attempt, and what each process says.
@@ -159,7 +196,7 @@ def test_what_is_wrong_is_said_once_and_tried_ever_less_often(
         if what.startswith("password")
         else urls[url].replace(secure.authority, secure.other)
     )
-    log = (secure.redis if url == "REDIS_URL" else secure.postgres).log
+    server = secure.redis if url == "REDIS_URL" else secure.postgres
     receipts = {"RECEIPT_SECRET": SECRET, "RECEIPT_URL": "http://127.0.0.1:9"}
     api = Api(world, API_WORKERS="1", **urls)
     port = free_port()
@@ -171,13 +208,12 @@ def test_what_is_wrong_is_said_once_and_tried_ever_less_often(
         world.service("consumers.receipts", "two", **urls, **receipts),
         api.service,
     ]
-    begun = time.monotonic()
-    attempts = []
+    began, attempts = time.monotonic(), []
     for seconds in (3, 6):
-        while time.monotonic() < begun + seconds:
+        while time.monotonic() < began + seconds:
             api.client.get("/consumers")
             page = httpx.get(f"http://127.0.0.1:{port}").text
-        attempts.append(log.read_text(errors="replace").count(attempt))
+        attempts.append(count(server, attempt))
     assert attempts[1] - attempts[0] < 2 * 3 * len([*processes, watch])
     assert reason in html.unescape(page)
     for process in processes:
