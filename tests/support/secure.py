@@ -33,6 +33,13 @@ USERS = dict(re.findall(r"^ACL SETUSER (\S+) (.*)$", SECTION, re.M))
 [REDIS_URL] = re.findall(r"^REDIS_URL='(.*)'$", SECTION, re.M)
 AUTHORITY = "/etc/rides/authority.pem"
 PASSWORD = "s3cret"  # noqa: S105
+# Who runs the page's statements: no superuser, as on a managed server.
+OWNER = """
+    CREATE ROLE administrator CREATEROLE;
+    GRANT pg_read_all_stats TO administrator WITH ADMIN OPTION;
+    ALTER DATABASE rocket_rides OWNER TO administrator;
+    SET ROLE administrator
+"""
 # Whoever can open the socket is the operator; all others need TLS and a password.
 HBA = "local all postgres trust\nhostssl all all samehost scram-sha-256\n"
 
@@ -116,6 +123,7 @@ def secure_servers() -> Iterator[Secure]:
             postgres.start()
             log.start()
             with psycopg.connect(postgres.url, autocommit=True) as operator:
+                operator.execute(OWNER)
                 operator.execute(ROLES.replace("'PASSWORD'", f"'{PASSWORD}'").encode())
             yield Secure(postgres, log, at["authority.pem"], at["other.pem"])
         finally:
