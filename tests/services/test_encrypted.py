@@ -173,6 +173,31 @@ def test_an_api_that_redis_refuses_does_not_flood_it(
     api.service.stop()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "consumers.receipts.dead list",
+        "consumers.rollup.aside list",
+        "embedded.prompt psql",
+        "rocket_rides.health streamer",
+        "streamer.mend",
+        "watch.status",
+    ],
+)
+def test_a_command_says_what_is_wrong_and_ends(world: World, secure: Secure, command: str) -> None:
+    refused = partial(count, secure.postgres, "alert unknown ca")
+    before = refused()
+    wrong = {"DATABASE_URL": secure.postgres_url(authority=secure.other)}
+    module, *arguments = command.split()
+    ended = world.service(module, *arguments, **wrong)
+    assert ended.process.wait(30) in (1, 2)
+    said = ended.output.read_text()
+    assert said.count("certificate verify failed\n") == 1
+    assert "Traceback" not in said
+    eventually(lambda: refused() > before)
+    assert refused() <= before + 2
+
+
 # What is wrong, how the server's log shows an attempt, and what each process says.
 WRONG = {
     "authority of Postgres": ("DATABASE_URL", "alert unknown ca", "certificate verify failed"),
