@@ -16,6 +16,7 @@ import pytest
 import redis
 import trustme
 
+from embedded import stock
 from embedded.account import server_account
 from embedded.servers import Postgres, Redis
 from embedded.stream_servers import REDIS
@@ -78,7 +79,8 @@ def let_in(control: redis.Redis, user: str, stream: str) -> None:
 @contextmanager
 def secure_servers() -> Iterator[Secure]:
     """Private ones. Skips the test where the system has no such programs."""
-    postgres_programs, redis_programs = _programs("postgres"), _programs("redis-server")
+    postgres_programs = stock.named(stock.POSTGRES) or _programs("postgres")
+    redis_programs = stock.named(stock.REDIS) or _programs("redis-server")
     with short_folder() as folder:
         # The embedded Postgres has always the same port, so this one has an address of its own.
         address = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
@@ -99,7 +101,6 @@ def secure_servers() -> Iterator[Secure]:
                 "listen_addresses": address,
                 "hba_file": at["hba.conf"],
                 "log_connections": "on",
-                "jit": "off",
                 "ssl": "on",
                 "ssl_cert_file": at["certificate.pem"],
                 "ssl_key_file": at["key.pem"],
