@@ -78,7 +78,8 @@ test:
 test-stock:
 	@$(INSTALL) dev java archive stock
 	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short --servers stock \
-		tests/services tests/analytics/test_hostile_defaults.py $(ARGS)
+		tests/services tests/analytics/test_encrypted_night.py \
+		tests/analytics/test_hostile_defaults.py tests/analytics/test_pgbouncer.py $(ARGS)
 
 test-fast:
 	@$(INSTALL) fast

@@ -9,8 +9,14 @@ import psycopg
 
 from analytics.result import Compared, PastRun, Result
 from rocket_rides.database import one_row
+from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
 
+MAY_NOT_WRITE_TO = """
+    SELECT string_agg(name, ', ')
+    FROM unnest('{reconciliations,resets,recomputations}'::text[]) name
+    WHERE NOT has_table_privilege(name, 'INSERT')
+"""
 RECORD = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
     VALUES (%s, %s, %s, %s, %s) RETURNING id
@@ -37,6 +43,12 @@ PAST_RUNS = """
         consumer(name text, drift numeric, stray boolean) ON true
     ORDER BY id
 """
+
+
+def require_rights(connection: psycopg.Connection) -> None:
+    """Raise Unavailable if `emit` would be refused: better before Spark has read everything."""
+    if tables := one_row(connection.execute(MAY_NOT_WRITE_TO))[0]:
+        raise Unavailable(f"this role may not write to {tables}; with --check the job only reads")
 
 
 def emit(connection: psycopg.Connection, result: Result) -> None:

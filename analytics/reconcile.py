@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import psycopg
 
+from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import rides_ahead
 from analytics.prerequisites import require_java, require_packages
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     require_java()
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
+            require_rights(connection)
             warehouse.make_ready()
         # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
         ahead = rides_ahead(warehouse.owners(), freeze(connection).history)

@@ -5,7 +5,7 @@ from werkzeug.routing import IntegerConverter
 
 from api.groups import Groups
 from api.lean import LeanFlask
-from api.outages import Outages
+from api.outages import Outages, tell_why_unreachable
 from api.pool import open_pool
 from api.problems import answer_errors
 from api.pruning import Pruner
@@ -26,6 +26,7 @@ def create_app() -> Flask:
     """One worker's application, with its own pool of connections."""
     config = settings.load()
     begin(config.log_level)
+    tell_why_unreachable()
     die_with_parent()
     app = LeanFlask(__name__, static_folder=None)
     app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)

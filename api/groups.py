@@ -1,18 +1,22 @@
 """How far the stream's consumer groups are: asked of Redis, without depending on it.
 
 One thread asks, on a connection of its own; a request waits for its answer at most PATIENCE
-seconds, and not at all within QUIET after an answer that failed to come. So nothing that is wrong
-with Redis, or with the network or the name on the way to it, can hold up more than that. An answer
-serves all requests for as long as FRESH.
+seconds. For QUIET after an answer that failed to come nobody waits, nor is Redis asked: a server
+that refuses us is not flooded with attempts. So nothing that is wrong with Redis, or with the
+network or the name on the way to it, can hold up more than that. An answer serves all requests for
+as long as FRESH.
 """
 
+import logging
 import threading
 import time
 
 import redis
 
+from rocket_rides.errors import in_one_line
 from rocket_rides.log import Log
 from rocket_rides.seen_groups import SeenGroup, look
+from rocket_rides.waiting import Once
 
 PATIENCE = 0.4  # seconds
 TIMEOUT = 0.3  # of a single command
@@ -30,6 +34,7 @@ class Groups:
         self._wanted = False
         self._seen: list[SeenGroup] | None = None
         self._seen_at = self._failed_at = float("-inf")
+        self._warnings = Once(logging.WARNING)
 
     def now(self) -> list[SeenGroup] | None:
         """The groups, as of a moment ago; None while Redis does not tell."""
@@ -39,10 +44,9 @@ class Groups:
             return self._seen_at >= asked - FRESH
 
         with self._changed:
-            if not told():
+            if not told() and asked >= self._failed_at + QUIET:
                 self._want()
-                patience = 0 if asked < self._failed_at + QUIET else PATIENCE
-                if not self._changed.wait_for(told, patience) and patience:
+                if not self._changed.wait_for(told, PATIENCE):
                     self._failed_at = time.monotonic()
             return self._seen if told() else None
 
@@ -68,8 +72,11 @@ class Groups:
                     log.redis.close()
                     log = self._connect()
                     seen = look(log)
-            except redis.RedisError:
+            except redis.RedisError as error:
                 seen = None
+                self._warnings.say([f"consumer groups are not shown: {in_one_line(error)}"])
+            else:
+                self._warnings.say([])
             with self._changed:
                 self._seen, self._seen_at = seen, began
                 if seen is None:

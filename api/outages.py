@@ -1,10 +1,14 @@
-"""Logs what the API can't do at the moment: once, and not with every request."""
+"""Logs what the API can't do at the moment, and why: once, and not with every request."""
 
 import logging
 import time
 from threading import Lock
 
+import psycopg
 from flask import Response, request
+
+from rocket_rides.errors import in_one_line
+from rocket_rides.waiting import STARTING_UP, Complaint
 
 logger = logging.getLogger("api")
 
@@ -43,6 +47,27 @@ class Outages:
             if self._said.pop(route, None) is None:
                 return
         logger.info("%s works again", route)
+
+
+class WhyUnreachable(logging.Filter):
+    """Of what the pool logs, why it can't connect: now and then, where it says so each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._complaint = Complaint(STARTING_UP)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        for error in record.args or ():
+            if isinstance(error, psycopg.Error):
+                self._complaint(f"Postgres can't be reached: {in_one_line(error)}")
+        return False
+
+
+def tell_why_unreachable() -> None:
+    """Have the pool's log tell why Postgres can't be reached; no answer to a client does."""
+    log = logging.getLogger("psycopg.pool")
+    log.setLevel(logging.WARNING)
+    log.addFilter(WhyUnreachable())
 
 
 def _route() -> str:

@@ -78,6 +78,9 @@ def require_postgres(url: str) -> None:
             raise ValueError(f"{name} must be a whole number")
     for address in options.get("hostaddr", "").split(","):
         _require_address(address)
+    file = options.get("sslrootcert", "system")
+    if options["sslmode"] in ("verify-ca", "verify-full") and file != "system":
+        _require_authorities("sslrootcert", file)
 
 
 def _with_defaults(given: dict[str, Any]) -> dict[str, str]:
@@ -114,6 +117,16 @@ def _require_address(address: str) -> None:
             socket.getaddrinfo(address, None, flags=socket.AI_NUMERICHOST)
     except OSError:
         raise ValueError("hostaddr must be an IP address") from None
+
+
+def _require_authorities(option: str, file: str) -> None:
+    """The libraries read it when they connect, and name neither the option nor always the file."""
+    try:
+        ssl.create_default_context(cafile=file)
+    except ssl.SSLError:
+        raise ValueError(f"{option}: there is no certificate in {file}") from None
+    except OSError as error:
+        raise ValueError(f"{option}: can't read {file}: {error.strerror}") from None
 
 
 def require_redis(url: str) -> None:
@@ -168,6 +181,8 @@ def _require_values_of_redis(given: dict[str, Any]) -> None:
         raise ValueError("its host is not a valid host name") from None
     if "ssl_min_version" in given:
         ssl.TLSVersion(given["ssl_min_version"])
+    if "ssl_ca_certs" in given:
+        _require_authorities("ssl_ca_certs", given["ssl_ca_certs"])
 
 
 def require_receiver(url: str) -> None:

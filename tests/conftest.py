@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.support.clock import Clock
     from tests.support.receipts import Staff
     from tests.support.receiver import Receiver
+    from tests.support.secure import Secure
     from tests.support.world import World
 
 
@@ -134,6 +135,15 @@ def stream_server(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def redis(redis_of_kind: Callable[[str], "Redis"], stream_server: str) -> "Redis":
     return redis_of_kind(stream_server)
+
+
+@pytest.fixture(scope="session")
+def secure() -> Iterator["Secure"]:
+    """Servers that take nobody without TLS and a password."""
+    from tests.support.secure import secure_servers
+
+    with secure_servers() as servers:
+        yield servers
 
 
 @pytest.fixture

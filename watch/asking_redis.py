@@ -13,7 +13,7 @@ import redis
 
 from rocket_rides.errors import in_one_line
 from rocket_rides.ick import keys_of
-from rocket_rides.log import START, Forbidden, Log, as_numbers, naming_the_server
+from rocket_rides.log import START, Forbidden, Log, as_numbers
 from rocket_rides.seen_groups import SeenGroup, look
 from watch.asking import NO_ANSWER
 from watch.facts import Log as LogFacts
@@ -66,8 +66,7 @@ class AskingRedis:
     @property
     def _log(self) -> Log:
         if not self._connected:
-            with naming_the_server():
-                self._connected = Log(self._url, self._stream, TIMEOUT)  # connects
+            self._connected = Log(self._url, self._stream, TIMEOUT)  # connects
         return self._connected
 
     def _ask(self) -> Seen:

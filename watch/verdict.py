@@ -70,7 +70,7 @@ def notices(facts: Facts) -> list[str]:
 
 def _notices(facts: Facts) -> Iterator[str]:
     if facts.redis.up and facts.log is None:
-        yield "Redis does not let this user look at the log: docs/limits.md lists the rights"
+        yield "Redis does not let this user look at the log: docs/running.md lists the rights"
     if facts.database is None:
         return
     if dead := facts.database.receipts.dead:

@@ -132,14 +132,15 @@ class Log:
     ) -> None:
         # The processes retry whole batches; a command retried underneath them might be carried
         # out twice. RESP2, so that entries arrive as flat lists.
-        self.redis = redis.Redis.from_url(
-            url,
-            protocol=2,
-            retry=None,
-            socket_timeout=timeout,
-            socket_connect_timeout=timeout,
-            single_connection_client=True,
-        )
+        with naming_the_server():
+            self.redis = redis.Redis.from_url(
+                url,
+                protocol=2,
+                retry=None,
+                socket_timeout=timeout,
+                socket_connect_timeout=timeout,
+                single_connection_client=True,
+            )
         self.redis.response_callbacks.clear()
         self._connection = cast(redis.Connection, self.redis.connection)
         self.name = name

@@ -6,6 +6,7 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from certifi import where
 
 from rocket_rides.settings import PROJECT, Settings, load, require_signing_secret
 from rocket_rides.webhook_secret import require_secret
@@ -84,6 +85,9 @@ def test_a_refused_url_does_not_show_its_password(
         "postgresql+psycopg://u:p@localhost/rides",
         "postgresql://a:5432,b:5432/rides?target_session_attrs=read-write",
         "postgresql:///rides",
+        f"postgresql://h/rides?sslmode=verify-full&sslrootcert={where()}",
+        "postgresql://h/rides?sslmode=verify-full&sslrootcert=system",
+        "postgresql://h/rides?sslmode=require&sslrootcert=/nowhere",
     ],
 )
 def test_libpq_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +106,8 @@ NEVER_A_DATABASE = """
     postgresql://h/x?keepalives_idle=x postgresql://h/x?keepalives_interval=x
     postgresql://h/x?keepalives_count=x postgresql://h/x?tcp_user_timeout=x
     postgresql://h/x?hostaddr=banana postgresql://a,b/x?hostaddr=127.0.0.1
-    postgresql://h/x?service=nowhere
+    postgresql://h/x?service=nowhere postgresql://h/x?sslmode=verify-full&sslrootcert=/nowhere
+    postgresql://h/x?sslmode=verify-ca&sslrootcert=/dev/null
 """
 NEVER_A_LOG = """
     redis://h?foo=bar redis://h?timeout=1 redis://h?foo redis://h?protocol=3
@@ -114,7 +119,8 @@ NEVER_A_LOG = """
     redis://h/x redis://h/1/2 redis://h?health_check_interval=x redis://h?ssl_cert_reqs=none
     rediss://h?ssl_cert_reqs=banana rediss://h?ssl_min_version=7 unix:///x?socket_keepalive=1
     redis://h:many redis://h:99999 redis://:6379 unix://
-    redis://a..b rediss://h?ssl_ca_certs=/a&ssl=1
+    redis://a..b rediss://h?ssl_ca_path=/a&ssl=1
+    rediss://h?ssl_ca_certs=/nowhere rediss://h?ssl_ca_certs=/dev/null
 """
 
 
@@ -142,7 +148,7 @@ def test_a_url_that_can_never_work_is_one_clear_line(
         "redis://h",
         "redis://me:secret@h:6380/3",
         "redis://:secret@h/0?socket_timeout=2.5&client_name=rides&health_check_interval=30",
-        "rediss://h?ssl_ca_certs=/ca.pem&ssl_cert_reqs=required&ssl_check_hostname=false",
+        f"rediss://h?ssl_ca_certs={where()}&ssl_cert_reqs=required&ssl_check_hostname=false",
         "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem&ssl_min_version=771",
         "unix:///run/redis.sock?db=2",
         "redis://[::1]:6379/0",

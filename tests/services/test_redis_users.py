@@ -1,53 +1,64 @@
-"""The rights in Redis that docs/limits.md names for each process are enough, and none is idle."""
+"""The rights in Redis that docs/running.md gives to each process are enough, and none is idle.
 
-import re
-from collections.abc import Iterator
+On the embedded server, and over TLS with passwords.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
 import redis
 
+from embedded.servers import Redis
 from rocket_rides.log import START
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.settings import Settings
 from tests.support.api import Api
 from tests.support.receipts import Staff
 from tests.support.receiver import ACCEPT, refuse
 from tests.support.rollup import is_complete
+from tests.support.secure import PASSWORD, USERS, Secure, let_in
 from tests.support.world import World, eventually
 from watch.gathering import Gatherer
 
-PAGE = (PROJECT / "docs/limits.md").read_text().replace("\\|", "|")
-USERS = re.findall(r"^\| `([a-z_.]+)` \| `(~.+?)` \| `(\+.+?)` \|$", PAGE, re.MULTILINE)
 # It needs a Redis that is out of memory.
 RARE = {"xlen"}
 GREATEST_ID = f"{2**64 - 1}-{2**64 - 1}"
+ONE_FOR_ALL = "rides"
+EACH = USERS.keys() - {ONE_FOR_ALL}
+
+
+def commands(*users: str) -> set[str]:
+    return {word[1:] for user in users for word in USERS[user].split() if word[0] == "+"}
+
+
+@pytest.fixture(name="redis", params=["on its socket", "over TLS"])
+def server(request: pytest.FixtureRequest, redis_of_kind: Callable[[str], Redis]) -> Redis:
+    if request.param == "over TLS":
+        secure: Secure = request.getfixturevalue("secure")
+        return secure.redis
+    return redis_of_kind("valkey")
 
 
 @pytest.fixture
 def control(world: World) -> Iterator[redis.Redis]:
     """The server's own user, which makes those of the page."""
     with redis.Redis.from_url(world.redis.url, decode_responses=True) as control:
-        for name, keys, commands in USERS:
-            ours = [key[1:].replace("rocket-rides-log", world.stream) for key in keys.split()]
-            control.acl_setuser(
-                name,
-                enabled=True,
-                passwords=["+secret"],
-                keys=ours,
-                commands=commands.split(),
-                reset=True,
-            )
+        for user in EACH:
+            let_in(control, user, world.stream)
         control.acl_log_reset()
         control.config_resetstat()
         yield control
-        control.acl_deluser(*(name for name, _, _ in USERS))
+        control.acl_deluser(*EACH)
 
 
 def test_each_process_has_the_rights_that_it_needs(
-    world: World, staff: Staff, control: redis.Redis
+    world: World, staff: Staff, control: redis.Redis, request: pytest.FixtureRequest
 ) -> None:
     def of(user: str) -> dict[str, str]:
-        return {"REDIS_URL": world.redis.url.replace("unix://", f"unix://{user}:secret@")}
+        if "tls-port" in world.redis.settings:
+            secure: Secure = request.getfixturevalue("secure")
+            return {"REDIS_URL": secure.redis_url(user)}
+        return {"REDIS_URL": world.redis.url.replace("//", f"//{user}:{PASSWORD}@", 1)}
 
     def complete() -> bool:
         rides, _ = truth = world.truth
@@ -98,6 +109,6 @@ def test_each_process_has_the_rights_that_it_needs(
     denied = [entry["object"] for entry in control.acl_log()]
     assert set(denied) <= {"client|setinfo"}  # redis-py goes on without it
     called = {name.removeprefix("cmdstat_") for name in control.info("commandstats")}
-    named = {command[1:] for _, _, commands in USERS for command in commands.split()}
-    assert named - RARE <= called
+    assert commands(*EACH) - RARE <= called
+    assert commands(ONE_FOR_ALL) == commands(*EACH)
     api.client.close()

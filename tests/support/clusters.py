@@ -34,7 +34,7 @@ def fresh_world(
             server.start()
     template = "rocket_rides" if defaults is None else "template0"
     with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
-        # Cheaper than by the WAL; PostgreSQL 14 knows no other way.
+        # Before 15 there is no other strategy.
         strategy = "STRATEGY FILE_COPY" if admin.info.server_version >= 150_000 else ""
         admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} {strategy}")
     url = postgres.url.replace("/rocket_rides", f"/{name}")

@@ -1,0 +1,250 @@
+"""A whole fleet over TLS, with passwords, and with no more rights than docs/running.md gives."""
+
+import html
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+
+import httpx
+import psycopg
+import pytest
+import redis
+
+from api.groups import QUIET
+from embedded.lifecycle import Server
+from rocket_rides import database
+from rocket_rides.errors import Unavailable
+from rocket_rides.log import Log
+from rocket_rides.settings import Settings
+from tests.support.api import Api
+from tests.support.metrics import Series, series
+from tests.support.receipts import SECRET, Staff
+from tests.support.receiver import Receiver
+from tests.support.rollup import is_complete
+from tests.support.secure import PASSWORD, Secure, let_in
+from tests.support.world import World, eventually, free_port
+from watch.gathering import Gatherer
+
+STREAM = "rocket-rides-log"
+# What the role has beside its schema.
+MORE = """
+    SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,
+           datdba = pg_roles.oid,
+           has_database_privilege(rolname, datname, 'CREATE, TEMPORARY'),
+           has_schema_privilege(rolname, 'public', 'CREATE'),
+           EXISTS (SELECT FROM pg_class WHERE relowner = pg_roles.oid
+                   AND relnamespace NOT IN ('rides'::regnamespace, 'pg_toast'::regnamespace))
+    FROM pg_roles, pg_database WHERE rolname = 'rides' AND datname = current_database()
+"""
+ENCRYPTED = """
+    SELECT usename, application_name, ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+    WHERE backend_type = 'client backend' AND usename <> 'postgres'
+"""
+SEEN = "SELECT state IS NOT NULL FROM pg_stat_activity WHERE application_name = 'rollup'"
+MAY_WRITE = """
+    SELECT count(*) FROM pg_tables, unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) may
+    WHERE schemaname = 'rides' AND
+          has_table_privilege('onlooker', 'rides.' || tablename, may)
+"""
+CHANGING = (
+    "age_seconds",
+    "lag_seconds",
+    "latency_seconds",
+    "gathering_seconds",
+    "timestamp_seconds",
+)
+AT_WORK = {"streamer", "rollup", "consumer consumer0", "receipts one", "api", "watch"}
+
+
+def count(server: Server, words: str) -> int:
+    """How often the server's log says it."""
+    return server.log.read_text(errors="replace").count(words)
+
+
+def looked(database_url: str, redis_url: str) -> Series:
+    """What the metrics tell a role, but for what changes all the time."""
+    config = Settings(database_url=database_url, redis_url=redis_url, stream_name=STREAM)
+    with closing(Gatherer(config)) as gatherer:
+        told = series(gatherer.gather())
+    return {key: known for key, known in told.items() if not key[0].endswith(CHANGING)}
+
+
+@pytest.fixture(scope="module")
+def world(secure: Secure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """In the schema of its own; what the test itself asks, it asks as the same role."""
+    with redis.Redis.from_url(secure.redis.url) as control:
+        let_in(control, "rides", STREAM)
+    folder = tmp_path_factory.mktemp("encrypted")
+    world = World(secure.postgres, secure.redis, secure.postgres_url(), STREAM, folder)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def fleet(world: World, secure: Secure) -> Iterator[Api]:
+    """All of it, and its API."""
+    as_user = {"REDIS_URL": secure.redis_url()}
+    migrations = world.service("migrations", **as_user)
+    assert migrations.process.wait(30) == 0, migrations.output.read_text()
+    world.service("streamer", **as_user)
+    world.service("consumers", "consumer0", **as_user)
+    world.service("consumers.rollup", **as_user)
+    with Receiver() as receiver:
+        Staff(world, receiver).service("one", **as_user)
+        api = Api(world, **as_user)
+        yield api
+        api.client.close()
+
+
+@pytest.fixture(scope="module")
+def page(world: World, fleet: Api, secure: Secure) -> str:
+    """The live page's address; it only reads."""
+    port = free_port()
+    role = {"DATABASE_URL": secure.postgres_url("onlooker"), "REDIS_URL": secure.redis_url()}
+    world.service("watch", WATCH_PORT=str(port), **role).says("Listening")
+    return f"http://127.0.0.1:{port}"
+
+
+def test_rides_reach_all_totals_and_every_session_is_encrypted(
+    fleet: Api, world: World, page: str
+) -> None:
+    assert {fleet.post(distance).status_code for distance in ("1.001", "2.002")} == {201}
+    eventually(lambda: world.standing() == world.truth and is_complete(world))
+    eventually(lambda: world.value("SELECT count(*) FROM receipts WHERE outcome = 'delivered'") > 1)
+    assert fleet.ready()
+    assert httpx.get(f"{page}/metrics").status_code == 200
+    with psycopg.connect(world.postgres.url) as operator:
+        sessions = operator.execute(ENCRYPTED).fetchall()
+    assert {name.partition(" (")[0] for _, name, _ in sessions} >= AT_WORK
+    assert {encrypted for _, _, encrypted in sessions} == {True}
+    said = world.postgres.log.read_text()
+    assert "method=scram-sha-256" in said
+    assert said.count("connection authenticated:") == said.count("method=scram-sha-256")
+
+
+def test_the_owner_of_a_schema_owns_and_needs_nothing_else(fleet: Api, world: World) -> None:
+    with psycopg.connect(world.postgres.url) as operator:
+        assert operator.execute(MORE).fetchall() == [(False,) * 5]
+
+
+def test_whoever_may_only_read_is_shown_the_same(
+    fleet: Api, world: World, secure: Secure, page: str
+) -> None:
+    role, user = secure.postgres_url("onlooker"), secure.redis_url()
+    status = world.service("watch.status", DATABASE_URL=role, REDIS_URL=user)
+    assert status.process.wait(30) == 0, status.output.read_text()
+    assert looked(role, user) == looked(world.postgres_url, user)
+    with psycopg.connect(world.postgres.url) as operator:
+        assert operator.execute(MAY_WRITE).fetchone() == (0,)
+    with psycopg.connect(role) as onlooker:
+        assert onlooker.execute(SEEN).fetchone() == (True,)
+
+
+def test_a_prompt_is_encrypted_too(world: World, fleet: Api, secure: Secure) -> None:
+    asked = "SELECT ssl, current_user FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    psql = world.service("embedded.prompt", "psql", "-XAtc", asked)
+    assert (psql.process.wait(30), psql.output.read_text()) == (0, "t|rides\n")
+    as_user = {"REDIS_URL": secure.redis_url()}
+    cli = world.service("embedded.prompt", "redis-cli", "EXISTS", STREAM, **as_user)
+    assert (cli.process.wait(30), cli.output.read_text()[-2:]) == (0, "1\n")
+
+
+def test_a_server_of_another_name_is_refused(world: World, secure: Secure) -> None:
+    address = secure.postgres.settings["listen_addresses"]
+    elsewhere = f"{world.postgres_url.replace(address, 'db.example')}&hostaddr={address}"
+    with pytest.raises(Unavailable, match=r'does not match host name "db\.example"'):
+        database.connect(elsewhere, "test")
+    with pytest.raises(redis.ConnectionError, match=r"^Redis: .*not valid for 'localhost'"):
+        Log(secure.redis_url().replace("127.0.0.1", "localhost"), STREAM)
+
+
+def test_an_api_that_redis_refuses_does_not_flood_it(
+    world: World, fleet: Api, secure: Secure
+) -> None:
+    api = Api(world, REDIS_URL=secure.redis_url(authority=secure.other), API_WORKERS="1")
+    refused = partial(count, secure.redis, "alert unknown ca")
+    before, began = refused(), time.monotonic()
+    while time.monotonic() < began + 3:
+        assert api.client.get("/consumers").status_code == 200
+    assert 1 <= refused() - before <= 3 / QUIET + 1
+    assert api.service.output.read_text().count("CERTIFICATE_VERIFY_FAILED") == 1
+    api.client.close()
+    api.service.stop()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "consumers.receipts.dead list",
+        "consumers.rollup.aside list",
+        "embedded.prompt psql",
+        "rocket_rides.health streamer",
+        "streamer.mend",
+        "watch.status",
+    ],
+)
+def test_a_command_says_what_is_wrong_and_ends(world: World, secure: Secure, command: str) -> None:
+    refused = partial(count, secure.postgres, "alert unknown ca")
+    before = refused()
+    wrong = {"DATABASE_URL": secure.postgres_url(authority=secure.other)}
+    module, *arguments = command.split()
+    ended = world.service(module, *arguments, **wrong)
+    assert ended.process.wait(30) in (1, 2)
+    said = ended.output.read_text()
+    assert said.count("certificate verify failed\n") == 1
+    assert "Traceback" not in said
+    eventually(lambda: refused() > before)
+    assert refused() <= before + 2
+
+
+# What is wrong, how the server's log shows an attempt, and what each process says.
+WRONG = {
+    "authority of Postgres": ("DATABASE_URL", "alert unknown ca", "certificate verify failed"),
+    "password in Postgres": (
+        "DATABASE_URL",
+        "FATAL:  password authentication failed",
+        'password authentication failed for user "rides"',
+    ),
+    "authority of Redis": ("REDIS_URL", "alert unknown ca", "CERTIFICATE_VERIFY_FAILED"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_said_once_and_tried_ever_less_often(
+    world: World, fleet: Api, secure: Secure, what: str
+) -> None:
+    url, attempt, reason = WRONG[what]
+    urls = {"DATABASE_URL": secure.postgres_url(), "REDIS_URL": secure.redis_url()}
+    urls[url] = (
+        urls[url].replace(PASSWORD, "other")
+        if what.startswith("password")
+        else urls[url].replace(secure.authority, secure.other)
+    )
+    server = secure.redis if url == "REDIS_URL" else secure.postgres
+    receipts = {"RECEIPT_SECRET": SECRET, "RECEIPT_URL": "http://127.0.0.1:9"}
+    api = Api(world, API_WORKERS="1", **urls)
+    port = free_port()
+    watch = world.service("watch", WATCH_PORT=str(port), **urls).says("Listening")
+    processes = [
+        world.service("streamer", **urls),
+        world.service("consumers", "consumer1", **urls),
+        world.service("consumers.rollup", **urls),
+        world.service("consumers.receipts", "two", **urls, **receipts),
+        api.service,
+    ]
+    began, attempts = time.monotonic(), []
+    for seconds in (3, 6):
+        while time.monotonic() < began + seconds:
+            api.client.get("/consumers")
+            page = httpx.get(f"http://127.0.0.1:{port}").text
+        attempts.append(count(server, attempt))
+    assert attempts[1] - attempts[0] < 2 * 3 * len([*processes, watch])
+    assert reason in html.unescape(page)
+    for process in processes:
+        said = [line for line in process.output.read_text().splitlines() if reason in line]
+        assert 1 <= len(said) <= 2, (process.output, said)
+        assert "Traceback" not in process.output.read_text()
+    for process in [*processes, watch]:
+        process.stop()
+    api.client.close()

@@ -1,0 +1,151 @@
+"""Servers as people have them: over TLS alone, with an authority of their own and passwords.
+
+Those in the wheels know no TLS, so these are the system's own, as Debian installs them.
+"""
+
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+import pytest
+import redis
+import trustme
+
+from embedded import stock
+from embedded.account import server_account
+from embedded.servers import Postgres, Redis
+from embedded.stream_servers import REDIS
+from rocket_rides.settings import EMBEDDED_PORT, PROJECT
+from tests.support.folders import short_folder
+from tests.support.world import free_port
+
+PAGE = (PROJECT / "docs/running.md").read_text()
+[_, SECTION] = PAGE.split("## Encrypted, authenticated, restricted\n")
+SECTION = SECTION.partition("\n## ")[0]
+[ROLES] = re.findall(r"^```sql\n(.*?)^```", SECTION, re.M | re.S)
+# What follows the user's name, of each user in Redis.
+USERS = dict(re.findall(r"^ACL SETUSER (\S+) (.*)$", SECTION, re.M))
+[DATABASE_URL] = re.findall(r"^DATABASE_URL='(.*)'$", SECTION, re.M)
+[REDIS_URL] = re.findall(r"^REDIS_URL='(.*)'$", SECTION, re.M)
+AUTHORITY = "/etc/rides/authority.pem"
+PASSWORD = "s3cret"  # noqa: S105
+# Who runs the page's statements: no superuser, as on a managed server.
+OWNER = """
+    CREATE ROLE administrator CREATEROLE;
+    GRANT pg_read_all_stats TO administrator WITH ADMIN OPTION;
+    ALTER DATABASE rocket_rides OWNER TO administrator;
+    SET ROLE administrator
+"""
+# Whoever can open the socket is the operator; all others need TLS and a password.
+HBA = "local all postgres trust\nhostssl all all samehost scram-sha-256\n"
+
+
+class Secure(NamedTuple):
+    """Both servers, with the page's roles in Postgres; and whom their certificates come from."""
+
+    postgres: Postgres
+    redis: Redis
+    authority: str
+    other: str  # whom none of them comes from
+
+    def postgres_url(self, role: str = "rides", authority: str = "") -> str:
+        """The page's."""
+        at = f"{self.postgres.settings['listen_addresses']}:{EMBEDDED_PORT}"
+        return _url(DATABASE_URL, role, at, authority or self.authority)
+
+    def redis_url(self, user: str = "rides", authority: str = "") -> str:
+        """The page's."""
+        at = f"127.0.0.1:{self.redis.settings['tls-port']}"
+        return _url(REDIS_URL, user, at, authority or self.authority)
+
+
+def _url(url: str, user: str, at: str, authority: str) -> str:
+    url = url.replace("rides:PASSWORD", f"{user}:{PASSWORD}").replace(AUTHORITY, authority)
+    return re.sub(r"@[^/]*/", f"@{at}/", url)
+
+
+def let_in(control: redis.Redis, user: str, stream: str) -> None:
+    """Give a user of Redis the page's rights."""
+    rights = USERS[user].replace("PASSWORD", PASSWORD).replace("rocket-rides-log", stream)
+    command = ("ACL", "SETUSER", user, "reset", *rights.split())
+    control.execute_command(*command)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def secure_servers() -> Iterator[Secure]:
+    """Private ones. Skips the test where the system has no such programs."""
+    postgres_programs = stock.named(stock.POSTGRES) or _programs("postgres")
+    redis_programs = stock.named(stock.REDIS) or _programs("redis-server")
+    with short_folder() as folder:
+        # The embedded Postgres has always the same port, so this one has an address of its own.
+        address = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
+        authority, other = trustme.CA(), trustme.CA()
+        certificate = authority.issue_cert("127.0.0.1", address)
+        files = {
+            "hba.conf": HBA.encode(),
+            "key.pem": certificate.private_key_pem.bytes(),
+            "certificate.pem": certificate.cert_chain_pems[0].bytes(),
+            "authority.pem": authority.cert_pem.bytes(),
+            "other.pem": other.cert_pem.bytes(),
+        }
+        at = {name: _private(folder / name, content) for name, content in files.items()}
+        postgres = Postgres(
+            folder / "data",
+            folder / "run",
+            {
+                "listen_addresses": address,
+                "hba_file": at["hba.conf"],
+                "log_connections": "on",
+                "ssl": "on",
+                "ssl_cert_file": at["certificate.pem"],
+                "ssl_key_file": at["key.pem"],
+            },
+        )
+        log = Redis(
+            folder / "data",
+            folder / "run",
+            {
+                "bind": "127.0.0.1",
+                "tls-port": str(free_port()),
+                "tls-auth-clients": "no",
+                "tls-ca-cert-file": at["authority.pem"],
+                "tls-cert-file": at["certificate.pem"],
+                "tls-key-file": at["key.pem"],
+            },
+            kind=REDIS,
+        )
+        postgres.programs, log.programs = postgres_programs, redis_programs
+        try:
+            postgres.start()
+            log.start()
+            with psycopg.connect(postgres.url, autocommit=True) as operator:
+                operator.execute(OWNER)
+                operator.execute(ROLES.replace("'PASSWORD'", f"'{PASSWORD}'").encode())
+            yield Secure(postgres, log, at["authority.pem"], at["other.pem"])
+        finally:
+            postgres.stop()
+            log.stop()
+
+
+def _programs(name: str) -> Path:
+    """The folder of the system's own program."""
+    debians = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    found = debians[-1] if debians else shutil.which(name, path="/usr/bin:/usr/local/bin")
+    if not found:
+        pytest.skip(f"no {name} with TLS is installed (Debian: postgresql, redis-server)")
+    return Path(found).parent
+
+
+def _private(path: Path, content: bytes) -> str:
+    """A file that only the servers can read."""
+    path.write_bytes(content)
+    path.chmod(0o600)
+    account = server_account()
+    if account.is_other:
+        shutil.chown(path, account.uid, account.gid)
+    return str(path)
