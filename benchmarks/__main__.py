@@ -31,6 +31,8 @@ from benchmarks import (
     watch,
 )
 from benchmarks.running import Measure, run
+from embedded import stock
+from embedded.failures import NeverStarts
 
 PARTS: dict[str, Measure] = {
     "post": post.measure,
@@ -72,6 +74,10 @@ def main() -> None:
     known = PARTS | {HOUR: hour, CLUSTER: cluster.measure}
     if unknown := set(arguments.names) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(known)}")
+    try:
+        stock.require()
+    except NeverStarts as reason:
+        parser.error(str(reason))
     # Like Ctrl-C: the servers and services end first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     parts = {name: known[name] for name in arguments.names or PARTS}

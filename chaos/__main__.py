@@ -63,11 +63,10 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    if options.stock:
-        try:
-            stock.use()
-        except NeverStarts as reason:
-            raise SystemExit(str(reason)) from None
+    try:
+        stock.use() if options.stock else stock.require()
+    except NeverStarts as reason:
+        raise SystemExit(str(reason)) from None
     gc.disable()  # all is kept until the end, and to look through it would hold up the proxies
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],

@@ -51,7 +51,7 @@ class Server(ABC):
         self.account = server_account()
         self.stock = stock.named(self.setting)
         if self.stock:
-            self.program = self._stock_program(self.stock)
+            self.program = stock.program(self.setting, self.stock, self.account)
         self.has_served = False
         self._process: subprocess.Popen[bytes] | None = None
         self._logged = 0  # the log's size before the last start, in bytes
@@ -71,10 +71,6 @@ class Server(ABC):
 
     @abstractmethod
     def _command(self) -> list[str]: ...
-
-    def _stock_program(self, folder: Path) -> str:
-        """The program's name in a folder of stock programs. Raises NeverStarts."""
-        return stock.program(self.setting, folder, [self.program], self.account)
 
     @abstractmethod
     def _check(self) -> None:

@@ -10,6 +10,7 @@ in the data folder is a leftover. So only one process may use a data folder at a
 embedded` holds a lock for that.
 """
 
+import locale
 import re
 import signal
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ INITDB_OPTIONS = [
     "--auth-local=trust",
     "--auth-host=reject",
     "--encoding=UTF8",
-    "--locale=C",
+    "--lc-messages=C",
     "--no-instructions",
 ]
 # Of a private server, and of a durable one: whatever program it is.
@@ -85,7 +86,10 @@ class Postgres(Server):
         """Create the data folder under another name first, so that it is complete or absent."""
         if not self.folder.exists():
             unfinished = self._fresh_folder("postgres.new")
-            self._run([f"{self.programs}/initdb", "-D", str(unfinished), *INITDB_OPTIONS])
+            # By itself it would take the environment's, which the servers do not get.
+            collation = locale.setlocale(locale.LC_CTYPE) if self.stock else "C"
+            options = ["-D", str(unfinished), f"--locale={collation}", *INITDB_OPTIONS]
+            self._run([f"{self.programs}/initdb", *options])
             unfinished.rename(self.folder)
         # No server runs in the folder. But if a process of the same user has been given the last
         # postmaster's id since, Postgres would mistake it for that postmaster.
@@ -165,9 +169,6 @@ class Redis(Server):
     @property
     def socket(self) -> Path:
         return self.sockets / "redis.sock"
-
-    def _stock_program(self, folder: Path) -> str:
-        return stock.program(self.setting, folder, stock.STREAM_PROGRAMS, self.account)
 
     @property
     def append_only_file(self) -> Path:

@@ -7,14 +7,18 @@ have (its folders and its socket) and what docs/running.md asks of any Redis.
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
-from embedded.account import Account
+from embedded.account import Account, server_account
 from embedded.failures import NeverStarts
 
 POSTGRES, REDIS = "POSTGRES_PROGRAMS", "REDIS_PROGRAMS"
 STREAM_PROGRAMS = ("valkey-server", "redis-server")
+# What a folder must have, the server first: one program of each line.
+NEEDED: dict[str, list[tuple[str, ...]]] = {
+    POSTGRES: [("postgres",), ("initdb",)],
+    REDIS: [STREAM_PROGRAMS],
+}
 DEBIAN = Path("/usr/lib/postgresql")  # a folder for each major version
 
 
@@ -23,14 +27,26 @@ def named(setting: str) -> Path | None:
     return Path(os.environ[setting]).absolute() if os.environ.get(setting) else None
 
 
-def program(setting: str, folder: Path, names: Sequence[str], account: Account) -> str:
-    """The first of these programs that is there. Raises NeverStarts."""
+def program(setting: str, folder: Path, account: Account) -> str:
+    """The server's program in the folder. Raises NeverStarts where one of its programs is not."""
+    server, *_ = [_first_of(names, setting, folder, account) for names in NEEDED[setting]]
+    return server
+
+
+def _first_of(names: tuple[str, ...], setting: str, folder: Path, account: Account) -> str:
     for name in names:
-        if (folder / name).is_file():
+        if shutil.which(name, path=str(folder)):
             if account.reaches(folder / name):
                 return name
             raise NeverStarts(f"{setting}={folder} is refused: the servers' user can't run {name}")
     raise NeverStarts(f"{setting}={folder} is refused: there is no {' and no '.join(names)} in it")
+
+
+def require() -> None:
+    """Whoever starts many servers asks first. Raises NeverStarts for a setting that is no use."""
+    for setting in NEEDED:
+        if folder := named(setting):
+            program(setting, folder, server_account())
 
 
 def use() -> None:
@@ -38,24 +54,28 @@ def use() -> None:
 
     Raises NeverStarts where there are none.
     """
-    found = {POSTGRES: _postgres(), REDIS: _folder_of(STREAM_PROGRAMS)}
+    found = {POSTGRES: _postgres(), REDIS: _folder_of(*STREAM_PROGRAMS)}
+    packages = {POSTGRES: "postgresql", REDIS: "redis-server"}
     missing = [setting for setting in found if not (named(setting) or found[setting])]
     if missing:
         raise NeverStarts(
-            "PostgreSQL and Redis are needed (Debian: apt install postgresql redis-server);"
-            f" or let {' and '.join(missing)} name the folders with their programs"
+            "this machine has no stock servers: needed is"
+            f" `apt install {' '.join(packages[setting] for setting in missing)}` (Debian),"
+            f" or a folder with the programs in {' and in '.join(missing)}"
         )
     for setting, folder in found.items():
         os.environ[setting] = str(named(setting) or folder)
+    require()
 
 
 def _postgres() -> Path | None:
-    """The newest one."""
-    versions = [path for path in DEBIAN.glob("*/bin") if path.parent.name.isdigit()]
+    """The newest one. There may be newer folders, with a client alone."""
+    servers = [path.parent for path in DEBIAN.glob("*/bin/postgres")]
+    versions = [path for path in servers if path.parent.name.isdigit()]
     newest = max(versions, key=lambda path: int(path.parent.name), default=None)
-    return newest or _folder_of(["postgres"])
+    return newest or _folder_of("postgres")
 
 
-def _folder_of(names: Sequence[str]) -> Path | None:
+def _folder_of(*names: str) -> Path | None:
     found = next(filter(None, map(shutil.which, names)), None)
     return Path(found).parent if found else None

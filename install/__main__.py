@@ -82,7 +82,7 @@ def missing(parts: list[str]) -> list[Step]:
         steps.append(Step("an archive of Java's classes: Spark starts sooner", archive.install))
     if "browser" in parts and not browser.is_there():
         steps.append(Step("Chromium for the browser's tests", browser.install))
-    if "stock" in parts and not stock.is_there():
+    if "stock" in parts and stock.missing():
         steps.append(Step("PostgreSQL and Redis for the tests on stock servers", stock.install))
     return steps
 

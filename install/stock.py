@@ -1,8 +1,10 @@
 """Installs PostgreSQL and Redis with apt-get if this runs as root, for the tests on stock servers.
 
-And PgBouncer, which some tests put in between. Otherwise it says what to install.
+And PgBouncer, which some tests put in between. Otherwise it says what to install. Servers that
+POSTGRES_PROGRAMS and REDIS_PROGRAMS name (see `embedded.stock`) are not installed.
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,25 +12,29 @@ from install import debian
 from install.steps import StepFailed, Steps
 from rocket_rides.debian import can_install
 
-PACKAGES = ("postgresql", "redis-server", "pgbouncer")
-# The first is below a folder for its version; the last is in no user's path but root's.
-PLACES = ("/usr/lib/postgresql", "/usr/bin/redis-server", "/usr/sbin/pgbouncer")
 
-
-def is_there() -> bool:
-    """Whether this machine has all of them, as Debian has them or otherwise."""
-    return all(Path(place).exists() or shutil.which(Path(place).name) for place in PLACES)
+def missing() -> list[str]:
+    """The packages, by Debian's names, that have what this machine has not."""
+    postgres = shutil.which("postgres") or [*Path("/usr/lib/postgresql").glob("*/bin/postgres")]
+    redis = shutil.which("redis-server") or shutil.which("valkey-server")
+    has = {
+        "postgresql": os.environ.get("POSTGRES_PROGRAMS") or postgres,
+        "redis-server": os.environ.get("REDIS_PROGRAMS") or redis,
+        # It is in root's path alone.
+        "pgbouncer": shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists(),
+    }
+    return [package for package in has if not has[package]]
 
 
 def install(steps: Steps) -> None:
     """Install them, or say what to install; the next run tries again."""
     if can_install():
         try:
-            debian.install(steps, *PACKAGES)
+            debian.install(steps, *missing())
         except StepFailed:
-            steps.note("apt-get can't install PostgreSQL, Redis and PgBouncer now")
-    if not is_there():
+            steps.note(f"apt-get can't install {' '.join(missing())} now")
+    if packages := missing():
         steps.note(
-            "PostgreSQL, Redis and PgBouncer are needed, for the tests on stock servers only"
-            f" (Debian: apt install {' '.join(PACKAGES)})"
+            "needed for the tests on stock servers only, and not there:"
+            f" {', '.join(packages)} (Debian: apt install {' '.join(packages)})"
         )

@@ -37,14 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--servers") == "stock":
-        from embedded import stock
-        from embedded.failures import NeverStarts
+    from embedded import stock
+    from embedded.failures import NeverStarts
 
-        try:
-            stock.use()
-        except NeverStarts as reason:
-            raise pytest.UsageError(str(reason)) from None
+    try:
+        stock.use() if config.getoption("--servers") == "stock" else stock.require()
+    except NeverStarts as reason:
+        raise pytest.UsageError(str(reason)) from None
 
 
 pytest_plugins = ["tests.support.tiers", "tests.support.distribution"]

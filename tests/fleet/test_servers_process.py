@@ -261,6 +261,16 @@ def test_an_unusable_folder_is_refused_with_one_line(servers: Servers) -> None:
     assert servers.output.read_text().count("\n") == 1
 
 
+@pytest.mark.parametrize("setting", ["POSTGRES_PROGRAMS", "REDIS_PROGRAMS"])
+def test_a_folder_without_the_servers_programs_is_refused_before_anything_starts(
+    servers: Servers, setting: str
+) -> None:
+    assert servers.start(None, **{setting: "/nowhere"}).wait(PATIENCE) == 1
+    [line] = servers.output.read_text().splitlines()
+    assert line.startswith(f"{setting}=/nowhere is refused: there is no ")
+    assert not servers.settings.data_dir.exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_after_its_clients_and_tidies_up(ready: Servers, number: signal.Signals) -> None:
     process = ready.start()
