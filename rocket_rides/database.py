@@ -130,13 +130,11 @@ def is_newer(revision: str) -> bool:
 
 
 def refusal(error: psycopg.Error) -> str:
-    """What the server said, or else psycopg, in one line without hint and context.
-
-    What our statements name is there in the schema that they were written for.
-    """
+    """What the server said, or else psycopg, in one line without hint and context."""
+    said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
     if isinstance(error, NOT_IN_THE_SCHEMA):
-        return f"the database's schema is not {REVISION}; {UPGRADE}"
-    return " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
+        return f"{said}: if the database's schema is not {REVISION}, {UPGRADE}"
+    return said
 
 
 def is_alive(connection: psycopg.Connection) -> bool:
