@@ -47,6 +47,7 @@ setup:
 
 fleet:
 	@$(INSTALL) fleet
+	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.ports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
 # For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
