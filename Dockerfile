@@ -1,6 +1,7 @@
 # Two images. One is for the services; the command picks one, as in `python -m streamer`. The other,
 # with `--target analytics`, is for the nightly job, and adds Java and Spark.
-FROM python:3.13-slim AS packages
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS packages
 
 # Write logs unbuffered, and no bytecode into a read-only file system.
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
