@@ -1,5 +1,6 @@
 # Two images. One is for the services; the command picks one, as in `python -m streamer`. The other,
 # with `--target analytics`, is for the nightly job, and adds Java and Spark.
+# Any image with Python 3.11 or newer, as `python`, and pip.
 ARG BASE=python:3.13-slim
 FROM ${BASE} AS packages
 
@@ -10,7 +11,8 @@ RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin ride
 
 WORKDIR /app
 
-# Before the code, which changes more often. Wheels only: no compiler belongs in here.
+# Before the code, which changes more often. Wheels only: no compiler belongs in here. pip compiles
+# them: with a read-only root, each start and each health check would otherwise do so anew.
 COPY requirements/services.txt requirements/
 RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: \
     -r requirements/services.txt

@@ -49,9 +49,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         require()
-        sizes = images.build(compose.read(UNUSED))
+        services = compose.read(UNUSED)
+        sizes = images.build(services)
         with (
-            images.mounted([*sizes][1:]) as mounted,
+            images.mounted(services) as mounted,
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ):
             os.chmod(folder, 0o755)  # noqa: S103 (the services run as others)

@@ -16,9 +16,9 @@ from rocket_rides.settings import PROJECT
 FILE = PROJECT / "docker-compose.yml"
 OBEYED = {
     *("build", "cap_drop", "command", "depends_on", "environment", "healthcheck", "image"),
-    *("read_only", "security_opt", "stop_grace_period", "tmpfs", "volumes"),
+    *("read_only", "restart", "security_opt", "stop_grace_period", "tmpfs", "volumes"),
 }
-NOT_SHOWN = {"init", "logging", "mem_limit", "ports", "profiles", "restart", "shm_size"}
+NOT_SHOWN = {"init", "logging", "mem_limit", "ports", "profiles", "shm_size"}
 # ${NAME}, ${NAME:-default} and ${NAME:?what is missing}
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 RETRIES = 3  # failed health checks after the start period; Docker's default
@@ -52,6 +52,7 @@ class Service(NamedTuple):
     security_opt: list[str]
     tmpfs: list[str]
     volumes: list[str]
+    lasts: bool  # it would be restarted, so it must not end
     grace: float  # seconds that it may take to stop
 
 
@@ -97,6 +98,7 @@ def _service(name: str, said: dict[str, Any], variables: Mapping[str, str]) -> S
         said.get("security_opt", []),
         said.get("tmpfs", []),
         said.get("volumes", []),
+        said.get("restart", "no") != "no",
         durations.seconds(said["stop_grace_period"]),
     )
 

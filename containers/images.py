@@ -60,13 +60,18 @@ def _build(tag: str, *words: str, text: str | None = None) -> None:
 
 def build(services: list[Service]) -> dict[str, str]:
     """Build the images that are ours, each once; returns how large each is. Raises Failed."""
-    base, images = _base(), {each.image: each.target for each in services if each.target}
+    base, images = _base(), _ours(services)
     with tempfile.TemporaryDirectory() as folder:
         _write_pip_configuration(Path(folder))
         for image, target in images.items():
             options = ("--layers", "--build-arg", f"BASE={base}", "--volume", f"{folder}:{PIP}:ro")
-            _build(image, *options, "--target", str(target), str(PROJECT))
+            _build(image, *options, "--target", target, str(PROJECT))
     return {name: buildah("images", "--format", "{{.Size}}", name) for name in (base, *images)}
+
+
+def _ours(services: list[Service]) -> dict[str, str]:
+    """The Dockerfile's stage for each image."""
+    return {each.image: each.target for each in services if each.target}
 
 
 def _base() -> str:
@@ -105,11 +110,11 @@ def _write_pip_configuration(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def mounted(images: list[str]) -> Iterator[dict[str, Image]]:
+def mounted(services: list[Service]) -> Iterator[dict[str, Image]]:
     """The images, each with its files, from which any number of processes can run."""
     containers = {}
     try:
-        for image in images:
+        for image in _ours(services):
             containers[image] = buildah("from", "--pull-never", image)
         yield {image: _image(container) for image, container in containers.items()}
     finally:

@@ -67,7 +67,7 @@ class Run:
 
     def _stop(self, asked: list[Running]) -> None:
         """Ask all of them at once, and note how long each takes. Raises Failed."""
-        asked = [each for each in asked if not each.has_ended()]
+        asked = [each for each in asked if each.service.lasts and each.is_alive()]
         for running in asked:
             running.process.send_signal(running.stop_signal)
         began = time.monotonic()
