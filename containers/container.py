@@ -80,7 +80,9 @@ class Running:
             wait_for(self.has_ended, f"{name} has not ended")
             if self.process.returncode:
                 raise Failed(f"{name} failed: {self.last_line()}")
-        elif check:
+        elif not check:
+            return
+        else:
             wait_for(
                 lambda: self.is_alive() and self.run(check.command, check.timeout),
                 f"{name} is not healthy",

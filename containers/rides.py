@@ -55,7 +55,7 @@ def flow(password: str, post: Callable[[], Running], say: Callable[[str], None])
         undecided = f"not every receipt up to ride {newest} is delivered or a dead letter"
         wait_for(lambda: value(UNDECIDED, newest) == 0, undecided)
         delivered = value(DELIVERED, newest)
-        say(f"of their receipts, {delivered} are delivered, {newest - delivered} dead letters")
+        say(f"of their receipts, {delivered} were delivered; dead letters: {newest - delivered}")
 
 
 def reconcile(reconciler: Running, say: Callable[[str], None]) -> None:

@@ -76,21 +76,21 @@ class Run:
             for running in [each for each in asked if each.has_ended()]:
                 running.stopped_after = took
                 asked.remove(running)
+                if status := running.process.returncode:
+                    raise Failed(f"{running.service.name} ended with status {status}")
             if late := [each.service.name for each in asked if took > each.service.grace]:
                 raise Failed(f"{late[0]} has not stopped within its stop_grace_period")
             time.sleep(PAUSE / 10)
 
     def table(self) -> str:
-        """How each service started and ended."""
-        lines = ["service     ready after  stopped after  of at most  exit status"]
+        """How soon each service was ready, and how soon it stopped: all with status 0."""
+        lines = ["service     ready after  stopped after  of at most"]
         for name, each in self._running.items():
-            stopped = (
-                f"{each.stopped_after:.2f} s" if each.stopped_after is not None else "by itself"
+            ready, stopped = (
+                "-" if after is None else f"{after:.2f} s"
+                for after in (each.ready_after, each.stopped_after)
             )
-            lines.append(
-                f"{name:<11} {each.ready_after:9.1f} s  {stopped:>13}  {each.service.grace:8.0f} s"
-                f"  {each.process.returncode:>11}"
-            )
+            lines.append(f"{name:<11} {ready:>11}  {stopped:>13}  {each.service.grace:>8.0f} s")
         return "\n".join(lines)
 
 
