@@ -1,7 +1,7 @@
 """`python -m embedded.ports`: whether a fleet can have its ports, before anything of it starts.
 
-They are the API's, the live page's and, where the simulator receives the receipts, the one for that.
-Ends with one sentence, and status 1, if one of them is taken: by another fleet, for instance.
+They are the API's, the live page's and, where the simulator receives the receipts, the one for
+that. Ends with one sentence, and status 1, if one is taken: by another fleet, for instance.
 """
 
 import socket

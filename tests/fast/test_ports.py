@@ -2,7 +2,6 @@
 
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ UNSET = ("DATABASE_URL", "API_HOST", "WATCH_HOST", "WATCH_PORT", "RECEIPT_URL")
 
 
 @pytest.fixture
-def first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
+def first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     """The fleet's first port; the two after it are free as well."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         free: int = probe.getsockname()[1]
@@ -22,7 +21,7 @@ def first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
     monkeypatch.setenv("API_PORT", str(free))
     for name in UNSET:
         monkeypatch.delenv(name, raising=False)
-    yield free
+    return free
 
 
 @pytest.mark.parametrize("which", range(3), ids=["the API's", "the page's", "the receipts'"])
