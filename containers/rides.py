@@ -5,10 +5,10 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import httpx
-import psycopg
 
 from containers.compose import Failed
 from containers.container import Running, wait_for
+from rocket_rides.database import connect
 
 # As the top of the file tells a person to post them, and the reconciler's comment to reconcile.
 RIDES = 200
@@ -29,10 +29,10 @@ DELIVERED = "SELECT count(*) FROM receipts WHERE ride_id <= %s AND outcome = 'de
 def flow(password: str, post: Callable[[], Running], say: Callable[[str], None]) -> None:
     """Post rides, and wait until all have coped with them. Raises Failed."""
     url = f"postgresql://rocket_rides:{password}@127.0.0.1/rocket_rides"
-    with psycopg.connect(url, autocommit=True) as database:
+    with connect(url, "containers") as connection:
 
         def value(query: str, *values: int) -> int | Decimal:
-            [found] = database.execute(query, values).fetchone() or [0]
+            [found] = connection.execute(query, values).fetchone() or [0]
             return found
 
         def both_are_exact() -> bool:
