@@ -29,7 +29,7 @@ class Outcomes:
 async def wait_for_api(api: httpx.AsyncClient, fleet: str) -> None:
     """Return when the API can take rides. Logs once that it is waiting, and why.
 
-    Raises Refused if it says that it is of another fleet than `fleet`, where that is one.
+    Raises Refused unless it says that it is of `fleet`, where that is one.
     """
     logged = False
     for delay in waiting.delays():
@@ -39,10 +39,10 @@ async def wait_for_api(api: httpx.AsyncClient, fleet: str) -> None:
             reason = errors.in_one_line(error)
         else:
             if answer.is_success:
-                if fleet and _fleet_of(answer) not in ("", fleet):
+                if fleet and _fleet_of(answer) != fleet:
                     raise errors.Refused(
-                        f"the API at {api.base_url} is another fleet's, so nothing is posted there:"
-                        " choose another API_PORT, or name it as API_URL if you mean it"
+                        f"the API at {api.base_url} is not this fleet's, so nothing is posted"
+                        " there: choose another API_PORT, or name it as API_URL if you mean it"
                     )
                 return
             reason = f"it answers {answer.status_code}"

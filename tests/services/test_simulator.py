@@ -136,8 +136,12 @@ def test_nothing_is_posted_to_another_fleets_api_unless_it_is_named(
     stray = world.service("simulator", *options, **ours)
     assert stray.process.wait(PATIENCE) == 1
     [line] = stray.output.read_text().splitlines()
-    assert f"the API at http://127.0.0.1:{api.port} is another fleet's" in line
+    assert f"the API at http://127.0.0.1:{api.port} is not this fleet's" in line
     assert world.value("SELECT count(*) FROM rides") == 0
+    with serving() as stranger:
+        unnamed = world.service("simulator", *options, API_PORT=str(stranger.server_port))
+        assert unnamed.process.wait(PATIENCE) == 1
+    assert stranger.posts == []
     named = world.service("simulator", *options, **ours, API_URL=f"http://127.0.0.1:{api.port}")
     assert named.process.wait(PATIENCE) == 0
     own = world.service("simulator", *options, API_PORT=str(api.port))
