@@ -309,7 +309,8 @@ def test_a_database_without_the_schema_is_told_as_by_the_probe(
 ) -> None:
     with fresh_world(postgres, redis, tmp_path, {}) as world:
         api = Api(world)
-        paths = ("/consumers", f"/hours?{A_DAY}", "/rides/1", "/readyz")
+        of_a_day = (f"/hours?{A_DAY}", f"/days?{A_DAY}")
+        paths = ("/consumers", *of_a_day, "/rides/1", "/rides/1/receipt", "/readyz")
         answers = [api.client.get(path) for path in paths] + [api.post(), api.post(**KEY)]
         for answer in answers:
             assert answer.status_code == 503
