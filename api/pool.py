@@ -11,7 +11,7 @@ from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool  # noqa: TID251 (its sessions are configured below)
 
 from api.prepared import heed_notices
-from rocket_rides import database, session_settings
+from rocket_rides import database, session_settings, sessions
 from rocket_rides.settings import Settings
 
 Pool = ConnectionPool[psycopg.Connection]
@@ -57,7 +57,7 @@ def open_pool(config: Settings) -> Pool:
         reconnect_timeout=PATIENCE,  # then the next request tries again
         kwargs={
             "autocommit": True,
-            "application_name": "api",
+            "application_name": sessions.API,
             "connect_timeout": 2,
             "prepare_threshold": 0,
             **session_settings.CONNECTION,

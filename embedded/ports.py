@@ -6,6 +6,7 @@ that. Ends with one sentence, and status 1, if one is taken: by another fleet, f
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from rocket_rides import fleet, process, settings
@@ -13,34 +14,36 @@ from rocket_rides.settings import PORTS, Settings
 
 
 class Port(NamedTuple):
-    """Where a process will listen, and which setting chooses it."""
+    """Where a process will listen, and how a person has it listen elsewhere."""
 
+    process: str
     host: str
     number: int
-    setting: str
+    elsewhere: str
 
 
 def ports(config: Settings) -> Iterator[Port]:
     """Those of a whole fleet."""
-    yield Port(config.api_host, config.api_port, "API_PORT")
-    yield Port(
-        config.watch_host, config.page_port, "WATCH_PORT" if config.watch_port else "API_PORT"
-    )
+    another = "{0}_HOST and {0}_PORT choose another address".format
+    yield Port("the API", config.api_host, config.api_port, another("API"))
+    yield Port("the live page", config.watch_host, config.page_port, another("WATCH"))
     if not config.receipt_url:
-        yield Port("127.0.0.1", config.api_port + PORTS - 1, "API_PORT")
+        receipts = config.api_port + PORTS - 1
+        yield Port("the simulator", "127.0.0.1", receipts, "its port is API_PORT + 2")
 
 
-def refusal(port: Port) -> str:
-    """Why nobody can listen there; empty if one can."""
+def listening(port: Port) -> socket.socket:
+    """A socket that listens there. Raises OSError where nobody can."""
+    probe = socket.socket(socket.AF_INET6 if ":" in port.host else socket.AF_INET)
     try:
-        with socket.socket(socket.AF_INET6 if ":" in port.host else socket.AF_INET) as probe:
-            # Connections of the previous run may linger on the port.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((port.host, port.number))
-            probe.listen()
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+        # Connections of the previous run may linger on the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((port.host, port.number))
+        probe.listen()
+    except OSError:
+        probe.close()
+        raise
+    return probe
 
 
 def main() -> None:
@@ -49,12 +52,15 @@ def main() -> None:
     config = settings.load()
     if found := fleet.servers(config.data_dir):
         raise SystemExit(fleet.in_the_way(config.data_dir, found))
-    for port in ports(config):
-        if why := refusal(port):
-            raise SystemExit(
-                f"can't listen on {port.host} port {port.number}: {why};"
-                f" nothing was started; {port.setting} chooses another"
-            )
+    with ExitStack() as held:  # all at once: two settings may choose the same
+        for port in ports(config):
+            try:
+                held.enter_context(listening(port))
+            except OSError as error:
+                raise SystemExit(
+                    f"{port.process} can't listen on {port.host} port {port.number}:"
+                    f" {error.strerror}; nothing was started; {port.elsewhere}"
+                ) from None
 
 
 if __name__ == "__main__":

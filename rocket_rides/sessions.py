@@ -10,6 +10,7 @@ import re
 
 import psycopg
 
+API = "api"
 STREAMER = "streamer"
 ROLLUP = "rollup"
 CONSUMER, RECEIPTS = "consumer ", "receipts "

@@ -178,6 +178,7 @@ class Database:
     reconciliations: tuple[Reconciliation, ...]  # the newest first
     hours: tuple[Hour, ...]  # of the last day
     happened: tuple[Happened, ...] = ()
+    anybody: bool = True  # whether any process of a fleet has a session, the API's included
 
 
 @dataclass(frozen=True)

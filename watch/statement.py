@@ -7,7 +7,7 @@ that grows: what is counted is counted up to there, and an index leads to each r
 
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
-from rocket_rides.sessions import CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
+from rocket_rides.sessions import API, CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from watch.derived import (
     DEAD_LETTERS,
@@ -36,6 +36,12 @@ SESSIONS = f"""
            OR starts_with(application_name, '{RECEIPTS}'))
       AND right(application_name, {len(STARTING)}) <> '{STARTING}'
 """  # noqa: S608 (no value is put in)
+# Whoever is starting, or hangs, is there all the same.
+ANYBODY = f"""
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND split_part(application_name, ' ', 1)
+          IN ('{API}', '{STREAMER}', '{ROLLUP}', '{CONSUMER.strip()}', '{RECEIPTS.strip()}')
+"""
 HELD = """
     SELECT objid::bigint AS number, pid FROM pg_locks
     WHERE locktype = 'advisory' AND classid = 0 AND objsubid = 1 AND granted
@@ -141,7 +147,7 @@ FACTS = f"""
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
-            'reconciliations', ({RUNS}), 'hours', ({HOURS})
+            'reconciliations', ({RUNS}), 'hours', ({HOURS}), 'anybody', EXISTS ({ANYBODY})
         ),
         'kept', ({KEPT})
     )::text

@@ -46,6 +46,7 @@ from watch.words import plain
 EVERY, SOON = 1.0, 0.2  # seconds
 SETTLED = ABSENT + 1  # seconds
 NO_FLEET = 3  # the exit status
+NOBODY = "no fleet runs on these servers: none of its processes has a session with Postgres"
 MORE = "There is more than this terminal has room for."
 USUAL = 80, 24  # columns and rows
 START_AGAIN, CLEAR = "\x1b[H", "\x1b[J"  # the cursor to the top; what is below it
@@ -84,22 +85,21 @@ def in_json(facts: Facts, exit_status: int) -> str:
     return NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], _as_json(told | known).decode())
 
 
-def no_fleet_runs(facts: Facts, config: Settings) -> bool:
-    """Whether a server that a fleet on this data folder would run is missing, as is the fleet."""
-    ours = [
-        server
-        for server, embedded in (
-            (facts.postgres, config.embedded_postgres),
-            (facts.redis, config.embedded_redis),
+def no_fleet(facts: Facts, config: Settings) -> str:
+    """A sentence where neither a fleet's servers nor its processes are there; else nothing."""
+    if config.embedded_postgres or config.embedded_redis:
+        missing = (config.embedded_postgres and _is_stopped(facts.postgres)) or (
+            config.embedded_redis and _is_stopped(facts.redis)
         )
-        if embedded
-    ]
-    return any(map(_is_stopped, ours)) and not fleet.servers(config.data_dir)
+        runs = not missing or fleet.servers(config.data_dir)
+        return "" if runs else f"no fleet runs on {config.data_dir.absolute()}{HINT}"
+    known = facts.redis.up and facts.database
+    return NOBODY if known and not known.anybody else ""
 
 
 def with_hints(facts: Facts, config: Settings) -> Facts:
     """The same, with what starts an embedded server that does not run; unless its fleet runs."""
-    if not no_fleet_runs(facts, config):
+    if not no_fleet(facts, config):
         return facts
     return replace(
         facts,
@@ -176,12 +176,13 @@ def main() -> int:
     try:
         for facts in looks(gatherer, options.follow):
             found, told = status(facts), with_hints(facts, config)
-            if no_fleet_runs(facts, config) and not options.follow:
+            nobody = "" if options.follow else no_fleet(facts, config)
+            if nobody:
                 found = NO_FLEET
             if options.json:
                 lines = [in_json(told, found)]
-            elif found == NO_FLEET:
-                lines = [f"no fleet runs on {config.data_dir.absolute()}{HINT}"]
+            elif nobody:
+                lines = [nobody]
             else:
                 lines = screen(told, on_top=refreshes)
             if refreshes:

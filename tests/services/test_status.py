@@ -37,17 +37,25 @@ def run(world: World, *options: str, **environment: str) -> tuple[int, str]:
     return code, said
 
 
+@contextmanager
+def at_work(world: World, name: str) -> Iterator[None]:
+    """A session with Postgres that is called as a process calls its own."""
+    with world.connect() as session:
+        session.execute("SELECT set_config('application_name', %s, false)", [name])
+        yield
+
+
 def looks(service: Service) -> int:
     return service.output.read_text().count("Rocket Rides ")
 
 
 def test_it_says_that_all_is_well_or_what_is_not(world: World) -> None:
     consumer = world.consumer()
-    code, said = run(world)
-    assert code == 1  # nobody is at work
+    with at_work(world, "api"):
+        code, said = run(world)
+    assert code == 1  # nobody reads
     assert "NOT WELL: the total consumer0 is not at work in any process" in said
-    with world.connect() as session:
-        session.execute("SET application_name = 'consumer consumer0'")
+    with at_work(world, "consumer consumer0"):
         world.take("539.837")
         drain(world.streamer())
         catch_up(consumer)
@@ -63,7 +71,8 @@ def test_it_says_that_all_is_well_or_what_is_not(world: World) -> None:
 
 
 def test_a_probe_of_an_idle_fleet_succeeds(world: World) -> None:
-    code, said = run(world)
+    with at_work(world, "streamer (starting)"):
+        code, said = run(world)
     assert code == 0
     assert said.splitlines()[-2:] == ["All is well.", ""]
 
@@ -86,6 +95,9 @@ def test_where_no_fleet_runs_one_line_says_so(world: World, tmp_path: Path) -> N
     assert run(world, **embedded) == (3, sentence)
     code, said = run(world, "--json", **embedded)
     assert (code, json.loads(said)["status"]) == (3, 3)
+    nobody = "no fleet runs on these servers: none of its processes has a session with Postgres\n"
+    assert run(world) == (3, nobody)
+    assert run(world, REDIS_URL=f"redis://127.0.0.1:{free_port()}")[0] == 2
 
 
 class Flapping:
