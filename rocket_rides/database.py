@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from rocket_rides import session_settings
@@ -22,6 +23,9 @@ NEWER = (
     f"the database's schema is {{}}, newer than this code, which needs {REVISION};"
     " install the newer code"
 )
+
+UPGRADE = "run python -m migrations to upgrade it"
+NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
@@ -105,16 +109,13 @@ def require_current_schema(connection: psycopg.Connection) -> None:
     """Raise Unavailable unless the database has the schema that this code needs."""
     try:
         row = connection.execute(CURRENT_REVISION, prepare=False).fetchone()
-    except psycopg.errors.UndefinedTable:
+    except errors.UndefinedTable:
         row = None
     revision = row[0] if row else "empty"
     if row and is_newer(revision):
         raise Unavailable(NEWER.format(revision))
     if revision != REVISION:
-        raise Unavailable(
-            f"the database's schema is {revision}, not {REVISION};"
-            " run python -m migrations to upgrade it"
-        )
+        raise Unavailable(f"the database's schema is {revision}, not {REVISION}; {UPGRADE}")
 
 
 def require_writable(connection: psycopg.Connection) -> None:
@@ -130,7 +131,10 @@ def is_newer(revision: str) -> bool:
 
 def refusal(error: psycopg.Error) -> str:
     """What the server said, or else psycopg, in one line without hint and context."""
-    return " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
+    said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
+    if isinstance(error, NOT_IN_THE_SCHEMA):
+        return f"{said}: if the database's schema is not {REVISION}, {UPGRADE}"
+    return said
 
 
 def is_alive(connection: psycopg.Connection) -> bool:

@@ -9,10 +9,11 @@ import pytest
 
 import migrations
 from api.outages import PAUSE
-from embedded.servers import Postgres
+from embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
 from streamer.doorbell import Doorbell
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
+from tests.support.clusters import fresh_world
 from tests.support.prepared import put_into
 from tests.support.world import World, eventually
 
@@ -301,3 +302,17 @@ def test_a_fault_of_the_application_is_a_problem_too(api: Api, world: World) -> 
     assert world.truth == (0, 0)
     world.connection.execute("DROP TRIGGER swallow ON rides")
     assert api.post("5", **KEY).status_code == 201
+
+
+def test_a_database_without_the_schema_is_told_as_by_the_probe(
+    postgres: Postgres, redis: Redis, tmp_path: Path
+) -> None:
+    with fresh_world(postgres, redis, tmp_path, {}) as world:
+        api = Api(world)
+        paths = ("/consumers", f"/hours?{A_DAY}", "/rides/1", "/readyz")
+        answers = [api.client.get(path) for path in paths] + [api.post(), api.post(**KEY)]
+        for answer in answers:
+            assert answer.status_code == 503
+            assert "run python -m migrations to upgrade it" in answer.json()["detail"]
+        assert "Traceback" not in api.service.output.read_text()
+        api.client.close()
