@@ -1,6 +1,8 @@
 # Two images. One is for the services; the command picks one, as in `python -m streamer`. The other,
 # with `--target analytics`, is for the nightly job, and adds Java and Spark.
-FROM python:3.13-slim AS packages
+# Any image with Python 3.11 or newer, as `python`, and pip.
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS packages
 
 # Write logs unbuffered, and no bytecode into a read-only file system.
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
@@ -9,7 +11,8 @@ RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin ride
 
 WORKDIR /app
 
-# Before the code, which changes more often. Wheels only: no compiler belongs in here.
+# Before the code, which changes more often. Wheels only: no compiler belongs in here. pip compiles
+# them: with a read-only root, each start and each health check would otherwise do so anew.
 COPY requirements/services.txt requirements/
 RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: \
     -r requirements/services.txt

@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 # compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast prove chaos \
-	cluster mutants reconcile lint format bench lock clean
+.PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast \
+	prove chaos cluster images mutants reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -28,6 +28,8 @@ help:
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
 	@echo "make cluster run the nightly job on a Spark cluster of six hosts, kill hosts meanwhile, and prove"
 	@echo "             that the result is the same; takes root, on Linux; ARGS=\"--rides 1000000\""
+	@echo "make images  build the container images, run all of docker-compose.yml's services from them,"
+	@echo "             without Docker, and post rides; takes root, on Linux"
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
@@ -47,6 +49,7 @@ setup:
 
 fleet:
 	@$(INSTALL) fleet
+	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.ports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
 # For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
@@ -96,6 +99,10 @@ chaos:
 cluster:
 	@$(INSTALL) fleet nightly java
 	$(BIN)/python -m cluster $(ARGS)
+
+images:
+	@$(INSTALL) dev
+	$(BIN)/python -m containers
 
 mutants:
 	@$(INSTALL) dev java archive

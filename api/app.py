@@ -37,6 +37,7 @@ def create_app() -> Flask:
     app.after_request(Outages().note)
     app.after_request(announce_close)
     app.extensions["pool"] = open_pool(config)
+    app.extensions["fleet"] = config.fleet
     app.extensions["groups"] = Groups(config.log_url, config.stream_name)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)

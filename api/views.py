@@ -91,13 +91,16 @@ def healthz() -> Answer:
 
 @routes.get("/readyz")
 def readyz() -> Answer | Response:
-    """Rides can be taken: the database answers, its schema is current, and it is writable."""
+    """Rides can be taken: the database answers, its schema is current, and it is writable.
+
+    And by which fleet: the simulator posts to its own.
+    """
     with borrowed(pool()) as connection:
         try:
             require_readiness(connection)
         except Unavailable as reason:
             raise ServiceUnavailable(str(reason)) from None
-    return {"status": "ready"}
+    return {"status": "ready", "fleet": current_app.extensions["fleet"]}
 
 
 @routes.get("/openapi.json")

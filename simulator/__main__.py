@@ -60,7 +60,7 @@ def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
 
 
 async def simulate(
-    url: str,
+    config: Settings,
     rides: Rides,
     concurrency: int,
     outcomes: Outcomes,
@@ -95,9 +95,9 @@ async def simulate(
     limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     # trust_env=False: the API is on this machine or where API_URL says, never behind a proxy.
     async with httpx.AsyncClient(
-        base_url=url, timeout=TIMEOUT, limits=limits, trust_env=False
+        base_url=config.rides_url, timeout=TIMEOUT, limits=limits, trust_env=False
     ) as api:
-        await wait_for_api(api)
+        await wait_for_api(api, "" if config.api_url else config.fleet)
         reporter = asyncio.create_task(report())
         async with asyncio.TaskGroup() as posters:
             for _ in range(concurrency):
@@ -167,7 +167,7 @@ async def run(
             loop.add_signal_handler(receipts.BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
             customer = None
     rides = schedule(random.Random(given.seed), given.rate, given.rides)
-    await simulate(config.rides_url, rides, given.concurrency, outcomes, bar, customer)
+    await simulate(config, rides, given.concurrency, outcomes, bar, customer)
 
 
 def main() -> int:
@@ -191,7 +191,10 @@ def main() -> int:
         logging_redirect_tqdm(),
         suppress(asyncio.CancelledError),  # how a signal ends it
     ):
-        asyncio.run(run(config, given, outcomes, customer, bar))
+        try:
+            asyncio.run(run(config, given, outcomes, customer, bar))
+        except errors.Refused as reason:
+            raise SystemExit(errors.in_one_line(reason)) from None
     logger.info("%s", outcomes)
     if customer and customer.counts:
         logger.info("%s", customer.report())

@@ -26,8 +26,11 @@ class Outcomes:
         return f"{self.posted} rides posted, {self.retried} retried{refused}"
 
 
-async def wait_for_api(api: httpx.AsyncClient) -> None:
-    """Return when the API can take rides. Logs once that it is waiting, and why."""
+async def wait_for_api(api: httpx.AsyncClient, fleet: str) -> None:
+    """Return when the API can take rides. Logs once that it is waiting, and why.
+
+    Raises Refused if it says that it is of another fleet than `fleet`, where that is one.
+    """
     logged = False
     for delay in waiting.delays():
         try:
@@ -36,12 +39,25 @@ async def wait_for_api(api: httpx.AsyncClient) -> None:
             reason = errors.in_one_line(error)
         else:
             if answer.is_success:
+                if fleet and _fleet_of(answer) not in ("", fleet):
+                    raise errors.Refused(
+                        f"the API at {api.base_url} is another fleet's, so nothing is posted there:"
+                        " choose another API_PORT, or name it as API_URL if you mean it"
+                    )
                 return
             reason = f"it answers {answer.status_code}"
         if not logged:
             logger.info("waiting for the API at %s (%s)", api.base_url, reason)
             logged = True
         await asyncio.sleep(delay)
+
+
+def _fleet_of(answer: httpx.Response) -> str:
+    """Whose API it is, if it says so."""
+    try:
+        return str(answer.json()["fleet"])
+    except (ValueError, TypeError, LookupError):
+        return ""
 
 
 async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes) -> int | None:

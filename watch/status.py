@@ -5,11 +5,12 @@
     python -m watch.status --json       everything that is known, as one JSON object in a line
 
 The exit status is 0 when all is well; 1 when something lags, disagrees or is dead, with a line that
-says what; 2 when that can't be told, because a server can't be used. So it serves as a probe.
---follow ends by Ctrl-C, with 0; or once nobody reads the pipe that it writes to, with the status of
-its last look. It reads, and changes nothing; it needs the two servers, and not the live page.
+says what; 2 when that can't be told, because a server can't be used; 3 when no fleet runs here, in
+one line. So it serves as a probe. --follow waits for a fleet. It ends by Ctrl-C, with 0; or once
+nobody reads the pipe that it writes to, with the status of its last look. It reads, and changes
+nothing; it needs the two servers, and not the live page.
 
-The JSON object has `status` (0, 1 or 2), `problems` (each with `kind`: lags, disagrees, dead, away
+The JSON object has `status` (0 to 3), `problems` (each with `kind`: lags, disagrees, dead, away
 or drift; and `what`, a sentence), `notices` (sentences), and the facts as watch/facts.py describes
 them, under its names: `at`, `postgres` and `redis` (each with `up` and `reason`), `database` (null
 unless Postgres can be used), `log` (null unless Redis can) and `gathered_in_seconds`.
@@ -44,6 +45,7 @@ from watch.words import plain
 
 EVERY, SOON = 1.0, 0.2  # seconds
 SETTLED = ABSENT + 1  # seconds
+NO_FLEET = 3  # the exit status
 MORE = "There is more than this terminal has room for."
 USUAL = 80, 24  # columns and rows
 START_AGAIN, CLEAR = "\x1b[H", "\x1b[J"  # the cursor to the top; what is below it
@@ -70,21 +72,34 @@ def status(facts: Facts) -> int:
     return 2 if "away" in kinds else 1 if kinds else 0
 
 
-def in_json(facts: Facts) -> str:
+def in_json(facts: Facts, exit_status: int) -> str:
     """Everything that is known, as a JSON object in one line."""
     known: dict[str, Any] = msgspec.to_builtins(facts, builtin_types=(Decimal,))
     if facts.database and facts.database.agreement:
         known["database"]["agreement"]["agree"] = facts.database.agreement.agree
     found = [{"kind": problem.kind, "what": plain(problem.what)} for problem in problems(facts)]
     noticed = [plain(notice) for notice in notices(facts)]
-    told = {"status": status(facts), "problems": found, "notices": noticed}
+    told = {"status": exit_status, "problems": found, "notices": noticed}
     # In ASCII: no control character of a name reaches a terminal.
     return NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], _as_json(told | known).decode())
 
 
+def no_fleet_runs(facts: Facts, config: Settings) -> bool:
+    """Whether a server that a fleet on this data folder would run is missing, as is the fleet."""
+    ours = [
+        server
+        for server, embedded in (
+            (facts.postgres, config.embedded_postgres),
+            (facts.redis, config.embedded_redis),
+        )
+        if embedded
+    ]
+    return any(map(_is_stopped, ours)) and not fleet.servers(config.data_dir)
+
+
 def with_hints(facts: Facts, config: Settings) -> Facts:
     """The same, with what starts an embedded server that does not run; unless its fleet runs."""
-    if fleet.servers(config.data_dir):
+    if not no_fleet_runs(facts, config):
         return facts
     return replace(
         facts,
@@ -94,8 +109,11 @@ def with_hints(facts: Facts, config: Settings) -> Facts:
 
 
 def _with_hint(server: Server) -> Server:
-    stopped = any(sign in server.reason for sign in NOBODY_LISTENS)
-    return replace(server, reason=server.reason + HINT) if stopped else server
+    return replace(server, reason=server.reason + HINT) if _is_stopped(server) else server
+
+
+def _is_stopped(server: Server) -> bool:
+    return any(sign in server.reason for sign in NOBODY_LISTENS)
 
 
 def looks(gatherer: Gatherer, follow: bool) -> Iterator[Facts]:
@@ -158,11 +176,18 @@ def main() -> int:
     try:
         for facts in looks(gatherer, options.follow):
             found, told = status(facts), with_hints(facts, config)
-            lines = [in_json(told)] if options.json else screen(told, on_top=refreshes)
+            if no_fleet_runs(facts, config) and not options.follow:
+                found = NO_FLEET
+            if options.json:
+                lines = [in_json(told, found)]
+            elif found == NO_FLEET:
+                lines = [f"no fleet runs on {config.data_dir.absolute()}{HINT}"]
+            else:
+                lines = screen(told, on_top=refreshes)
             if refreshes:
                 text = in_place(lines, *terminal_size())
             else:
-                text = "".join(f"{line}\n" for line in [*lines, *[""] * (not options.json)])
+                text = "".join(f"{line}\n" for line in [*lines, *[""] * (len(lines) > 1)])
             print(text, end="", flush=True)  # noqa: T201
     except BrokenPipeError:  # whoever read this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -138,7 +138,7 @@ def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_flee
 def test_spaces_are_such_as_a_person_types_and_a_program_looks_for() -> None:
     late = but(readers=(replace(TOTAL, rides_behind=1, seconds_behind=40.0),))
     assert "1 ride and 40 s behind" in text(late)
-    assert "1 ride and 40 s behind" in in_json(late)
+    assert "1 ride and 40 s behind" in in_json(late, 1)
     assert "\N{NO-BREAK SPACE}" not in text(late)
 
 
@@ -152,7 +152,7 @@ def test_the_exit_status_tells_well_from_wrong_from_unknown() -> None:
 def test_json_has_everything_with_all_of_its_digits() -> None:
     huge = Decimal("12345678901234567890123456789012345.678")
     wrong = {"consumer0": huge, "consumer1": Decimal("0.100")}
-    line = in_json(but(readers=(replace(TOTAL, total=huge),), agreement=Agreement(3, wrong)))
+    line = in_json(but(readers=(replace(TOTAL, total=huge),), agreement=Agreement(3, wrong)), 1)
     assert "\n" not in line
     told = json.loads(line, parse_float=Decimal)
     assert (told["status"], told["problems"][0]["kind"]) == (1, "disagrees")
@@ -161,5 +161,5 @@ def test_json_has_everything_with_all_of_its_digits() -> None:
     assert told["database"]["agreement"]["agree"] is False
     assert told["at"] == "2026-03-28T20:00:00Z"
     assert told["log"]["bytes"] == 35_000
-    assert in_json(but(readers=(NASTY,))).isprintable()
-    assert json.loads(in_json(replace(WELL, database=None)))["database"] is None
+    assert in_json(but(readers=(NASTY,)), 1).isprintable()
+    assert json.loads(in_json(replace(WELL, database=None), 2))["database"] is None

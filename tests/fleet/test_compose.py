@@ -42,8 +42,12 @@ def stages() -> dict[str, list[tuple[str, list[str]]]]:
     A stage that is not made from an earlier one keeps its FROM.
     """
     found: dict[str, list[tuple[str, list[str]]]] = {}
-    for name, arguments in DOCKERFILE:
+    (argument, [base]), *rest = DOCKERFILE
+    assert argument == "ARG"
+    variable, _, default = base.partition("=")
+    for name, arguments in rest:
         if name == "FROM":
+            arguments = [default if word == f"${{{variable}}}" else word for word in arguments]
             image, _, stage = arguments
             found[stage] = list(found.get(image, [(name, arguments)]))
         else:
@@ -252,4 +256,4 @@ def test_only_the_nightly_job_has_java_and_only_spark_is_built_from_source() -> 
 def test_nothing_enters_an_image_unless_it_is_named() -> None:
     assert (PROJECT / ".dockerignore").read_text().splitlines()[1] == "*"
     assert all((PROJECT / path).exists() for path in LET_IN)
-    assert not {"tests", "embedded", "install", "benchmarks", ".env"} & set(LET_IN)
+    assert not {"tests", "embedded", "install", "benchmarks", "containers", ".env"} & set(LET_IN)

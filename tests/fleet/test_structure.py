@@ -35,6 +35,7 @@ WRONG = [
     ("benchmarks.load", "chaos.journal"),
     ("chaos.journal", "tests.support.world"),
     ("cluster.machine", "chaos.journal"),
+    ("containers.run", "cluster.machine"),
     ("cluster.machine", "analytics.result"),
     ("embedded.spawn", "api.pool"),
     ("chaos.journal", "consumers.round"),

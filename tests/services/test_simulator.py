@@ -10,13 +10,15 @@ import termios
 import time
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import psutil
 import pytest
 
 from rocket_rides.settings import PROJECT
+from tests.support.api import Api
 from tests.support.simulator import DROP, Simulator, run, serving
-from tests.support.world import eventually, free_port
+from tests.support.world import PATIENCE, World, eventually, free_port
 
 
 def test_it_posts_exactly_as_many_rides_as_asked_each_with_a_key_of_its_own() -> None:
@@ -123,3 +125,22 @@ def test_a_terminal_sees_a_progress_bar() -> None:
     seen = os.read(ours, 65536)
     os.close(ours)
     assert b"5/5" in seen
+
+
+def test_nothing_is_posted_to_another_fleets_api_unless_it_is_named(
+    world: World, tmp_path: Path
+) -> None:
+    api = Api(world)  # of the world's data folder
+    ours = {"API_PORT": str(api.port), "DATA_DIR": str(tmp_path / "ours")}
+    options = ("--rides", "3", "--rate", "0")
+    stray = world.service("simulator", *options, **ours)
+    assert stray.process.wait(PATIENCE) == 1
+    [line] = stray.output.read_text().splitlines()
+    assert f"the API at http://127.0.0.1:{api.port} is another fleet's" in line
+    assert world.value("SELECT count(*) FROM rides") == 0
+    named = world.service("simulator", *options, **ours, API_URL=f"http://127.0.0.1:{api.port}")
+    assert named.process.wait(PATIENCE) == 0
+    own = world.service("simulator", *options, API_PORT=str(api.port))
+    assert own.process.wait(PATIENCE) == 0
+    assert world.value("SELECT count(*) FROM rides") == 6
+    api.client.close()

@@ -80,6 +80,14 @@ def test_what_can_not_be_told_is_told_apart_from_what_is_wrong(world: World) -> 
     assert "run python -m migrations" in said
 
 
+def test_where_no_fleet_runs_one_line_says_so(world: World, tmp_path: Path) -> None:
+    embedded = {"DATABASE_URL": "", "REDIS_URL": "", "DATA_DIR": str(tmp_path / "data")}
+    sentence = f"no fleet runs on {tmp_path / 'data'}; `make fleet` starts it\n"
+    assert run(world, **embedded) == (3, sentence)
+    code, said = run(world, "--json", **embedded)
+    assert (code, json.loads(said)["status"]) == (3, 3)
+
+
 class Flapping:
     """Finds somebody else missing at each look; or a server that was busy at the first one."""
 
