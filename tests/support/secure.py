@@ -129,7 +129,9 @@ def secure_servers() -> Iterator[Secure]:
                 operator.execute(ROLES.replace("'PASSWORD'", f"'{PASSWORD}'").encode())
             yield Secure(postgres, log, at["authority.pem"], at["other.pem"])
         except RefusedToStart as reason:
-            if not re.search("tls-port.* Bad directive|TLS support|SSL is not supported", str(reason)):
+            if not re.search(
+                "tls-port.* Bad directive|TLS support|SSL is not supported", str(reason)
+            ):
                 raise
             pytest.skip("this Postgres or this Redis was built without TLS")
         finally:
