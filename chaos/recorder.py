@@ -69,6 +69,8 @@ TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
 # Every look decodes again from such a mark on; Postgres itself leaves one in 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
 MARK_EVERY = 1.0  # seconds
+# The versions of Postgres that brought these.
+COLUMN_LISTS, MARKS = 150_000, 160_000
 
 
 class Recorder(Onlooker):
@@ -120,7 +122,7 @@ class Recorder(Onlooker):
     def _begin_life(self, connection: psycopg.Connection) -> None:
         """Make a slot, and write what is there as of its beginning."""
         if not connection.execute(IS_PUBLISHED, [PUBLICATION]).rowcount:
-            connection.execute(publish())
+            connection.execute(publish(connection.info.server_version))
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
@@ -147,7 +149,8 @@ class Recorder(Onlooker):
         return bool(messages)
 
     def _mark(self, connection: psycopg.Connection) -> None:
-        if time.monotonic() - self._marked > MARK_EVERY:
+        known = connection.info.server_version >= MARKS
+        if known and time.monotonic() - self._marked > MARK_EVERY:
             connection.execute(MARK)
             self._marked = time.monotonic()
 
@@ -164,17 +167,18 @@ def make_slot(connection: psycopg.Connection, slot: str) -> str:
 
     The snapshot is there until the connection's next command.
     """
-    command = f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput (SNAPSHOT 'export')"
+    command = f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT"
     made = connection.pgconn.exec_(command.encode())
     if made.status != psycopg.pq.ExecStatus.TUPLES_OK:
         raise psycopg.OperationalError(made.get_error_message())
     return (made.get_value(0, 2) or b"").decode()
 
 
-def publish() -> sql.Composed:
-    """The statement that has Postgres tell of TABLES."""
+def publish(version: int) -> sql.Composed:
+    """The statement that has Postgres tell of TABLES; before 15 it tells of all their columns."""
+    what = "{} ({})" if version >= COLUMN_LISTS else "{}"
     tables = sql.SQL(", ").join(
-        sql.SQL("{} ({})").format(sql.Identifier(table), columns_of(table)) for table in TABLES
+        sql.SQL(what).format(sql.Identifier(table), columns_of(table)) for table in TABLES
     )
     return sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(PUBLICATION), tables)
 

@@ -11,7 +11,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from migrations import downgrade, upgrade
-from rocket_rides import errors, process, settings, waiting
+from rocket_rides import database, errors, process, settings, waiting
 
 logger = logging.getLogger("migrations")
 
@@ -42,7 +42,10 @@ def main() -> None:
     try:
         process.keep_running(session, stop, psycopg.OperationalError, OperationalError)
     except (psycopg.Error, SQLAlchemyError, CommandError) as error:
-        raise SystemExit(f"not migrated: {errors.in_one_line(error)}") from None
+        reason = getattr(error, "orig", None) or error  # without SQLAlchemy's words about it
+        known = isinstance(reason, psycopg.Error)
+        said = database.refusal(reason) if known else errors.in_one_line(reason)
+        raise SystemExit(f"not migrated: {said}") from None
     if not done:
         raise SystemExit("not migrated: stopped before the server could be reached")
 

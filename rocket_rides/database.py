@@ -134,6 +134,8 @@ def refusal(error: psycopg.Error) -> str:
     said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
     if isinstance(error, NOT_IN_THE_SCHEMA):
         return f"{said}: if the database's schema is not {REVISION}, {UPGRADE}"
+    if isinstance(error, errors.InvalidSchemaName):
+        return f"{said}: let search_path name a schema that is there"
     return said
 
 

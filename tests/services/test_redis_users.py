@@ -107,8 +107,11 @@ def test_each_process_has_the_rights_that_it_needs(
     assert length >= shown >= len(world.log().read(START, 1000))  # it is trimmed all the while
     assert shown
     denied = [entry["object"] for entry in control.acl_log()]
-    assert set(denied) <= {"client|setinfo"}  # redis-py goes on without it
     called = {name.removeprefix("cmdstat_") for name in control.info("commandstats")}
-    assert commands(*EACH) - RARE <= called
+    needed, setinfo = commands(*EACH) - RARE, "client|setinfo"  # redis-py goes on without it
+    if not any("|" in name for name in called):  # Redis 6.2 tells of no subcommands
+        needed, setinfo = {name.partition("|")[0] for name in needed}, "client"
+    assert set(denied) <= {setinfo}
+    assert needed <= called
     assert commands(ONE_FOR_ALL) == commands(*EACH)
     api.client.close()

@@ -18,6 +18,7 @@ import trustme
 
 from embedded import stock
 from embedded.account import server_account
+from embedded.failures import RefusedToStart
 from embedded.servers import Postgres, Redis
 from embedded.stream_servers import REDIS
 from rocket_rides.settings import EMBEDDED_PORT, PROJECT
@@ -127,6 +128,12 @@ def secure_servers() -> Iterator[Secure]:
                 operator.execute(OWNER)
                 operator.execute(ROLES.replace("'PASSWORD'", f"'{PASSWORD}'").encode())
             yield Secure(postgres, log, at["authority.pem"], at["other.pem"])
+        except RefusedToStart as reason:
+            if not re.search(
+                "tls-port.* Bad directive|TLS support|SSL is not supported", str(reason)
+            ):
+                raise
+            pytest.skip("this Postgres or this Redis was built without TLS")
         finally:
             postgres.stop()
             log.stop()

@@ -1,0 +1,206 @@
+"""How often each process asks the servers: as docs/performance.md says, on any machine."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+from consumers.receipts.breaker import Breaker
+from consumers.receipts.courier import Courier
+from consumers.receipts.deliveries import Deliveries
+from consumers.rollup.lead import Lead
+from consumers.rollup.minutes import SESSION as ROLLUP_SESSION
+from consumers.running import IDLE_ROUND
+from consumers.totals.total import Total
+from rocket_rides import database, session_settings
+from rocket_rides.log import Log
+from rocket_rides.settings import PROJECT, Settings
+from streamer import checks
+from streamer.__main__ import IDLE_POLL
+from streamer.doorbell import Doorbell
+from streamer.drain import Streamer
+from streamer.trimming import Caps, Trimmer
+from streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
+from tests.support.api import Api
+from tests.support.clock import Clock
+from tests.support.counting import Counter, commands, counting, statements
+from tests.support.receipts import SECRET, USUALLY, Colleague
+from tests.support.receiver import Receiver
+from tests.support.rollup import hurry
+from tests.support.world import Consumer, World, catch_up, drain, eventually
+from watch.gathering import Gatherer
+from watch.watching import UNSEEN
+
+PAGE = (PROJECT / "docs/performance.md").read_text()
+A_DAY = 86_400.0
+A_MINUTE = 60.0
+
+
+class Asked(NamedTuple):
+    """Of Postgres and of Redis."""
+
+    statements: int
+    postgres_trips: int
+    commands: int
+    redis_trips: int
+
+    def times(self, number: float) -> "Asked":
+        return Asked(*(round(each * number) for each in self))
+
+    def and_(self, other: "Asked") -> "Asked":
+        return Asked(*(one + another for one, another in zip(self, other, strict=True)))
+
+
+ROW = re.compile(r"^\| ([^|]+?) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", re.MULTILINE)
+TABLE = {what: Asked(*map(int, counts)) for what, *counts in ROW.findall(PAGE)}
+
+
+class Counting(NamedTuple):
+    """A world whose processes can be led through counters."""
+
+    world: World
+    postgres_url: str
+    redis_url: str
+    postgres: Counter
+    redis: Counter
+
+    def asked(self, do: Callable[[], object]) -> Asked:
+        """What is asked of the servers meanwhile."""
+        postgres, redis = self.postgres.now, self.redis.now
+        do()
+        return Asked(*self.postgres.now.since(postgres), *self.redis.now.since(redis))
+
+    def of_a_minute(self, reader: Consumer | Lead | Colleague, clock: Clock) -> Asked:
+        """Of an idle reader, whose rounds wait for an entry for half a second each."""
+
+        def minute() -> None:
+            for _ in range(round(A_MINUTE / IDLE_ROUND)):
+                reader.run_once(wait=0)
+                clock.now += IDLE_ROUND
+
+        minute()  # so that whatever is due once a minute has been prepared
+        return self.asked(minute)
+
+    def log(self) -> Log:
+        log = Log(self.redis_url, self.world.stream)
+        self.world.logs.append(log)
+        return log
+
+    def connect(self, **session: str) -> psycopg.Connection:
+        connection = database.connect(self.postgres_url, "counted", **session)
+        self.world.connections.append(connection)
+        return connection
+
+
+@pytest.fixture
+def counted(world: World) -> Iterator[Counting]:
+    postgres = counting(world.postgres.socket, statements, greeting=True)
+    with postgres as (at, counter), counting(world.redis.socket, commands) as (log_at, log_counter):
+        url = f"postgresql://postgres@/{world.stream}?host={at}&port=5432"
+        yield Counting(world, url, f"unix://{log_at}/redis.sock", counter, log_counter)
+
+
+def test_the_api(counted: Counting) -> None:
+    api = Api(
+        counted.world,
+        DATABASE_URL=counted.postgres_url,
+        REDIS_URL=counted.redis_url,
+        API_WORKERS="1",
+        LOG_LEVEL="DEBUG",
+    )
+    api.service.says("pruned 0 idempotency keys")  # at the start, and once a day
+    for name in ("k", "another"):  # the second time, everything is prepared
+        keyed = partial(api.post, **{"Idempotency-Key": name})
+        found = {
+            "a POST": counted.asked(api.post),
+            "a POST under a key": counted.asked(keyed),
+            "the same POST again": counted.asked(keyed),
+        }
+    # An answer of Redis serves for a quarter of a second.
+    shown = [Asked(0, 0, 0, 0)]
+
+    def asks_redis() -> bool:
+        shown.append(counted.asked(lambda: api.client.get("/consumers")))
+        return shown[-1].commands > 0
+
+    eventually(asks_redis)
+    eventually(asks_redis)
+    found["`GET /consumers`"] = shown[-1]
+    api.client.close()
+    assert found == {what: TABLE.get(what) for what in found}
+
+
+def test_the_streamer(counted: Counting) -> None:
+    world, log = counted.world, counted.log()
+    connection = counted.connect(**session_settings.INDEX_SCANS)
+    streamer, doorbell = Streamer(connection, log), Doorbell(connection)
+    trimmer, alarms = Trimmer(connection, log, Caps(1_000_000, A_DAY)), Alarms()
+
+    def upkeep() -> None:
+        trimmer.trim()
+        checks.require_rising_sequence(connection)
+
+    def look() -> None:
+        alarms.look(connection, log, streamer.last_sent)
+
+    for _ in range(2):
+        world.take(*range(1, 11))
+        upkeep()
+        look()
+        found = {
+            "a batch of the streamer": counted.asked(streamer.run_once),
+        }
+        idle = counted.asked(streamer.run_once).and_(counted.asked(doorbell.arm))
+        regular = counted.asked(upkeep).times(A_MINUTE / UPKEEP_EVERY)
+        regular = regular.and_(counted.asked(look).times(A_MINUTE / LOOK_EVERY))
+    found["an idle minute of the streamer"] = idle.times(A_MINUTE / IDLE_POLL).and_(regular)
+    assert found == {what: TABLE.get(what) for what in found}
+
+
+def test_the_readers(counted: Counting, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("receipts.intake", "receipts.membership", "rollup.lead"):
+        monkeypatch.setattr(f"consumers.{module}.time", clock)
+    world, streamer = counted.world, counted.world.streamer()
+    consumer = Consumer(counted.connect(), counted.log(), "consumer0", Total, 1000)
+    leading = Lead(counted.connect(**ROLLUP_SESSION), counted.log())
+    with Receiver() as receiver, Courier(receiver.url, SECRET, 64, USUALLY.timeout) as courier:
+        deliveries = Deliveries(courier, Breaker())
+        session = counted.connect(**session_settings.NESTED_LOOPS)
+        worker = Colleague(session, counted.log(), "one", deliveries, USUALLY)
+        assert worker.join()
+        for _ in range(2):
+            world.take(*range(1, 11))
+            drain(streamer)
+            found = {"a batch of a total": counted.asked(consumer.run_once)}
+            catch_up(consumer)
+            hurry(leading)
+            worker.until(lambda: not deliveries.under_way and not undecided(world))
+        found["an idle minute of a total"] = counted.of_a_minute(consumer, clock)
+        found["an idle minute of the rollup"] = counted.of_a_minute(leading, clock)
+        found["an idle minute of a worker of the receipts"] = counted.of_a_minute(worker, clock)
+    assert found == {what: TABLE.get(what) for what in found}
+
+
+def undecided(world: World) -> int:
+    return world.value(
+        "SELECT count(*) FROM rides LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL"
+    )
+
+
+def test_the_page(counted: Counting) -> None:
+    config = Settings(
+        database_url=counted.postgres_url,
+        redis_url=counted.redis_url,
+        stream_name=counted.world.stream,
+    )
+    counted.world.take(1)
+    drain(counted.world.streamer())
+    with closing(Gatherer(config)) as gatherer:
+        gatherer.gather()
+        gatherer.gather()
+        idle = counted.asked(gatherer.gather).times(A_MINUTE / UNSEEN)
+        assert idle == TABLE.get("an idle minute of the page")
