@@ -49,13 +49,13 @@ setup:
 
 fleet:
 	@$(INSTALL) fleet
-	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.ports
+	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.ports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
 
 # For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
 psql redis-cli:
 	@$(INSTALL) fleet
-	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m embedded.prompt $@ $(ARGS)
+	@exec $(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.prompt $@ $(ARGS)
 
 # exec: a shell in between would end by Ctrl-C, and make say that this had failed.
 status:

@@ -31,8 +31,8 @@ from benchmarks import (
     watch,
 )
 from benchmarks.running import Measure, run
-from embedded import stock
-from embedded.failures import NeverStarts
+from demo.embedded import stock
+from demo.embedded.failures import NeverStarts
 
 PARTS: dict[str, Measure] = {
     "post": post.measure,

@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 from benchmarks import outbox
 from benchmarks.figures import Figure, Goal
 from benchmarks.stand import Stand
-from embedded.programs import programs
-from embedded.stream_servers import REDIS
+from demo.embedded.programs import programs
+from demo.embedded.stream_servers import REDIS
 from migrations import upgrade
 from rocket_rides import database, session_settings
 from rocket_rides.log import Log

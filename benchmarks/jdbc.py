@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import tcp
 from benchmarks.load import LOOPBACK
-from embedded.servers import Postgres
+from demo.embedded.servers import Postgres
 from rocket_rides import session_settings
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 

@@ -21,7 +21,7 @@ import psutil
 
 import migrations
 from benchmarks import load
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from rocket_rides import database
 from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings

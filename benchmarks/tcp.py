@@ -3,7 +3,7 @@
 import secrets
 from pathlib import Path
 
-from embedded.servers import Postgres
+from demo.embedded.servers import Postgres
 from rocket_rides import database
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 

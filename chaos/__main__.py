@@ -35,9 +35,9 @@ from chaos.nights import REST
 from chaos.play import Options, Play
 from chaos.recovery import LONGEST
 from chaos.table import figures, table
-from embedded import stock
-from embedded.failures import NeverStarts, ServerFailed
-from embedded.stream_servers import STREAM_SERVERS
+from demo.embedded import stock
+from demo.embedded.failures import NeverStarts, ServerFailed
+from demo.embedded.stream_servers import STREAM_SERVERS
 
 SECONDS = 100.0  # about two minutes including start and end
 FILL_DISKS = {"disk-full", "warehouse-full"}

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from embedded.failures import ServerFailed
+from demo.embedded.failures import ServerFailed
 
 Line = Connection  # both ways
 MEMORY = "memory"

@@ -10,9 +10,9 @@ import signal
 import time
 from pathlib import Path
 
-from embedded.failures import ServerFailed
-from embedded.servers import Postgres
-from embedded.spawn import spawn
+from demo.embedded.failures import ServerFailed
+from demo.embedded.servers import Postgres
+from demo.embedded.spawn import spawn
 from rocket_rides.settings import EMBEDDED_PORT
 
 # There is no archive: recovery ends with what the backup contains.

@@ -26,9 +26,9 @@ from chaos.proxy import Proxy
 from chaos.receiver import Receiver
 from chaos.redis_pair import RedisPair, client
 from chaos.service import Service
-from embedded.account import server_account
-from embedded.stream_servers import VALKEY, StreamServer
-from embedded.welcome import answers
+from demo.embedded.account import server_account
+from demo.embedded.stream_servers import VALKEY, StreamServer
+from demo.embedded.welcome import answers
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME

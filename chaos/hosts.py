@@ -9,8 +9,8 @@ from pathlib import Path
 
 from chaos.clocks import Clock
 from chaos.disks import Disk
-from embedded.lifecycle import Server
-from embedded.servers import Postgres, Redis
+from demo.embedded.lifecycle import Server
+from demo.embedded.servers import Postgres, Redis
 
 
 class Host(Server):

@@ -9,8 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 import psycopg
 import redis
 
-from embedded.failures import ServerFailed
-from embedded.lifecycle import Server
+from demo.embedded.failures import ServerFailed
+from demo.embedded.lifecycle import Server
 from rocket_rides.errors import Unavailable, in_one_line
 
 POLL = 0.02

@@ -18,8 +18,8 @@ from chaos.backup import base_backup, run
 from chaos.hosts import PostgresHost
 from chaos.kept_server import KeptServer
 from chaos.proxy import HOST, Proxy
-from embedded.failures import ServerFailed
-from embedded.servers import Postgres
+from demo.embedded.failures import ServerFailed
+from demo.embedded.servers import Postgres
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 

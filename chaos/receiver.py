@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from chaos.apart import Apart
 from chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
-from embedded.failures import ServerFailed
+from demo.embedded.failures import ServerFailed
 
 HOST = "127.0.0.1"
 BACKLOG = 128

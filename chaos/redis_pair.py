@@ -16,8 +16,8 @@ import redis
 from chaos.hosts import RedisHost
 from chaos.kept_server import KeptServer
 from chaos.proxy import HOST, Proxy
-from embedded.servers import Redis
-from embedded.stream_servers import StreamServer
+from demo.embedded.servers import Redis
+from demo.embedded.stream_servers import StreamServer
 
 SETTINGS = {"repl-diskless-sync-delay": "0"}  # no other replica is going to come
 PATIENCE = 60.0  # seconds

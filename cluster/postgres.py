@@ -18,7 +18,7 @@ from cluster.boot import OWN
 from cluster.machine import HOME, Machine
 from cluster.network import NETWORK
 from cluster.waiting import wait_until
-from embedded.servers import Postgres
+from demo.embedded.servers import Postgres
 from rocket_rides import database
 from rocket_rides.database import one_row
 from rocket_rides.settings import DATABASE_NAME, embedded_postgres_url

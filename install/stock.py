@@ -1,7 +1,7 @@
 """Installs PostgreSQL and Redis with apt-get if this runs as root, for the tests on stock servers.
 
 And PgBouncer, which some tests put in between. Otherwise it says what to install. Servers that
-POSTGRES_PROGRAMS and REDIS_PROGRAMS name (see `embedded.stock`) are not installed.
+POSTGRES_PROGRAMS and REDIS_PROGRAMS name (see `demo.embedded.stock`) are not installed.
 """
 
 import os

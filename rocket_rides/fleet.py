@@ -76,7 +76,7 @@ def servers(data: Path) -> int:
     except (OSError, ValueError):
         return 0
     # The pid of a dead process may have been reused.
-    return found if "embedded" in _read(found, "cmdline") else 0
+    return found if "demo.embedded" in _read(found, "cmdline") else 0
 
 
 def another_fleet(data: Path) -> int:

@@ -17,7 +17,7 @@ from tests.support.folders import short_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from embedded.servers import Postgres, Redis
+    from demo.embedded.servers import Postgres, Redis
     from tests.support.api import Api
     from tests.support.books import Books
     from tests.support.clock import Clock
@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from embedded import stock
-    from embedded.failures import NeverStarts
+    from demo.embedded import stock
+    from demo.embedded.failures import NeverStarts
 
     try:
         stock.use() if config.getoption("--servers") == "stock" else stock.require()
@@ -80,7 +80,7 @@ def prepared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def postgres(folder: Path, prepared: Path) -> Iterator["Postgres"]:
-    from embedded.servers import Postgres
+    from demo.embedded.servers import Postgres
     from tests.support.prepared import put_into
 
     put_into(folder / "data", prepared)
@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         and "stream_server" in metafunc.fixturenames
         and metafunc.config.getoption("--servers") == "embedded"
     ):
-        from embedded.stream_servers import STREAM_SERVERS
+        from demo.embedded.stream_servers import STREAM_SERVERS
 
         metafunc.parametrize("stream_server", STREAM_SERVERS, indirect=True)
 
@@ -107,8 +107,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def redis_of_kind(folder: Path) -> Iterator[Callable[[str], "Redis"]]:
     """The server of a kind, started when it is first asked for."""
-    from embedded.servers import Redis
-    from embedded.stream_servers import STREAM_SERVERS
+    from demo.embedded.servers import Redis
+    from demo.embedded.stream_servers import STREAM_SERVERS
 
     servers: dict[str, Redis] = {}
 

@@ -14,7 +14,7 @@ import psycopg
 from chaos.faults.scene import Moot, Scene
 from chaos.postgres_pair import PostgresPair
 from chaos.restore import Restore
-from embedded.failures import ServerFailed
+from demo.embedded.failures import ServerFailed
 
 
 def synchronous(scene: Scene, dice: random.Random) -> str:

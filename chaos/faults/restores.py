@@ -9,7 +9,7 @@ import psycopg
 from chaos.backup import Backup
 from chaos.faults.scene import Moot, Scene
 from chaos.restore import Restore
-from embedded.failures import ServerFailed
+from demo.embedded.failures import ServerFailed
 from rocket_rides.errors import Unavailable
 
 AGAIN = 0.3  # how often the previous backup is used again, so that more is lost

@@ -12,7 +12,7 @@ from chaos.faults.scene import Moot, Scene
 from chaos.fleet import READERS
 from chaos.kept_server import KeptServer
 from chaos.redis_pair import client
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 
 
 @contextmanager

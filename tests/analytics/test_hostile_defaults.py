@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from migrations import upgrade
 from rocket_rides import database
 from tests.support.books import MILLIMETRE, Books

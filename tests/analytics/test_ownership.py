@@ -12,7 +12,7 @@ import pytest
 from analytics.freeze import freeze
 from analytics.ledger import Owner
 from analytics.ownership import History, history, rides_ahead
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import LARGEST_ID
 from rocket_rides.terms import Range

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from embedded.account import server_account
-from embedded.spawn import spawn
+from demo.embedded.account import server_account
+from demo.embedded.spawn import spawn
 from rocket_rides.database import POOLED
 from tests.support.books import MILLIMETRE, Books
 from tests.support.everybody import at_work, everybody_has_all

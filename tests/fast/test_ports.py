@@ -1,4 +1,4 @@
-"""`python -m embedded.ports`: a fleet whose ports are taken is refused before anything starts."""
+"""`python -m demo.embedded.ports`: a fleet whose ports are taken is refused at once."""
 
 import socket
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded import ports
+from demo.embedded import ports
 
 UNSET = ("DATABASE_URL", "API_HOST", "WATCH_HOST", "WATCH_PORT", "RECEIPT_URL")
 

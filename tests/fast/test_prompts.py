@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from redis.connection import parse_url
 
-from embedded.prompt import main, options_of_redis_cli
+from demo.embedded.prompt import main, options_of_redis_cli
 
 GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 

@@ -125,7 +125,7 @@ def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_flee
     elsewhere = said("Connection refused", redis_url="redis://elsewhere")
     assert [line.endswith(hint) for line in elsewhere] == [True, False]
     assert not any(line.endswith(hint) for line in said("it does not answer"))
-    wait = [sys.executable, "-c", "print(flush=True); input()", "embedded"]
+    wait = [sys.executable, "-c", "print(flush=True); input()", "demo.embedded"]
     with subprocess.Popen(wait, stdin=PIPE, stdout=PIPE) as servers:
         assert servers.stdout
         servers.stdout.readline()

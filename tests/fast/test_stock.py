@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded import stock
-from embedded.failures import NeverStarts
+from demo.embedded import stock
+from demo.embedded.failures import NeverStarts
 from tests.support.folders import short_folder
 
 

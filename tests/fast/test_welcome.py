@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from embedded import welcome
-from embedded.welcome import Welcome
+from demo.embedded import welcome
+from demo.embedded.welcome import Welcome
 from rocket_rides.fleet import NAME
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
@@ -21,7 +21,7 @@ def test_a_fleet_that_hangs_is_neither_waited_for_in_the_supervising_thread_nor_
 ) -> None:
     monkeypatch.setenv(NAME, "servers.1")
     for limit in ("TIMEOUT", "GIVE_UP_AFTER"):
-        monkeypatch.setattr(f"embedded.welcome.{limit}", 0.5)
+        monkeypatch.setattr(f"demo.embedded.welcome.{limit}", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as api:
         config = Settings.model_construct(api_port=api.getsockname()[1])
         before = set(threading.enumerate())

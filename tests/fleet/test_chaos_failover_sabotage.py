@@ -24,7 +24,7 @@ from consumers.digest import Gap
 from consumers.reader import Reader
 from consumers.round import Healed
 from consumers.totals.total import Total
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from rocket_rides.log import START, Log, decode
 from streamer.drain import Streamer
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair

@@ -19,7 +19,7 @@ from chaos.disks import Disk, enter_own_namespace
 from chaos.faults.shortages import NEXT_SEGMENT
 from chaos.hosts import Host, PostgresHost, RedisHost
 from chaos.kept_server import KeptServer
-from embedded.stream_servers import STREAM_SERVERS
+from demo.embedded.stream_servers import STREAM_SERVERS
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import eventually

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 import redis
 
-from embedded.account import server_account
-from embedded.lifecycle import Server
-from embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
-from embedded.stream_servers import REDIS, STREAM_SERVERS
+from demo.embedded.account import server_account
+from demo.embedded.lifecycle import Server
+from demo.embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
+from demo.embedded.stream_servers import REDIS, STREAM_SERVERS
 from tests.support.folders import short_folder
 from tests.support.world import eventually
 

@@ -190,7 +190,7 @@ def test_the_fleet_counts_every_ride_through_a_crash(small_fleet: Fleet) -> None
 
 
 def servers(fleet: Fleet) -> psutil.Process:
-    [process] = [p for p, command in fleet.commands() if command[-2:] == ["-m", "embedded"]]
+    [process] = [p for p, command in fleet.commands() if command[-2:] == ["-m", "demo.embedded"]]
     return process
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.judge import Verdict, judge
 from chaos.recording import Loss
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from tests.support.clusters import fresh_world
 from tests.support.recorded import recorded_postgres, recording
 from tests.support.sabotage import (

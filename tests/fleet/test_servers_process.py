@@ -1,4 +1,4 @@
-"""`python -m embedded`, the process `servers`: it starts, supervises, and stops last."""
+"""`python -m demo.embedded`, the process `servers`: it starts, supervises, and stops last."""
 
 import os
 import shutil
@@ -16,9 +16,9 @@ import psycopg
 import pytest
 import redis
 
-from embedded import supervision
-from embedded.stream_servers import VALKEY, append_only_file
-from embedded.supervision import ATTEMPTS
+from demo.embedded import supervision
+from demo.embedded.stream_servers import VALKEY, append_only_file
+from demo.embedded.supervision import ATTEMPTS
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, eventually
@@ -27,7 +27,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs prctl(PR_SE
 
 
 class Servers:
-    """`python -m embedded` on a data folder of its own; its output goes to a file."""
+    """`python -m demo.embedded` on a data folder of its own; its output goes to a file."""
 
     def __init__(self, data: Path) -> None:
         self.settings = Settings.model_construct(data_dir=data)
@@ -41,7 +41,7 @@ class Servers:
             given.pop(name, None)
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "embedded"],
+                [sys.executable, "-m", "demo.embedded"],
                 cwd=PROJECT,
                 env=given,
                 stdout=stdout or output,

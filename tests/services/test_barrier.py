@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from rocket_rides.errors import in_one_line
 from streamer.barrier import Barrier
 from tests.support.clusters import fresh_world

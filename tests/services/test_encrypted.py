@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from api.groups import QUIET
-from embedded.lifecycle import Server
+from demo.embedded.lifecycle import Server
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
@@ -143,10 +143,10 @@ def test_whoever_may_only_read_is_shown_the_same(
 
 def test_a_prompt_is_encrypted_too(world: World, fleet: Api, secure: Secure) -> None:
     asked = "SELECT ssl, current_user FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-    psql = world.service("embedded.prompt", "psql", "-XAtc", asked)
+    psql = world.service("demo.embedded.prompt", "psql", "-XAtc", asked)
     assert (psql.process.wait(30), psql.output.read_text()) == (0, "t|rides\n")
     as_user = {"REDIS_URL": secure.redis_url()}
-    cli = world.service("embedded.prompt", "redis-cli", "EXISTS", STREAM, **as_user)
+    cli = world.service("demo.embedded.prompt", "redis-cli", "EXISTS", STREAM, **as_user)
     assert (cli.process.wait(30), cli.output.read_text()[-2:]) == (0, "1\n")
 
 
@@ -178,7 +178,7 @@ def test_an_api_that_redis_refuses_does_not_flood_it(
     [
         "consumers.receipts.dead list",
         "consumers.rollup.aside list",
-        "embedded.prompt psql",
+        "demo.embedded.prompt psql",
         "rocket_rides.health streamer",
         "streamer.mend",
         "watch.status",

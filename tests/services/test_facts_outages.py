@@ -10,7 +10,7 @@ import psutil
 import pytest
 import redis
 
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from rocket_rides import groups
 from rocket_rides.groups import Group
 from tests.support import rollup

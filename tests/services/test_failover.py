@@ -13,7 +13,7 @@ from chaos.postgres_pair import PostgresPair, connect
 from chaos.redis_pair import RedisPair
 from consumers.round import Healed
 from consumers.totals.total import Total
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from rocket_rides.log import Log
 from rocket_rides.process import Stop
 from rocket_rides.settings import load

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError
 
-from embedded.servers import Redis as Server
+from demo.embedded.servers import Redis as Server
 from rocket_rides.ick import Ick, keys_of
 from tests.support.ick_oracle import IckOracle
 

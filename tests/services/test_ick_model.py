@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from redis import Redis, ResponseError
 
-from embedded.servers import Redis as Server
+from demo.embedded.servers import Redis as Server
 from rocket_rides.ick import Ick, keys_of
 from tests.support.ick_oracle import IckOracle, Pairs, in_order
 

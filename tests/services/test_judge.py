@@ -16,7 +16,7 @@ from chaos.backup import Backup
 from chaos.judge import INTERESTING, lines
 from chaos.pgoutput import Change, Row
 from chaos.recording import Appended, Commit, Life, Limits, Loss, Rewind, Step
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
 from tests.support.recorded import Tape, recorded_world, recording

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from rocket_rides.log import LARGEST_ID, START, Log
 from rocket_rides.log.__main__ import entries, parse_options
 from rocket_rides.log.moments import shown

@@ -9,7 +9,7 @@ from chaos.backup import Backup
 from chaos.pgoutput import Change
 from chaos.recorder import TABLES
 from chaos.recording import Appended, Commit, End, Life, Limits, Recording, Step, read
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from tests.support.clusters import restore
 from tests.support.recorded import LONGEST_LOG, recorded_world, recording
 from tests.support.world import World, drain, eventually, take, transaction

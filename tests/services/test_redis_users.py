@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 import redis
 
-from embedded.servers import Redis
+from demo.embedded.servers import Redis
 from rocket_rides.log import START
 from rocket_rides.settings import Settings
 from tests.support.api import Api

@@ -9,7 +9,7 @@ import pytest
 
 import migrations
 from api.outages import PAUSE
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
 from streamer.doorbell import Doorbell
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from tests.support.metrics import AS_PROMETHEUS_ASKS, TEXT, Series, parsed, value
 from tests.support.page import Page
 from tests.support.world import World, drain, eventually

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded import stock
-from embedded.servers import Redis
-from embedded.stream_servers import REDIS, VALKEY, StreamServer
+from demo.embedded import stock
+from demo.embedded.servers import Redis
+from demo.embedded.stream_servers import REDIS, VALKEY, StreamServer
 from rocket_rides.log import Record
 from tests.support.world import World, drain, eventually, exact
 

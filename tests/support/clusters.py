@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from chaos.backup import Backup
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from migrations import upgrade
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into

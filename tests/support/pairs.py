@@ -7,8 +7,8 @@ from pathlib import Path
 from chaos.postgres_pair import PostgresPair
 from chaos.proxy import HOST
 from chaos.redis_pair import RedisPair
-from embedded.servers import Postgres, Redis
-from embedded.stream_servers import STREAM_SERVERS
+from demo.embedded.servers import Postgres, Redis
+from demo.embedded.stream_servers import STREAM_SERVERS
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import World

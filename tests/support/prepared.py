@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from embedded.account import server_account
-from embedded.servers import Postgres
+from demo.embedded.account import server_account
+from demo.embedded.servers import Postgres
 from migrations import upgrade
 from tests.support.folders import short_folder
 

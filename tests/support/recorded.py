@@ -8,7 +8,7 @@ from chaos.observer import LogReader
 from chaos.postgres_pair import RECORDED
 from chaos.recorder import Recorder
 from chaos.recording import Recording, Step, read
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from tests.support.clusters import world_on
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into

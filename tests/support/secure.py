@@ -16,11 +16,11 @@ import pytest
 import redis
 import trustme
 
-from embedded import stock
-from embedded.account import server_account
-from embedded.failures import RefusedToStart
-from embedded.servers import Postgres, Redis
-from embedded.stream_servers import REDIS
+from demo.embedded import stock
+from demo.embedded.account import server_account
+from demo.embedded.failures import RefusedToStart
+from demo.embedded.servers import Postgres, Redis
+from demo.embedded.stream_servers import REDIS
 from rocket_rides.settings import EMBEDDED_PORT, PROJECT
 from tests.support.folders import short_folder
 from tests.support.world import free_port

@@ -17,7 +17,7 @@ import redis
 
 from consumers.reader import Reader
 from consumers.totals.total import Total
-from embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres, Redis
 from rocket_rides import database, session_settings
 from rocket_rides.log import Invalid, Log, Record, decode
 from streamer.drain import Streamer

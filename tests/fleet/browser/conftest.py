@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks.chromium import missing
-from embedded.welcome import answers
+from demo.embedded.welcome import answers
 from tests.support.browser import Browser, browser
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import eventually

@@ -253,7 +253,8 @@ def test_a_millimetre_is_added_and_said_to_be_a_reconciliations_to_find(fleet: F
     _, said = told(fleet, "breaking", "freeze")
     assert "consumer1 is already wrong: `make reconcile`" in said
     mend = "UPDATE consumer_states SET total_distance = total_distance - 0.001"
-    assert told(fleet, "embedded.prompt", "psql", "-c", f"{mend} WHERE name = 'consumer1'")[0] == 0
+    asked = ("psql", "-c", f"{mend} WHERE name = 'consumer1'")
+    assert told(fleet, "demo.embedded.prompt", *asked)[0] == 0
 
 
 def test_a_total_is_changed_found_by_a_reconciliation_and_right_again(

@@ -28,9 +28,9 @@ def test_what_it_says_once_when_it_is_up_can_be_pasted(fleet: Fleet) -> None:
 
 def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> None:
     asked = ("-XAtc", "SELECT current_database(), name FROM checkpoints ORDER BY name LIMIT 1")
-    assert told(fleet, "embedded.prompt", "psql", *asked) == (0, "rocket_rides|consumer0\n")
+    assert told(fleet, "demo.embedded.prompt", "psql", *asked) == (0, "rocket_rides|consumer0\n")
     asked = ("EXISTS", "rocket-rides-log")
-    assert told(fleet, "embedded.prompt", "redis-cli", *asked) == (0, "1\n")
+    assert told(fleet, "demo.embedded.prompt", "redis-cli", *asked) == (0, "1\n")
 
 
 def test_the_prompts_session_is_as_our_own_and_the_persons_own_psqlrc_is_read(
@@ -39,7 +39,7 @@ def test_the_prompts_session_is_as_our_own_and_the_persons_own_psqlrc_is_read(
     (tmp_path / "psqlrc").write_text("\\set QUIET on\n\\pset null read\n")
     asked = ("-At", "-c", "SHOW jit", "-c", "SELECT null")
     own = {"PSQLRC": str(tmp_path / "psqlrc")}
-    assert told(fleet, "embedded.prompt", "psql", *asked, **own) == (0, "off\nread\n")
+    assert told(fleet, "demo.embedded.prompt", "psql", *asked, **own) == (0, "off\nread\n")
 
 
 def command_line(process: subprocess.Popen[str], program: str) -> str:
@@ -55,14 +55,14 @@ def test_passwords_are_handed_over_where_nobody_else_sees_them(fleet: Fleet) -> 
         rights = {"enabled": True, "passwords": ["+s3cret"], "categories": ["+@all"]}
         control.acl_setuser("somebody", keys=["*"], **rights)
     url = config.log_url.replace("//", "//somebody:s3cret@", 1)
-    with person(fleet, "embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
+    with person(fleet, "demo.embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
         shown = command_line(prompt, "redis-cli\0-s")
         said, _ = prompt.communicate("ACL WHOAMI\n", timeout=PATIENCE)
     assert "s3cret" not in shown
     assert said == "somebody\n"
 
     url = config.postgres_url.replace("//postgres@", "//postgres:s3cret@")
-    with person(fleet, "embedded.prompt", "psql", "-XAt", DATABASE_URL=url) as prompt:
+    with person(fleet, "demo.embedded.prompt", "psql", "-XAt", DATABASE_URL=url) as prompt:
         shown = command_line(prompt, "psql\0--dbname=")
         said, _ = prompt.communicate("\\getenv given PGPASSWORD\n\\echo :given\n", timeout=PATIENCE)
     assert "s3cret" not in shown
@@ -71,7 +71,7 @@ def test_passwords_are_handed_over_where_nobody_else_sees_them(fleet: Fleet) -> 
 
 def test_where_there_is_no_redis_cli_a_small_prompt_does_its_work(fleet: Fleet) -> None:
     url = Settings.model_construct(data_dir=fleet.data).log_url
-    code = "import redis, sys; from embedded.redis_prompt import converse;"
+    code = "import redis, sys; from demo.embedded.redis_prompt import converse;"
     code += "converse(redis.Redis.from_url(sys.argv[1]), [])"
     lines = "EXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\nXRANGE none - +\n"
     lines += "XINFO STREAM rocket-rides-log\n"

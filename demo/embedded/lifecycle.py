@@ -14,12 +14,12 @@ from typing import ClassVar, NoReturn
 import psycopg
 import redis
 
-from embedded import stock
-from embedded.account import server_account
-from embedded.failures import NeverStarts, RefusedToStart, ServerFailed
-from embedded.programs import programs
-from embedded.reasons import refuses, why
-from embedded.spawn import end_all, spawn
+from demo.embedded import stock
+from demo.embedded.account import server_account
+from demo.embedded.failures import NeverStarts, RefusedToStart, ServerFailed
+from demo.embedded.programs import programs
+from demo.embedded.reasons import refuses, why
+from demo.embedded.spawn import end_all, spawn
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import delays

@@ -20,11 +20,11 @@ import psycopg
 import redis
 from psycopg import sql
 
-from embedded import stock
-from embedded.failures import NeverStarts, ServerFailed
-from embedded.lifecycle import Server
-from embedded.reasons import STARTING_UP
-from embedded.stream_servers import VALKEY, StreamServer, append_only_file
+from demo.embedded import stock
+from demo.embedded.failures import NeverStarts, ServerFailed
+from demo.embedded.lifecycle import Server
+from demo.embedded.reasons import STARTING_UP
+from demo.embedded.stream_servers import VALKEY, StreamServer, append_only_file
 from rocket_rides import database
 from rocket_rides.settings import (
     DATABASE_NAME,

@@ -1,8 +1,9 @@
-"""`python -m embedded.prompt psql`, or `redis-cli`: a prompt on the server that the fleet uses.
+"""`python -m demo.embedded.prompt psql`, or `redis-cli`: a prompt on the server the fleet uses.
 
 That is the embedded server, or the one named by DATABASE_URL or REDIS_URL. Further arguments are
-passed to the program: `python -m embedded.prompt psql -c 'SELECT 1'`. This process becomes that
-program, so the exit status is the program's too. If the server can't be reached, one line says so.
+passed to the program: `python -m demo.embedded.prompt psql -c 'SELECT 1'`. This process becomes
+that program, so the exit status is the program's too. If the server can't be reached, one line says
+so.
 
 Passwords go into the environment, because every user of a machine can read all command lines.
 """
@@ -21,10 +22,10 @@ import redis
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from redis.connection import SSLConnection, parse_url
 
-from embedded.failures import NeverStarts
-from embedded.programs import installed
-from embedded.redis_prompt import converse
-from embedded.servers import Postgres
+from demo.embedded.failures import NeverStarts
+from demo.embedded.programs import installed
+from demo.embedded.redis_prompt import converse
+from demo.embedded.servers import Postgres
 from rocket_rides import database, session_settings, settings
 from rocket_rides.errors import Unavailable, in_one_line
 
@@ -139,7 +140,7 @@ PROMPTS = {"psql": psql, "redis-cli": redis_cli}
 
 def main() -> None:
     """Become the requested program."""
-    parser = ArgumentParser(prog="python -m embedded.prompt", description=__doc__)
+    parser = ArgumentParser(prog="python -m demo.embedded.prompt", description=__doc__)
     parser.add_argument("program", choices=PROMPTS)
     program, arguments = parser.parse_args(sys.argv[1:2]).program, sys.argv[2:]
     config = settings.load()

@@ -1,4 +1,4 @@
-"""`python -m embedded.ports`: whether a fleet can have its ports, before anything of it starts.
+"""`python -m demo.embedded.ports`: whether a fleet can have its ports, before anything starts.
 
 They are the API's, the live page's and, where the simulator receives the receipts, the one for
 that. Ends with one sentence, and status 1, if one is taken: by another fleet, for instance.
@@ -48,7 +48,7 @@ def listening(port: Port) -> socket.socket:
 
 def main() -> None:
     """End with a sentence if the fleet can't start here."""
-    process.take_no_arguments("embedded.ports", __doc__)
+    process.take_no_arguments("demo.embedded.ports", __doc__)
     config = settings.load()
     if found := fleet.servers(config.data_dir):
         raise SystemExit(fleet.in_the_way(config.data_dir, found))

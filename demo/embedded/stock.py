@@ -9,8 +9,8 @@ import os
 import shutil
 from pathlib import Path
 
-from embedded.account import Account, server_account
-from embedded.failures import NeverStarts
+from demo.embedded.account import Account, server_account
+from demo.embedded.failures import NeverStarts
 
 POSTGRES, REDIS = "POSTGRES_PROGRAMS", "REDIS_PROGRAMS"
 STREAM_PROGRAMS = ("valkey-server", "redis-server")

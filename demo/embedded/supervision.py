@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import psycopg
 import redis
 
-from embedded.failures import NeverStarts, RefusedToStart, ServerFailed
-from embedded.lifecycle import Server
+from demo.embedded.failures import NeverStarts, RefusedToStart, ServerFailed
+from demo.embedded.lifecycle import Server
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Complaint, delays

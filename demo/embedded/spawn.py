@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from embedded.account import Account
-from embedded.failures import ServerFailed
+from demo.embedded.account import Account
+from demo.embedded.failures import ServerFailed
 from rocket_rides.parent_death import preexec_die_with_parent
 
 KILL_TIMEOUT = 10.0

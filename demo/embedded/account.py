@@ -10,7 +10,7 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedded.failures import NeverStarts
+from demo.embedded.failures import NeverStarts
 from rocket_rides.settings import Settings
 
 READ = 4

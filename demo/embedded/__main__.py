@@ -1,4 +1,4 @@
-"""`python -m embedded`: runs the servers that the settings do not name; migrates the database.
+"""`python -m demo.embedded`: runs the servers that the settings do not name; migrates the database.
 
 An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set.
 A server that dies is restarted, every time. The database is migrated once it can be reached. On
@@ -28,12 +28,12 @@ from pathlib import Path
 
 import psycopg
 
-from embedded.account import make_public
-from embedded.failures import NeverStarts
-from embedded.lifecycle import Server
-from embedded.servers import Postgres, Redis
-from embedded.supervision import POLL, BackOff, Supervised, stop_last
-from embedded.welcome import Welcome
+from demo.embedded.account import make_public
+from demo.embedded.failures import NeverStarts
+from demo.embedded.lifecycle import Server
+from demo.embedded.servers import Postgres, Redis
+from demo.embedded.supervision import POLL, BackOff, Supervised, stop_last
+from demo.embedded.welcome import Welcome
 from rocket_rides import database, errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("embedded")
@@ -41,7 +41,7 @@ logger = logging.getLogger("embedded")
 
 def main() -> None:
     """Run the process `servers` of the Procfile."""
-    process.take_no_arguments("embedded", __doc__)
+    process.take_no_arguments("demo.embedded", __doc__)
     config = settings.load()
     process.begin(config.log_level)
     stop = process.Stop().on_signals()
@@ -105,7 +105,7 @@ def migrate(url: str, progress: waiting.Progress) -> bool:
     """
     try:
         if not is_up_to_date(url):
-            from embedded import migration
+            from demo.embedded import migration
 
             migration.migrate(url)
     except errors.Refused:

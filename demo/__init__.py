@@ -1,0 +1,1 @@
+"""What makes one command run everything on a bare machine. The services know nothing of it."""
