@@ -42,7 +42,7 @@ help:
 	@echo "             all agree; docs/reconciliation.md lists the exit statuses of the program itself"
 
 # Installs only what is missing and names each step; prints nothing if nothing is missing.
-INSTALL := $(PYTHON) -m install
+INSTALL := $(PYTHON) -m demo.install
 
 setup:
 	@$(INSTALL) fleet nightly java archive

@@ -3,7 +3,7 @@
 They take 400 MB, and only the reconciliation needs them. Without them a run refuses to start, with
 one line (`analytics.reconcile`); the nightly process gets them installed in time
 (`analytics.nightly.fetching`). Nothing is installed here, and only the standard library is
-imported: `install.java` asks about Java before any package is installed.
+imported: `demo.install.java` asks about Java before any package is installed.
 """
 
 import importlib
@@ -49,5 +49,5 @@ def require_java() -> None:
 
 
 def java_can_be_installed() -> bool:
-    """Whether `python -m install java` installs it without asking."""
+    """Whether `python -m demo.install java` installs it without asking."""
     return can_install() and not os.environ.get("JAVA_HOME")

@@ -14,7 +14,7 @@ from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 
 # Only what is missing: packages in the .venv that make has set up, and as root Debian's Java.
-INSTALL = (sys.executable, "-m", "install", "fleet", "nightly", "java")
+INSTALL = (sys.executable, "-m", "demo.install", "fleet", "nightly", "java")
 RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 AGREED, DRIFTED = 0, 1  # how it ends when it has done its work: docs/reconciliation.md
 

@@ -1,9 +1,9 @@
 """Installs Spark and Java while the fleet is running, because `make fleet` starts without them.
 
 It does so to start sooner: only a run needs them. They are installed in the background some minutes
-after the start, at the latest before the run, with `python -m install`. That happens only in the
-.venv that make created; elsewhere, such as in a container, what is missing stays missing. A kill
-leaves an unfinished installation, which the next `python -m install` repairs.
+after the start, at the latest before the run, with `python -m demo.install`. That happens only in
+the .venv that make created; elsewhere, such as in a container, what is missing stays missing. A
+kill leaves an unfinished installation, which the next `python -m demo.install` repairs.
 """
 
 import logging
@@ -32,7 +32,7 @@ BEFORE_THE_RUN = timedelta(hours=1)
 
 # Rides come first.
 POLITELY = ("nice", "-n", "19") if shutil.which("nice") else ()
-FETCH = (*POLITELY, sys.executable, "-m", "install", "--quiet", "nightly", "java", "archive")
+FETCH = (*POLITELY, sys.executable, "-m", "demo.install", "--quiet", "nightly", "java", "archive")
 
 
 def wanted(venv: Path = PROJECT / ".venv") -> bool:

@@ -17,7 +17,7 @@ from benchmarks.__main__ import CLUSTER, HOUR, PARTS
 from benchmarks.stand import CannotMeasure, seconds_used
 from cluster import network
 from cluster.network import NoHosts
-from install.steps import Step, Steps
+from demo.install.steps import Step, Steps
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE, eventually
 

@@ -256,4 +256,4 @@ def test_only_the_nightly_job_has_java_and_only_spark_is_built_from_source() -> 
 def test_nothing_enters_an_image_unless_it_is_named() -> None:
     assert (PROJECT / ".dockerignore").read_text().splitlines()[1] == "*"
     assert all((PROJECT / path).exists() for path in LET_IN)
-    assert not {"tests", "demo", "install", "benchmarks", "containers", ".env"} & set(LET_IN)
+    assert not {"tests", "demo", "benchmarks", "containers", ".env"} & set(LET_IN)

@@ -1,4 +1,4 @@
-"""`python -m install`, and the locks that it installs from."""
+"""`python -m demo.install`, and the locks that it installs from."""
 
 import fcntl
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from install import browser, environment, packages
-from install.__main__ import missing
-from install.steps import Step, StepFailed, Steps
+from demo.install import browser, environment, packages
+from demo.install.__main__ import missing
+from demo.install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 
 LOCKS = {path.stem: path for path in (PROJECT / "requirements").glob("*.txt")}

@@ -41,8 +41,8 @@ WRONG = [
     ("chaos.journal", "consumers.round"),
     ("consumers.reader", "consumers.totals.total"),
     ("demo.embedded.spawn", "migrations.models"),
-    ("install.steps", "rocket_rides.errors"),
-    ("analytics.result", "install.java"),
+    ("demo.install.steps", "rocket_rides.errors"),
+    ("analytics.result", "demo.install.java"),
 ]
 
 
@@ -72,13 +72,13 @@ def test_every_package_is_under_the_contracts() -> None:
     assert set(CONFIGURATION["root_packages"]) == packages()
     [layers] = [c["layers"] for c in CONFIGURATION["contracts"] if c["type"] == "layers"]
     named = {name.partition(".")[0] for layer in layers for name in layer.split(" | ")}
-    assert named == packages() - {"install"}
+    assert named == packages()
 
 
 def test_setting_up_takes_the_standard_library_alone() -> None:
     """Also in what the installer imports from the rest of the project."""
     ours, others = set(), set()
-    waiting = {*(PROJECT / "install").glob("*.py")}
+    waiting = {*(PROJECT / "demo/install").glob("*.py")}
     while waiting:
         module = waiting.pop()
         ours.add(module.relative_to(PROJECT).as_posix())
@@ -88,7 +88,7 @@ def test_setting_up_takes_the_standard_library_alone() -> None:
                 others.add(name.partition(".")[0])
             elif file.relative_to(PROJECT).as_posix() not in ours:
                 waiting.add(file)
-    assert {"install/java.py", "analytics/prerequisites.py", "rocket_rides/errors.py"} <= ours
+    assert {"demo/install/java.py", "analytics/prerequisites.py", "rocket_rides/errors.py"} <= ours
     assert "subprocess" in others
     assert others <= sys.stdlib_module_names
 

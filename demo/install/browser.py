@@ -5,8 +5,8 @@ Otherwise it says what to install. Without them those tests are skipped.
 
 import shutil
 
-from install import debian
-from install.steps import StepFailed, Steps
+from demo.install import debian
+from demo.install.steps import StepFailed, Steps
 from rocket_rides.debian import can_install
 
 # By Debian's names, as `benchmarks.chromium` looks for them, and the packages that have them.

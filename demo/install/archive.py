@@ -5,9 +5,9 @@ lost.
 """
 
 from analytics.prerequisites import CLASS_ARCHIVE
-from install import java
-from install.environment import PYTHON, VENV
-from install.steps import StepFailed, Steps
+from demo.install import java
+from demo.install.environment import PYTHON, VENV
+from demo.install.steps import StepFailed, Steps
 
 ARCHIVE = VENV / CLASS_ARCHIVE
 OF_SPARK = (VENV / ".nightly", VENV / ".dev")  # the stamps of the parts that have it

@@ -1,4 +1,4 @@
-"""`python -m install fleet`: installs everything that one part of this project needs, into .venv.
+"""`python -m demo.install fleet`: installs all that one part of this project needs, into .venv.
 
 The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `fast` (for the
 tests that need no server), `dev` (all of these, and the tools for tests), `java`, `archive` (with
@@ -22,8 +22,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from install import archive, browser, java, packages, stock
-from install.environment import (
+from demo.install import archive, browser, java, packages, stock
+from demo.install.environment import (
     PROJECT,
     VENV,
     left_unfinished,
@@ -31,7 +31,7 @@ from install.environment import (
     the_only_installation,
     venv_is_there,
 )
-from install.steps import Step, StepFailed, Steps
+from demo.install.steps import Step, StepFailed, Steps
 
 # Each part's lock, and what its packages are for. `dev` includes the others.
 LOCKS = {
@@ -89,7 +89,7 @@ def missing(parts: list[str]) -> list[Step]:
 
 def main() -> None:
     """Take the steps that are left, in order."""
-    parser = argparse.ArgumentParser(prog="python -m install")
+    parser = argparse.ArgumentParser(prog="python -m demo.install")
     parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "archive", "browser", "stock"])
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()

@@ -1,6 +1,6 @@
 """Installs Debian's packages, which root alone may do."""
 
-from install.steps import StepFailed, Steps
+from demo.install.steps import StepFailed, Steps
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
 # `satisfy` installs nothing if the release's own package is too old.

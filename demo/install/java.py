@@ -4,8 +4,8 @@ Otherwise it says what to install. Everything but the nightly job works without 
 """
 
 from analytics.prerequisites import java_can_be_installed, require_java
-from install import debian
-from install.steps import StepFailed, Steps
+from demo.install import debian
+from demo.install.steps import StepFailed, Steps
 from rocket_rides.errors import Unavailable
 
 PACKAGE = "default-jre-headless (>= 2:1.17)"

@@ -8,8 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
-from install import debian
-from install.steps import StepFailed, Steps
+from demo.install import debian
+from demo.install.steps import StepFailed, Steps
 from rocket_rides.debian import can_install
 
 

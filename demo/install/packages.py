@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from install.environment import PROJECT, PYTHON, VENV, installed, normal, unfinished
-from install.steps import StepFailed, Steps
+from demo.install.environment import PROJECT, PYTHON, VENV, installed, normal, unfinished
+from demo.install.steps import StepFailed, Steps
 
 UV = VENV / "bin" / "uv"
 UV_LOCK = PROJECT / "requirements" / "uv.txt"
