@@ -14,7 +14,7 @@ from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT, Settings
 
 STREAMER, TOTALS, ROLLUP = "streamer", "consumers", "consumers.rollup"
-RECEIPTS, SIMULATOR = "consumers.receipts", "simulator"
+RECEIPTS, SIMULATOR = "consumers.receipts", "demo.simulator"
 DEFAULT_DATA = Settings.model_fields["data_dir"].default.relative_to(PROJECT)
 
 

@@ -12,7 +12,7 @@ from rocket_rides.database import connect
 
 # As the top of the file tells a person to post them, and the reconciler's comment to reconcile.
 RIDES = 200
-POST = ["python", "-m", "simulator", "--rides", str(RIDES), "--rate", "0"]
+POST = ["python", "-m", "demo.simulator", "--rides", str(RIDES), "--rate", "0"]
 RECONCILE = ["python", "-m", "analytics.reconcile"]
 API = "http://127.0.0.1:8000"
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 import pytest
 from standardwebhooks import Webhook
 
+from demo.simulator import customer
+from demo.simulator.customer import LATE, MISSING, NEVER, Customer, Reply
 from rocket_rides.receipts import BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
-from simulator import customer
-from simulator.customer import LATE, MISSING, NEVER, Customer, Reply
 
 
 class Scene:

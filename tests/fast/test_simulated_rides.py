@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from simulator.__main__ import arguments, schedule
+from demo.simulator.__main__ import arguments, schedule
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_rides() -> None:
 
 def test_after_an_outage_it_catches_up_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter([100.0, 100.0, 200.0])
-    monkeypatch.setattr("simulator.__main__.monotonic", lambda: next(moments))
+    monkeypatch.setattr("demo.simulator.__main__.monotonic", lambda: next(moments))
     rides = schedule(random.Random(1), 100, None)
     assert 100 < next(rides)[0] < 101
     assert 199 < next(rides)[0] < 200

@@ -12,9 +12,9 @@ PROCESSES = [
     "api",
     "streamer",
     "consumers",
-    "simulator",
+    "demo.simulator",
     "migrations",
-    "embedded",
+    "demo.embedded",
 ]
 
 

@@ -100,7 +100,7 @@ def test_a_lasting_run_stays_small() -> None:
         address = f"http://127.0.0.1:{api.server_port}/"
         options = ["--no-receipts", "--rate", "0", "--concurrency", "4"]
         with subprocess.Popen(
-            [sys.executable, "-m", "simulator", *options],
+            [sys.executable, "-m", "demo.simulator", *options],
             cwd=PROJECT,
             env=os.environ | {"API_URL": address, "LOG_LEVEL": "INFO"},
             stdout=subprocess.DEVNULL,
@@ -133,18 +133,20 @@ def test_nothing_is_posted_to_another_fleets_api_unless_it_is_named(
     api = Api(world)  # of the world's data folder
     ours = {"API_PORT": str(api.port), "DATA_DIR": str(tmp_path / "ours")}
     options = ("--rides", "3", "--rate", "0")
-    stray = world.service("simulator", *options, **ours)
+    stray = world.service("demo.simulator", *options, **ours)
     assert stray.process.wait(PATIENCE) == 1
     [line] = stray.output.read_text().splitlines()
     assert f"the API at http://127.0.0.1:{api.port} is not this fleet's" in line
     assert world.value("SELECT count(*) FROM rides") == 0
     with serving() as stranger:
-        unnamed = world.service("simulator", *options, API_PORT=str(stranger.server_port))
+        unnamed = world.service("demo.simulator", *options, API_PORT=str(stranger.server_port))
         assert unnamed.process.wait(PATIENCE) == 1
     assert stranger.posts == []
-    named = world.service("simulator", *options, **ours, API_URL=f"http://127.0.0.1:{api.port}")
+    named = world.service(
+        "demo.simulator", *options, **ours, API_URL=f"http://127.0.0.1:{api.port}"
+    )
     assert named.process.wait(PATIENCE) == 0
-    own = world.service("simulator", *options, API_PORT=str(api.port))
+    own = world.service("demo.simulator", *options, API_PORT=str(api.port))
     assert own.process.wait(PATIENCE) == 0
     assert world.value("SELECT count(*) FROM rides") == 6
     api.client.close()

@@ -38,9 +38,9 @@ IMPORTED = (
     "granian.server",
     "migrations",
     "rocket_rides.log.tail",
-    "simulator.client",
-    "simulator.customer",
-    "simulator.reception",
+    "demo.simulator.client",
+    "demo.simulator.customer",
+    "demo.simulator.reception",
     "streamer.upkeep",
     "watch.server",
 )

@@ -73,13 +73,13 @@ def serving(port: int = 0, statuses: Iterable[int] = (), first: int = 1) -> Iter
 
 
 class Simulator(Process):
-    """`python -m simulator`, and all that it says, through a pipe."""
+    """`python -m demo.simulator`, and all that it says, through a pipe."""
 
     def __init__(self, port: int, *arguments: str, stderr: int | None = None) -> None:
         reader, writer = os.pipe()
         self.stdout = os.fdopen(reader)
         super().__init__(
-            "simulator",
+            "demo.simulator",
             ["--no-receipts", *arguments],
             os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
             stdout=writer,

@@ -137,7 +137,7 @@ def test_a_receiver_fails_only_where_the_simulator_receives(
 def test_nothing_is_said_to_heal_where_nothing_was_broken(
     fleet: Fleet, way: str, rides: int
 ) -> None:
-    simulator, victim = running(fleet, "simulator"), consumer1(fleet)
+    simulator, victim = running(fleet, "demo.simulator"), consumer1(fleet)
     simulator.suspend()
     try:
         eventually(lambda: len(set(fleet.standings().values())) == 1, "idle consumers")
@@ -158,7 +158,7 @@ def test_without_a_ride_it_is_said_that_nothing_had_to_heal(
     fleet: Fleet, break_it: BreakIt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target, "NEXT_RIDE", 0.5)
-    simulator = running(fleet, "simulator")
+    simulator = running(fleet, "demo.simulator")
     simulator.suspend()
     try:
         eventually(lambda: len(set(fleet.standings().values())) == 1, "idle consumers")

@@ -1,11 +1,12 @@
-"""`python -m simulator`: posts rides of random distance at random moments, as any client would.
+"""`python -m demo.simulator`: posts rides of random distance at random moments, as clients do.
 
 Each ride has its own Idempotency-Key and is posted with it until the API answers, so that a lost
 answer never makes two rides of one. Without `--rides` only a signal ends it.
 
 It is also the customer that receives the rides' receipts at RECEIPT_URL, where that is an address
-of this machine (`simulator.customer`). Without that it posts rides all the same. While it receives,
-SIGUSR1 puts the customer in a bad mood: for five seconds it refuses every receipt with a 503.
+of this machine (`demo.simulator.customer`). Without that it posts rides all the same. While it
+receives, SIGUSR1 puts the customer in a bad mood: for five seconds it refuses every receipt with a
+503.
 
 After a crash or a signal the client does not know of up to `--concurrency` rides whether they were
 taken. The API knows: each is there once, whole, or not at all.
@@ -28,11 +29,11 @@ import httpx
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from demo.simulator import reception
+from demo.simulator.client import Outcomes, post_ride, wait_for_api
+from demo.simulator.customer import Customer
 from rocket_rides import errors, fleet, process, receipts, settings
 from rocket_rides.settings import Settings
-from simulator import reception
-from simulator.client import Outcomes, post_ride, wait_for_api
-from simulator.customer import Customer
 
 logger = logging.getLogger("simulator")
 
@@ -123,7 +124,7 @@ def per_second(text: str) -> float:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m demo.simulator", description=__doc__)
     add = parser.add_argument
     add("--rides", type=at_least_one, metavar="N", help="stop after N rides (default: never)")
     add("--rate", type=per_second, default=2.0, help="rides a second; 0: no limit (default: 2)")

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from simulator.customer import Reply
+from demo.simulator.customer import Reply
 
 MOST = 64 * 1024  # bytes of a request's body
 
