@@ -72,7 +72,7 @@ dead-letters:
 
 break:
 	@$(INSTALL) fleet
-	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m breaking $(ARGS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho run python -m demo.breaking $(ARGS)
 
 test:
 	@$(INSTALL) dev java archive

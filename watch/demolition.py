@@ -85,7 +85,7 @@ class Demolition:
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
     def _say(self, line: str) -> None:
-        from breaking import Claim, Printed  # only in the demo: these take memory
+        from demo.breaking import Claim, Printed  # only in the demo: these take memory
 
         if isinstance(line, Claim):
             self._once_seen(partial(self._tell, line, "healed"))
@@ -153,7 +153,7 @@ def in_the_demo(config: Settings) -> Demolition | None:
     ):
         return None
     # Only here: these take memory.
-    import breaking
-    from breaking.ways import WAYS
+    from demo import breaking
+    from demo.breaking.ways import WAYS
 
     return Demolition(config, WAYS, breaking.run, breaking.under_way)

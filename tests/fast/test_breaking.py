@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from breaking import attempt
-from breaking.__main__ import main
-from breaking.attempt import LOCK, alone, under_way
-from breaking.running_fleet import running_fleet
+from demo.breaking import attempt
+from demo.breaking.__main__ import main
+from demo.breaking.attempt import LOCK, alone, under_way
+from demo.breaking.running_fleet import running_fleet
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT, Settings

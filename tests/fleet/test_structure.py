@@ -25,7 +25,7 @@ WRONG = [
     ("analytics.result", "demo.simulator.client"),
     ("demo.simulator.client", "api.pool"),
     ("migrations.env", "api.pool"),
-    ("breaking.ways", "demo.simulator.client"),
+    ("demo.breaking.ways", "demo.simulator.client"),
     ("rocket_rides.log", "streamer.drain"),
     ("specification.explorer", "rocket_rides.log"),
     ("streamer.drain", "specification.core"),

@@ -7,13 +7,13 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from breaking import healing
-from breaking.attempt import already_wrong
-from breaking.compared_totals import ComparedTotals
-from breaking.healing import Healing, NotHealed
-from breaking.receiver import REASON, REFUSED
-from breaking.running_fleet import RunningConsumer, RunningFleet
-from breaking.servers import END_SESSIONS
+from demo.breaking import healing
+from demo.breaking.attempt import already_wrong
+from demo.breaking.compared_totals import ComparedTotals
+from demo.breaking.healing import Healing, NotHealed
+from demo.breaking.receiver import REASON, REFUSED
+from demo.breaking.running_fleet import RunningConsumer, RunningFleet
+from demo.breaking.servers import END_SESSIONS
 from tests.support.world import World, catch_up, drain, eventually
 
 OUTCOME = """

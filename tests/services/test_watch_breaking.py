@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import breaking
-from breaking import Claim, NotHealed, Printed
-from breaking.attempt import alone
+from demo import breaking
+from demo.breaking import Claim, NotHealed, Printed
+from demo.breaking.attempt import alone
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total

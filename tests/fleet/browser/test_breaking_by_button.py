@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from breaking.attempt import LOCK, alone
+from demo.breaking.attempt import LOCK, alone
 from tests.support.browser import Browser
 from tests.support.honcho import Fleet
 from tests.support.page import Markup

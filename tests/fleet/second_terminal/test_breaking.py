@@ -13,10 +13,10 @@ import psutil
 import psycopg
 import pytest
 
-import breaking
-from breaking import target
-from breaking.healing import LOOK_EVERY, RECEIPTS_PATIENCE
-from breaking.ways import WAYS
+from demo import breaking
+from demo.breaking import target
+from demo.breaking.healing import LOOK_EVERY, RECEIPTS_PATIENCE
+from demo.breaking.ways import WAYS
 from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet
 from tests.support.terminal import person, told
@@ -55,7 +55,7 @@ def test_a_fleet_that_was_broken_by_hand_is_seen_to_heal(
     fleet: Fleet, way: str, became: str
 ) -> None:
     before = len(fleet.output.read_text())
-    breaking = person(fleet, "breaking", way, "--seconds", "2")
+    breaking = person(fleet, "demo.breaking", way, "--seconds", "2")
     if way in ("freeze", "wipe-log"):
         post_while_frozen(fleet, consumer1(fleet))
     said, _ = breaking.communicate(timeout=LONGEST)
@@ -111,7 +111,7 @@ def test_one_way_at_a_time_whoever_asks_and_however_the_other_ends(
     fleet: Fleet, break_it: BreakIt
 ) -> None:
     victim = consumer1(fleet)
-    other = person(fleet, "breaking", "freeze", "--seconds", "60")
+    other = person(fleet, "demo.breaking", "freeze", "--seconds", "60")
     eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
     for way in WAYS:
         with pytest.raises(
@@ -141,7 +141,7 @@ def test_nothing_is_said_to_heal_where_nothing_was_broken(
     simulator.suspend()
     try:
         eventually(lambda: len(set(fleet.standings().values())) == 1, "idle consumers")
-        breaking = person(fleet, "breaking", way, "--seconds", "1")
+        breaking = person(fleet, "demo.breaking", way, "--seconds", "1")
         eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
         for _ in range(rides):  # it may lie in the consumer's socket already
             post(fleet)
@@ -176,7 +176,7 @@ def test_two_processes_of_one_name_are_one_consumer(fleet: Fleet) -> None:
         try:
             assert second.stdout
             assert any("stands at" in line for line in second.stdout)
-            breaking = person(fleet, "breaking", "freeze", "--seconds", "1")
+            breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
             post_while_frozen(fleet, first)
             said, _ = breaking.communicate(timeout=LONGEST)
         finally:
@@ -222,7 +222,7 @@ def post_while_frozen(fleet: Fleet, victim: psutil.Process) -> None:
 
 def test_ctrl_z_does_not_leave_a_consumer_frozen(fleet: Fleet) -> None:
     victim = consumer1(fleet)
-    breaking = person(fleet, "breaking", "freeze", "--seconds", "1")
+    breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
     eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
     breaking.send_signal(signal.SIGTSTP)
     try:
@@ -237,7 +237,7 @@ def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
     fleet: Fleet, number: signal.Signals
 ) -> None:
     victim = consumer1(fleet)
-    breaking = person(fleet, "breaking", "freeze")
+    breaking = person(fleet, "demo.breaking", "freeze")
     eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
     breaking.send_signal(number)
     breaking.communicate(timeout=PATIENCE)
@@ -246,11 +246,11 @@ def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
 
 
 def test_a_millimetre_is_added_and_said_to_be_a_reconciliations_to_find(fleet: Fleet) -> None:
-    status, said = told(fleet, "breaking", "change-total")
+    status, said = told(fleet, "demo.breaking", "change-total")
     assert status == 0
     assert "+0.001 m off" in said
     assert "make reconcile" in said
-    _, said = told(fleet, "breaking", "freeze")
+    _, said = told(fleet, "demo.breaking", "freeze")
     assert "consumer1 is already wrong: `make reconcile`" in said
     mend = "UPDATE consumer_states SET total_distance = total_distance - 0.001"
     asked = ("psql", "-c", f"{mend} WHERE name = 'consumer1'")
@@ -270,6 +270,6 @@ def test_a_total_is_changed_found_by_a_reconciliation_and_right_again(
 
 
 def test_a_fleet_with_other_settings_is_not_this_one(fleet: Fleet) -> None:
-    status, said = told(fleet, "breaking", "freeze", STREAM_NAME="another")
+    status, said = told(fleet, "demo.breaking", "freeze", STREAM_NAME="another")
     assert status == 1
     assert said.startswith("no fleet runs on")

@@ -1,4 +1,4 @@
-"""`python -m breaking WAY`: breaks the running fleet in one way, and shows how it heals.
+"""`python -m demo.breaking WAY`: breaks the running fleet in one way, and shows how it heals.
 
 Without a WAY it lists them. A frozen consumer always resumes, even after Ctrl-C or kill -9; Ctrl-Z
 is ignored. Status 0 if the fleet has healed, or if it says what is left for you to do. Status 1 if
@@ -9,8 +9,8 @@ import argparse
 import signal
 import sys
 
-import breaking
-from breaking.ways import WAYS
+from demo import breaking
+from demo.breaking.ways import WAYS
 from rocket_rides import settings
 from rocket_rides.errors import in_one_line
 from rocket_rides.waiting import AN_HOUR
@@ -23,7 +23,7 @@ One more: a consumer that starts late heals everything that it missed (Ctrl-C en
 def main() -> None:
     """Break the fleet as the command line says."""
     parser = argparse.ArgumentParser(
-        prog="python -m breaking",
+        prog="python -m demo.breaking",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

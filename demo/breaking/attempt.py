@@ -15,11 +15,11 @@ import psutil
 import psycopg
 import redis
 
-from breaking.compared_totals import ComparedTotals
-from breaking.healing import Healing
-from breaking.running_fleet import RunningFleet, running_fleet
-from breaking.target import Target
-from breaking.ways import WAYS, Way
+from demo.breaking.compared_totals import ComparedTotals
+from demo.breaking.healing import Healing
+from demo.breaking.running_fleet import RunningFleet, running_fleet
+from demo.breaking.target import Target
+from demo.breaking.ways import WAYS, Way
 from rocket_rides import database
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import Log

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from breaking.healing import LOOK_EVERY
-from breaking.running_fleet import RunningConsumer
-from breaking.target import Target, count
+from demo.breaking.healing import LOOK_EVERY
+from demo.breaking.running_fleet import RunningConsumer
+from demo.breaking.target import Target, count
 from rocket_rides import terms
 from rocket_rides.errors import Unavailable
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from breaking.freezing import freeze, wipe_log
-from breaking.receiver import fail_receiver
-from breaking.servers import cut_connections, stop_redis
-from breaking.target import Target
-from breaking.wrong_total import change_total, reconcile
+from demo.breaking.freezing import freeze, wipe_log
+from demo.breaking.receiver import fail_receiver
+from demo.breaking.servers import cut_connections, stop_redis
+from demo.breaking.target import Target
+from demo.breaking.wrong_total import change_total, reconcile
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from breaking.compared_totals import ComparedTotals
-from breaking.running_fleet import RunningFleet
+from demo.breaking.compared_totals import ComparedTotals
+from demo.breaking.running_fleet import RunningFleet
 
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 30.0  # seconds

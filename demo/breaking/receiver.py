@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from breaking.healing import LOOK_EVERY
-from breaking.target import Target, count
+from demo.breaking.healing import LOOK_EVERY
+from demo.breaking.target import Target, count
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import BAD_MOOD, BEGIN_BAD_MOOD, IN_A_BAD_MOOD

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import psycopg
 
-from breaking.healing import Healing, seconds_until
-from breaking.running_fleet import RunningConsumer, RunningFleet
+from demo.breaking.healing import Healing, seconds_until
+from demo.breaking.running_fleet import RunningConsumer, RunningFleet
 from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 

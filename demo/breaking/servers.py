@@ -2,8 +2,8 @@
 
 import redis
 
-from breaking.healing import PATIENCE, NotHealed, seconds_until
-from breaking.target import Target, count
+from demo.breaking.healing import PATIENCE, NotHealed, seconds_until
+from demo.breaking.target import Target, count
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log

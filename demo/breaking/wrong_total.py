@@ -1,8 +1,8 @@
 """A total that is wrong: no ride is missing, so only a reconciliation notices."""
 
-from breaking import reconciliation
-from breaking.healing import NotHealed
-from breaking.target import Target
+from demo.breaking import reconciliation
+from demo.breaking.healing import NotHealed
+from demo.breaking.target import Target
 from rocket_rides.errors import Unavailable
 
 ADD_A_MILLIMETRE = """

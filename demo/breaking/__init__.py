@@ -1,0 +1,13 @@
+"""The ways to break a running demo by hand: for `make break`, and for the live page's buttons.
+
+`demo.breaking.ways.WAYS` lists them; `demo.breaking.run` breaks the fleet in one of them, and says
+what it does and how the fleet copes. It knows the fleet from outside: its processes, tables and
+keys.
+"""
+
+from demo.breaking.attempt import run, under_way
+from demo.breaking.healing import Claim, NotHealed
+from demo.breaking.reconciliation import Printed
+from rocket_rides.errors import Unavailable
+
+__all__ = ["Claim", "NotHealed", "Printed", "Unavailable", "run", "under_way"]
