@@ -90,7 +90,7 @@ test-fast:
 
 prove:
 	@$(INSTALL) fast
-	$(BIN)/python -m specification $(ARGS)
+	$(BIN)/python -m lab.specification $(ARGS)
 
 chaos:
 	@$(INSTALL) fleet

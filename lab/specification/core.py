@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from msgspec.structs import asdict, astuple
 
-from specification.explorer import Refused, Step, System, Value, named, require, swap
+from lab.specification.explorer import Refused, Step, System, Value, named, require, swap
 
 BATCH = 2  # records or entries, if there are as many
 

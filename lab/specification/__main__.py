@@ -1,4 +1,4 @@
-"""`python -m specification`: explores the protocol, and says what it has found.
+"""`python -m lab.specification`: explores the protocol, and says what it has found.
 
 `--small` takes seconds; `--sabotage NAME` breaks one step of the protocol on purpose, and tells the
 shortest story of what comes of it. Exits with 1 where a guarantee is broken, or a sabotage is not
@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from specification.core import Core
-from specification.explorer import System, explore
-from specification.group import Group
-from specification.reset import Reset
-from specification.rollup import Rollup
+from lab.specification.core import Core
+from lab.specification.explorer import System, explore
+from lab.specification.group import Group
+from lab.specification.reset import Reset
+from lab.specification.rollup import Rollup
 
 FULL: dict[str, System] = {
     "core": Core(begun=3, leads=2, losses=1, failovers=1, resends=0),
@@ -49,7 +49,7 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
 
 def main() -> None:
     """Explore, or tell what a sabotage does."""
-    parser = argparse.ArgumentParser(prog="python -m specification", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.specification", description=__doc__)
     parser.add_argument("--small", action="store_true", help="seconds instead of minutes")
     parser.add_argument("--sabotage", choices=SABOTAGES, help="break a step, and tell the story")
     arguments = parser.parse_args()

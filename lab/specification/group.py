@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from specification.explorer import System, Value, named, require, swap
+from lab.specification.explorer import System, Value, named, require, swap
 
 
 class Worker(Value, frozen=True):

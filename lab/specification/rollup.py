@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from msgspec.structs import asdict, astuple
 
-from specification.explorer import Refused, System, Value, named, require, swap
+from lab.specification.explorer import Refused, System, Value, named, require, swap
 
 
 class Ick(Value, frozen=True):
