@@ -94,7 +94,7 @@ prove:
 
 chaos:
 	@$(INSTALL) fleet
-	$(BIN)/python -m chaos $(ARGS)
+	$(BIN)/python -m lab.chaos $(ARGS)
 
 cluster:
 	@$(INSTALL) fleet nightly java

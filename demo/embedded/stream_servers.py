@@ -1,7 +1,7 @@
 """The programs that can hold the log: Valkey, and the oldest Redis that the code runs on.
 
 Both speak Redis' protocol, so code that only connects to a server calls it Redis. A fleet runs
-Valkey; Redis 6.2 is for the tests and `python -m chaos --stream-server redis`.
+Valkey; Redis 6.2 is for the tests and `python -m lab.chaos --stream-server redis`.
 """
 
 from pathlib import Path

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from chaos.checker import check
-from chaos.evidence import Evidence, FinalStanding
-from chaos.journal import Answer
-from chaos.service import Exit
+from lab.chaos.checker import check
+from lab.chaos.evidence import Evidence, FinalStanding
+from lab.chaos.journal import Answer
+from lab.chaos.service import Exit
 from tests.support.evidence import (
     GONE,
     LATER,

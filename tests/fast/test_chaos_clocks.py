@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from chaos.clocks import Jump, true_moment
+from lab.chaos.clocks import Jump, true_moment
 
 
 def test_what_was_noted_while_the_clock_was_ahead_happened_then() -> None:

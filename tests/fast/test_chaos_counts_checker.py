@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.accounts import FAILURES, HOUR, Account, Now, Tally, account
-from chaos.checker import check
-from chaos.counts import FinalCounts, ReaderCounts
-from chaos.evidence import Evidence
-from chaos.restore import LATE, Restore
-from chaos.service import ENDED, Exit
+from lab.chaos.accounts import FAILURES, HOUR, Account, Now, Tally, account
+from lab.chaos.checker import check
+from lab.chaos.counts import FinalCounts, ReaderCounts
+from lab.chaos.evidence import Evidence
+from lab.chaos.restore import LATE, Restore
+from lab.chaos.service import ENDED, Exit
 from tests.support.evidence import ONE, TWO, undisturbed
 
 C0 = ("total", "c0")

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from chaos.checker import check
-from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
-from chaos.drifts import OUTCOME, Drift
-from chaos.evidence import Evidence
-from chaos.nights_evidence import NightsEvidence
-from chaos.receipts_checker import no_ride_with_an_outcome_is_sent_again
+from lab.chaos.checker import check
+from lab.chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
+from lab.chaos.drifts import OUTCOME, Drift
+from lab.chaos.evidence import Evidence
+from lab.chaos.nights_evidence import NightsEvidence
+from lab.chaos.receipts_checker import no_ride_with_an_outcome_is_sent_again
 from tests.support.evidence import GONE, LATER, MEANWHILE, NOON, ONE, TWO, delivery, sound
 
 THEN = NOON + timedelta(minutes=2)

@@ -6,9 +6,9 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from chaos.checker import check
-from chaos.evidence import Evidence, FinalStanding, Reading, Told
-from chaos.log_checker import Story
+from lab.chaos.checker import check
+from lab.chaos.evidence import Evidence, FinalStanding, Reading, Told
+from lab.chaos.log_checker import Story
 from rocket_rides.log import Record
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from chaos.logs import broken
+from lab.chaos.logs import broken
 
 FULL = 'PANIC:  could not write to file "pg_wal/xlogtemp.7": No space left on device'
 LOST = "PANIC:  could not locate a valid checkpoint record"

@@ -2,11 +2,11 @@
 
 import random
 
-from chaos.checker import check
-from chaos.evidence import FinalStanding
-from chaos.journal import Answer
-from chaos.losses import Undoing, undone
-from chaos.restore import Restore
+from lab.chaos.checker import check
+from lab.chaos.evidence import FinalStanding
+from lab.chaos.journal import Answer
+from lab.chaos.losses import Undoing, undone
+from lab.chaos.restore import Restore
 from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_another, sound
 
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from chaos.checker import check
-from chaos.drifts import OUTCOME, Final
-from chaos.evidence import Evidence
-from chaos.night_report import Compared, Some, Tally
-from chaos.nights_evidence import (
+from lab.chaos.checker import check
+from lab.chaos.drifts import OUTCOME, Final
+from lab.chaos.evidence import Evidence
+from lab.chaos.night_report import Compared, Some, Tally
+from lab.chaos.nights_evidence import (
     AGREED,
     COULD_NOT_RUN,
     DRIFTED,
@@ -20,7 +20,7 @@ from chaos.nights_evidence import (
     NightsEvidence,
     Reset,
 )
-from chaos.restore import Restore
+from lab.chaos.restore import Restore
 from tests.support.evidence import undisturbed
 from tests.support.nights import ALL, OF_OUTCOME, look, night, nights, report
 

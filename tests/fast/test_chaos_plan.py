@@ -1,8 +1,8 @@
 """What a run of chaos is going to do."""
 
-from chaos.faults import FAULTS
-from chaos.fleet import ORDINARY_RATE, SETTINGS, settings
-from chaos.nemesis import plan
+from lab.chaos.faults import FAULTS
+from lab.chaos.fleet import ORDINARY_RATE, SETTINGS, settings
+from lab.chaos.nemesis import plan
 
 
 def test_each_fault_has_its_turn_in_the_short_run_of_the_tests() -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from chaos.journal import Ask
-from chaos.nemesis import Struck
-from chaos.observer import Look, Watch
-from chaos.recovery import Recovery, recoveries, too_slow
-from chaos.restore import Restore
+from lab.chaos.journal import Ask
+from lab.chaos.nemesis import Struck
+from lab.chaos.observer import Look, Watch
+from lab.chaos.recovery import Recovery, recoveries, too_slow
+from lab.chaos.restore import Restore
 from tests.support.evidence import GONE, ONE, TWO, answered
 
 

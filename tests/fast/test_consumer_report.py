@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from chaos.logs import MARKED
 from consumers.digest import Unbelieved
 from consumers.report import Report
 from consumers.rollup.lead import Lead
 from consumers.rollup.report import Report as RollupReport
 from consumers.round import HealedSum, Round
+from lab.chaos.logs import MARKED
 from rocket_rides.terms import NO_TERM
 
 

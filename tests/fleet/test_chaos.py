@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos.__main__ import main
-from chaos.fleet import folder_for_servers
-from chaos.nights import can_run
+from lab.chaos.__main__ import main
+from lab.chaos.fleet import folder_for_servers
+from lab.chaos.nights import can_run
 from rocket_rides.settings import PROJECT
 from tests.support.folders import roomy, short_folder
 from tests.support.jobs import SHORT_LIVED
@@ -30,7 +30,7 @@ LIMIT = 240  # seconds; only a hanging run takes so long
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "chaos", *arguments],
+        [sys.executable, "-m", "lab.chaos", *arguments],
         cwd=PROJECT,
         env=os.environ | SHORT_LIVED | {"TMPDIR": str(roomy())},
         stdout=subprocess.PIPE,

@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from chaos.crowd import Crowd
+from lab.chaos.crowd import Crowd
 from tests.support.world import eventually
 
 ENOUGH = 300  # rides; the rarest manner is that of one in fifty

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import redis
 
-from chaos.accounts import account
-from chaos.counts import read_counts
-from chaos.counts_checker import CLAIMS
-from chaos.derived import read_receipts
-from chaos.evidence import Evidence, read_final_state
 from consumers import running
 from consumers.report import Report
 from consumers.totals.total import Total
+from lab.chaos.accounts import account
+from lab.chaos.counts import read_counts
+from lab.chaos.counts_checker import CLAIMS
+from lab.chaos.derived import read_receipts
+from lab.chaos.evidence import Evidence, read_final_state
 from rocket_rides import process
 from rocket_rides.settings import Settings
 from tests.support.counts import lose

@@ -14,12 +14,6 @@ import pytest
 import redis
 from standardwebhooks import Webhook
 
-from chaos.checker import check
-from chaos.deliveries import Mood
-from chaos.derived import read_receipts, read_rollup
-from chaos.evidence import Evidence, Told, read_final_state
-from chaos.journal import Answer, Ask
-from chaos.receiver import Receiver
 from consumers.digest import Digest
 from consumers.receipts import outcomes
 from consumers.receipts.attempts import Known
@@ -36,6 +30,12 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.marker import Marker
 from consumers.rollup.minutes import SESSION
 from consumers.round import NOTHING_HEALED, HealedSum
+from lab.chaos.checker import check
+from lab.chaos.deliveries import Mood
+from lab.chaos.derived import read_receipts, read_rollup
+from lab.chaos.evidence import Evidence, Told, read_final_state
+from lab.chaos.journal import Answer, Ask
+from lab.chaos.receiver import Receiver
 from rocket_rides.groups import Group
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.disasters import flush

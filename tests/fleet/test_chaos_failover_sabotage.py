@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import redis
 
-from chaos.checker import check
-from chaos.counts import read_counts
-from chaos.evidence import Evidence, Told, read_final_state
-from chaos.journal import Answer, Ask
-from chaos.postgres_pair import PostgresPair
-from chaos.redis_pair import RedisPair
-from chaos.restore import Restore
 from consumers.digest import Gap
 from consumers.reader import Reader
 from consumers.round import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
+from lab.chaos.checker import check
+from lab.chaos.counts import read_counts
+from lab.chaos.evidence import Evidence, Told, read_final_state
+from lab.chaos.journal import Answer, Ask
+from lab.chaos.postgres_pair import PostgresPair
+from lab.chaos.redis_pair import RedisPair
+from lab.chaos.restore import Restore
 from rocket_rides.log import START, Log, decode
 from streamer.drain import Streamer
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair

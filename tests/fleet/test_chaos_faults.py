@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, cast
 import pytest
 import redis
 
-from chaos.faults.scene import Scene
-from chaos.faults.servers import cut_newest
-from chaos.faults.shortages import fill_memory
-from chaos.fleet import Fleet
-from chaos.journal import Journal
-from chaos.observer import LogReader
-from chaos.redis_pair import RedisPair, client
+from lab.chaos.faults.scene import Scene
+from lab.chaos.faults.servers import cut_newest
+from lab.chaos.faults.shortages import fill_memory
+from lab.chaos.fleet import Fleet
+from lab.chaos.journal import Journal
+from lab.chaos.observer import LogReader
+from lab.chaos.redis_pair import RedisPair, client
 from rocket_rides.log import Log, LogFull
 from rocket_rides.terms import Term
 from tests.support.pairs import redis_pair

@@ -14,12 +14,12 @@ import psycopg
 import pytest
 import redis
 
-from chaos.clocks import Clock, library
-from chaos.disks import Disk, enter_own_namespace
-from chaos.faults.shortages import NEXT_SEGMENT
-from chaos.hosts import Host, PostgresHost, RedisHost
-from chaos.kept_server import KeptServer
 from demo.embedded.stream_servers import STREAM_SERVERS
+from lab.chaos.clocks import Clock, library
+from lab.chaos.disks import Disk, enter_own_namespace
+from lab.chaos.faults.shortages import NEXT_SEGMENT
+from lab.chaos.hosts import Host, PostgresHost, RedisHost
+from lab.chaos.kept_server import KeptServer
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import eventually

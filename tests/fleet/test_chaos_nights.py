@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from tqdm import tqdm
 
-from chaos import play
-from chaos.fleet import Fleet
-from chaos.nights import JOB, can_run
-from chaos.play import Options, Outcome, Play
+from lab.chaos import play
+from lab.chaos.fleet import Fleet
+from lab.chaos.nights import JOB, can_run
+from lab.chaos.play import Options, Outcome, Play
 
 pytestmark = [
     pytest.mark.skipif(not can_run(), reason="needs Spark and Java"),

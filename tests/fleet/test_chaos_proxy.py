@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from chaos.proxy import HOST, Proxy
-from chaos.weather import Way
+from lab.chaos.proxy import HOST, Proxy
+from lab.chaos.weather import Way
 from rocket_rides.settings import EMBEDDED_PORT
 from tests.support.world import World, eventually
 

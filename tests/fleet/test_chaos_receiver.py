@@ -6,10 +6,10 @@ from decimal import Decimal
 import httpx
 import pytest
 
-from chaos.deliveries import Mood
-from chaos.receiver import Receiver
 from consumers.receipts.courier import Courier, Kind
 from consumers.receipts.receipt import Receipt
+from lab.chaos.deliveries import Mood
+from lab.chaos.receiver import Receiver
 
 NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)
 RECEIPT = Receipt(7, Decimal("2.018"), NOW, "id-7")

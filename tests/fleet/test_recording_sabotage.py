@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.judge import Verdict, judge
-from chaos.recording import Loss
 from demo.embedded.servers import Postgres, Redis
+from lab.chaos.judge import Verdict, judge
+from lab.chaos.recording import Loss
 from tests.support.clusters import fresh_world
 from tests.support.recorded import recorded_postgres, recording
 from tests.support.sabotage import (

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from chaos.proxy import Proxy
+from lab.chaos.proxy import Proxy
 from rocket_rides.groups import Group
 from rocket_rides.log import LARGEST_ID, START, Log
 from rocket_rides.terms import Term

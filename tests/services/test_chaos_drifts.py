@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from chaos.drifts import MINUTE, OUTCOME, TOTAL, Drift, Drifts, Proved, figures, read_drifts
-from chaos.fleet import CONSUMERS, Fleet
+from lab.chaos.drifts import MINUTE, OUTCOME, TOTAL, Drift, Drifts, Proved, figures, read_drifts
+from lab.chaos.fleet import CONSUMERS, Fleet
 from tests.support.resets import ask
 from tests.support.rollup import hurry, is_complete, lead, send_at
 from tests.support.world import World, catch_up

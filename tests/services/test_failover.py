@@ -9,11 +9,11 @@ import httpx
 import pytest
 import redis
 
-from chaos.postgres_pair import PostgresPair, connect
-from chaos.redis_pair import RedisPair
 from consumers.round import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
+from lab.chaos.postgres_pair import PostgresPair, connect
+from lab.chaos.redis_pair import RedisPair
 from rocket_rides.log import Log
 from rocket_rides.process import Stop
 from rocket_rides.settings import load

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chaos.backup import Backup
-from chaos.judge import INTERESTING, lines
-from chaos.pgoutput import Change, Row
-from chaos.recording import Appended, Commit, Life, Limits, Loss, Rewind, Step
 from demo.embedded.servers import Redis
+from lab.chaos.backup import Backup
+from lab.chaos.judge import INTERESTING, lines
+from lab.chaos.pgoutput import Change, Row
+from lab.chaos.recording import Appended, Commit, Life, Limits, Loss, Rewind, Step
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
 from tests.support.recorded import Tape, recorded_world, recording

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chaos.recording import Appended, Commit, Step
 from demo.embedded.servers import Redis
+from lab.chaos.recording import Appended, Commit, Step
 from tests.support import resets
 from tests.support.receipts import staff
 from tests.support.receiver import ACCEPT, Receiver, refuse

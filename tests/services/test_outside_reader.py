@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chaos.backup import Backup
+from lab.chaos.backup import Backup
 from migrations import downgrade, upgrade
 from rocket_rides.log import Entry, as_numbers
 from rocket_rides.settings import PROJECT

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import psycopg
 import pytest
 
-from chaos.backup import Backup
 from consumers.receipts.arrivals import Arrivals
 from consumers.receipts.round import Round, Step
+from lab.chaos.backup import Backup
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import START
 from rocket_rides.receipts import WEBHOOK_ID

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from chaos.backup import Backup
+from lab.chaos.backup import Backup
 from tests.support.clusters import cluster, restore, until_promoted, world_on
 from tests.support.world import World, catch_up, drain, eventually, take
 

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 import redis
 
-from chaos.backup import Backup
 from consumers.checkpoint import Checkpoint
 from consumers.rollup import generation, marker
 from consumers.rollup.__main__ import lead as lead_until
@@ -19,6 +18,7 @@ from consumers.rollup.minutes import SESSION, compute
 from consumers.rollup.report import Report
 from consumers.rollup.step import Step
 from consumers.running import IDLE_ROUND
+from lab.chaos.backup import Backup
 from rocket_rides import settings
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at, listening

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psycopg
 
-from chaos.backup import Backup
 from demo.embedded.servers import Postgres, Redis
+from lab.chaos.backup import Backup
 from migrations import upgrade
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into

@@ -5,14 +5,14 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from chaos.accounts import Account, Tally
-from chaos.counts import FinalCounts, ReaderCounts
-from chaos.deliveries import Delivery
-from chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
-from chaos.evidence import Evidence, FinalStanding, FinalState, Told
-from chaos.journal import Answer, Ask
-from chaos.restore import Restore
-from chaos.service import Exit
+from lab.chaos.accounts import Account, Tally
+from lab.chaos.counts import FinalCounts, ReaderCounts
+from lab.chaos.deliveries import Delivery
+from lab.chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
+from lab.chaos.evidence import Evidence, FinalStanding, FinalState, Told
+from lab.chaos.journal import Answer, Ask
+from lab.chaos.restore import Restore
+from lab.chaos.service import Exit
 from rocket_rides.log import Record
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final, Look, Proved
-from chaos.night_report import (
+from lab.chaos.drifts import MILLIMETRE, MINUTE, OUTCOME, TOTAL, Drift, Final, Look, Proved
+from lab.chaos.night_report import (
     Compared,
     Outbox,
     Receipts,
@@ -14,7 +14,7 @@ from chaos.night_report import (
     Tally,
     WrongMinute,
 )
-from chaos.nights_evidence import AGREED, DRIFTED, Night, NightsEvidence, Reset
+from lab.chaos.nights_evidence import AGREED, DRIFTED, Night, NightsEvidence, Reset
 
 WRONG_MINUTE = datetime(2026, 11, 22, 12, 1, tzinfo=UTC)
 OF_TOTAL = Drift("t", TOTAL, "c0", "0", tried=10, settled=10.1)

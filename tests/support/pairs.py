@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.postgres_pair import PostgresPair
-from chaos.proxy import HOST
-from chaos.redis_pair import RedisPair
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.stream_servers import STREAM_SERVERS
+from lab.chaos.postgres_pair import PostgresPair
+from lab.chaos.proxy import HOST
+from lab.chaos.redis_pair import RedisPair
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import World

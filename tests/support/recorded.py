@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.observer import LogReader
-from chaos.postgres_pair import RECORDED
-from chaos.recorder import Recorder
-from chaos.recording import Recording, Step, read
 from demo.embedded.servers import Postgres, Redis
+from lab.chaos.observer import LogReader
+from lab.chaos.postgres_pair import RECORDED
+from lab.chaos.recorder import Recorder
+from lab.chaos.recording import Recording, Step, read
 from tests.support.clusters import world_on
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from chaos.backup import Backup
-from chaos.checker import check
-from chaos.evidence import Evidence, Told, read_final_state
-from chaos.journal import Answer, Ask
-from chaos.observer import LogReader
-from chaos.restore import Restore
 from consumers import digest
 from consumers.digest import Gap
 from consumers.reader import Reader
 from consumers.round import Healed
+from lab.chaos.backup import Backup
+from lab.chaos.checker import check
+from lab.chaos.evidence import Evidence, Told, read_final_state
+from lab.chaos.journal import Answer, Ask
+from lab.chaos.observer import LogReader
+from lab.chaos.restore import Restore
 from rocket_rides.log import Record, decode
 from rocket_rides.terms import Range, Term, Terms
 from streamer.barrier import Barrier

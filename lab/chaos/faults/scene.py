@@ -1,0 +1,50 @@
+"""Where a fault takes place, and what one looks like."""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lab.chaos.backup import Backup
+from lab.chaos.clocks import Jump
+from lab.chaos.drifts import Drifts
+from lab.chaos.fleet import Fleet
+from lab.chaos.journal import Journal
+from lab.chaos.nights import Nights
+from lab.chaos.restore import Restore
+from rocket_rides.log import Record
+
+
+class Moot(Exception):
+    """The fault could not be injected now: its victim was down, or busy with another fault."""
+
+
+@dataclass
+class Scene:
+    """The fleet, the end of the play, and what the nemesis has to account for."""
+
+    fleet: Fleet
+    journal: Journal
+    over: threading.Event = field(default_factory=threading.Event)
+    foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
+    restores: list[Restore] = field(default_factory=list)
+    in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
+    jumps: list[Jump] = field(default_factory=list)  # of the clock of Postgres
+    backup: Backup | None = None  # the newest
+    # Held while Postgres is restored, or fails over.
+    restoring: threading.Lock = field(default_factory=threading.Lock)
+
+    nights: Nights | None = None  # None where the job can't run
+    drifts: Drifts | None = None  # None where nothing would repair them
+    # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
+    starving: threading.Lock = field(default_factory=threading.Lock)
+    starved_until: float = float("-inf")
+
+    def wait(self, seconds: float) -> None:
+        """Wait for `seconds`, or until the faults are to end."""
+        self.over.wait(seconds)
+
+
+# Injects the fault, waits, and undoes it; returns what it hit, or raises Moot. All randomness comes
+# from the dice, so that the seed decides it.
+Fault = Callable[[Scene, random.Random], str]

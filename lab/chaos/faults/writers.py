@@ -1,0 +1,78 @@
+"""Writers of rides beside the API: one that is slow to commit, and some that never do."""
+
+import random
+import time
+from contextlib import closing
+
+import psycopg
+
+from api.booking import TAKE
+from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.journal import Answer, Ask
+from rocket_rides.database import one_row
+from rocket_rides.errors import Unavailable
+
+# As TAKE, of a ride that was taken a while ago: its minute has been computed.
+IMPORT = TAKE.replace(
+    "(distance) VALUES ($1)",
+    "(distance, created_at) VALUES ($1, now() - make_interval(secs => $2))",
+)
+LONGEST_AGO = 150.0  # seconds
+
+
+def hold(scene: Scene, dice: random.Random) -> str:
+    """A transaction draws numbers, stays open while higher ones commit, and then commits.
+
+    Half of them import rides of minutes that were over before.
+    """
+    rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
+    ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
+    asks = [scene.journal.ask() for _ in range(rides)]
+    answers: list[Answer] = []
+    try:
+        with closing(_connect(scene)) as connection:
+            for ask in asks:
+                answers.append(_take(connection, ask, ago))
+                scene.wait(seconds / rides)
+            try:
+                for ask in asks:
+                    ask.whole = True  # it may be committed even if we get no answer
+                sent = time.monotonic()
+                connection.commit()
+                came = time.monotonic()
+            except psycopg.Error:
+                for ask in asks:
+                    ask.whole = connection.broken  # otherwise it was refused and rolled back
+                raise
+    except (psycopg.Error, Unavailable):
+        raise Moot from None
+    for ask, answer in zip(asks, answers, strict=True):
+        ask.answers.append(answer._replace(sent=sent, came=came))
+    return f"{rides} rides"
+
+
+def roll_back(scene: Scene, dice: random.Random) -> str:
+    """Transactions draw numbers and never commit: they roll back, or their session ends."""
+    transactions = dice.randint(2, 6)
+    try:
+        for _ in range(transactions):
+            with closing(_connect(scene)) as connection:
+                _take(connection, scene.journal.ask())
+                scene.wait(dice.uniform(0, 0.6))
+                if dice.random() < 0.5:
+                    connection.rollback()
+    except (psycopg.Error, Unavailable):
+        raise Moot from None
+    return f"{transactions} transactions"
+
+
+def _connect(scene: Scene) -> psycopg.Connection:
+    connection = scene.fleet.connect()
+    connection.autocommit = False
+    connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    return connection
+
+
+def _take(connection: psycopg.Connection, ask: Ask, ago: float = 0) -> Answer:
+    taking = psycopg.RawCursor(connection).execute(IMPORT, [ask.distance, ago])
+    return Answer(*one_row(taking))

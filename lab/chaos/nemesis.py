@@ -1,0 +1,113 @@
+"""The nemesis: injects faults, one at a time and overlapping, as its seed determines.
+
+The seed decides the whole plan: which faults, when, on what and for how long. Which transaction or
+batch they hit depends on the machine: the same seed gives the same plan, not the same run.
+"""
+
+import itertools
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lab.chaos.faults import FAULTS
+from lab.chaos.faults.scene import Moot, Scene
+from rocket_rides.errors import in_one_line
+
+EVERY = 1.5  # average seconds from the start of one fault to the start of the next
+TURNS = 0.75  # by this share of the run each kind has had its turn, on average
+
+
+class Planned(NamedTuple):
+    """A planned fault: when (seconds from the start), its kind, and the dice for the rest."""
+
+    at: float
+    kind: str
+    dice: random.Random
+
+
+def plan(
+    seed: int, seconds: float, kinds: Sequence[str], every: float = EVERY
+) -> Iterator[Planned]:
+    """Faults of all `kinds`, each as often as the others, at random moments within `seconds`.
+
+    In a short run they come faster, so that each kind has its turn.
+    """
+    dice = random.Random(seed)
+    pause = min(every, TURNS * seconds / len(kinds))
+    at = 0.0
+    for round_ in itertools.count():
+        for kind in dice.sample(kinds, len(kinds)):
+            at += dice.expovariate(1 / pause)
+            if at > seconds:
+                return
+            yield Planned(at, kind, random.Random(f"{seed}/{round_}/{kind}"))
+
+
+class Struck(NamedTuple):
+    """A fault that was injected and undone, on the monotonic clock."""
+
+    began: float
+    ended: float
+    kind: str
+    hit: str
+
+
+class Nemesis(threading.Thread):
+    """Carries out the plan, each fault in its own thread, and writes the `journal`."""
+
+    def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
+        super().__init__(name="nemesis", daemon=True)
+        self.struck: list[Struck] = []
+        self.moot: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self._scene = scene
+        self._plan = faults
+        self._journal = journal.open("w")
+        self._guard = threading.Lock()
+        self._under_way: list[threading.Thread] = []
+
+    def run(self) -> None:
+        start = time.monotonic()
+        for fault in self._plan:
+            self._scene.wait(start + fault.at - time.monotonic())
+            if self._scene.over.is_set():
+                break
+            thread = threading.Thread(target=self._inject, args=[fault], daemon=True)
+            self._under_way.append(thread)
+            thread.start()
+        for thread in self._under_way:
+            thread.join()
+
+    def end(self) -> None:
+        """Undo all faults, and return when they are undone. Once more does no harm."""
+        self._scene.over.set()
+        if self.ident:
+            self.join()
+        self._journal.close()
+
+    def _inject(self, fault: Planned) -> None:
+        self._note(f"{fault.kind} ...")
+        began = time.monotonic()
+        try:
+            hit = FAULTS[fault.kind](self._scene, fault.dice)
+        except Moot:
+            with self._guard:
+                self.moot[fault.kind] += 1
+            self._note(f"{fault.kind}: moot")
+        except Exception as error:  # whatever it is, the run then proves nothing
+            with self._guard:
+                self.failures.append(f"{fault.kind}: {in_one_line(error)}")
+            self._note(f"{fault.kind}: failed: {in_one_line(error)}")
+        else:
+            with self._guard:
+                self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
+            self._note(f"{fault.kind} of {hit}: over")
+
+    def _note(self, line: str) -> None:
+        with self._guard:
+            self._journal.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+            self._journal.flush()

@@ -1,0 +1,180 @@
+"""The nightly job, again and again, while everything is being broken; and what each run said.
+
+A run is `python -m analytics.reconcile`, as anybody starts it, with the fleet's settings. Before
+and after it the drifts are looked at. It may agree, find what drifted, or say that it could not
+run; the nemesis may kill it, or its Java. Everything else is a finding.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from lab.chaos.drifts import Drifts, Proved
+from lab.chaos.fleet import Fleet
+from lab.chaos.night_report import read_report
+from lab.chaos.nights_evidence import AGREED, COULD_NOT_RUN, DRIFTED, FAILED, KILLED, Night
+from lab.chaos.observer import Onlooker
+from lab.chaos.service import clean_environment
+from rocket_rides.parent_death import preexec_die_with_parent
+from rocket_rides.settings import PROJECT
+
+JOB = (sys.executable, "-m", "analytics.reconcile")
+NEEDED = ("pyspark", "deltalake")
+POLL = 0.05  # seconds
+NICE = 10
+REST = 1.0  # seconds from the end of a run to the next
+LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
+ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
+KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
+HUNG = 124  # a status, as timeout(1) has it
+
+
+def can_run() -> bool:
+    """Whether there are Spark and Delta tables, which a fleet does without, and a Java."""
+    java = os.environ.get("JAVA_HOME") or shutil.which("java")
+    return java is not None and all(map(importlib.util.find_spec, NEEDED))
+
+
+class Nights(Onlooker):
+    """Runs `job` until `over` is set, one run at a time. The kernel ends a run with its thread.
+
+    `rest`: the seconds from the end of a run to the next.
+    """
+
+    def __init__(
+        self, fleet: Fleet, drifts: Drifts, over: threading.Event, job: Sequence[str], rest: float
+    ) -> None:
+        super().__init__(name="nights", daemon=True)
+        self.all: list[Night] = []
+        self._fleet = fleet
+        self.drifts = drifts
+        self._over = over
+        self._job = job
+        self._rest = rest
+        self._guard = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
+        self._ended = False  # no run may start any more
+
+    def look_on(self) -> None:
+        while not self._over.is_set():
+            self.play()
+            self._over.wait(self._rest)
+
+    def play(self, *, full: bool = False) -> Night:
+        """One run, in the thread that calls this."""
+        night = Night(len(self.all) + 1, 0, full)
+        night.before = self.drifts.look()
+        log, json = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
+        night.began = time.monotonic()
+        status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
+        night.ended = time.monotonic()
+        night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
+        night.said = log.read_text(errors="replace").strip()
+        if night.finished:
+            with suppress(OSError, msgspec.MsgspecError):
+                night.report = read_report(json.read_bytes())
+        night.after = self.drifts.look(*compared(night))
+        self.all.append(night)
+        return night
+
+    def _run(self, log: Path, options: Sequence[str]) -> int:
+        """The exit status; or minus the signal's number."""
+        with log.open("wb") as output, self._guard:
+            self._killed = self._ended
+            if self._ended:
+                return -signal.SIGKILL
+            self._process = job = subprocess.Popen(
+                [*self._job, *options],
+                cwd=PROJECT,
+                env=clean_environment() | self._fleet.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=preexec_die_with_parent(),
+            )
+        give_way(job.pid, 0 if self._over.is_set() else NICE)
+        deadline = time.monotonic() + LONGEST
+        while job.poll() is None and time.monotonic() < deadline:
+            time.sleep(POLL)
+        hung = job.returncode is None
+        with self._guard:
+            self._process = None
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)  # what it left behind, such as its Java
+        status = job.wait()
+        return HUNG if hung else status
+
+    def kill(self, *, only_java: bool) -> bool:
+        """SIGKILL the run that is under way, or only its Java; False if there is none."""
+        with self._guard:
+            if self._process is None or self._process.poll() is not None:
+                return False
+            if only_java and not (javas := java_of(self._process.pid)):
+                return False
+            self._killed = True
+            with suppress(ProcessLookupError, psutil.Error):
+                if only_java:
+                    for java in javas:
+                        java.kill()
+                else:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            return True
+
+    def end(self) -> None:
+        """Return when the run that is under way has ended, and start no other."""
+        with self._guard:
+            if self._process:  # nothing is broken any more, so it need not wait for the fleet
+                give_way(self._process.pid, 0)
+        if self.ident:
+            self.join()
+
+    def stop(self) -> None:
+        """Leave nothing behind, at once."""
+        with self._guard:
+            self._ended = True
+        self.kill(only_java=False)
+        self.end()
+
+
+def give_way(pid: int, nice: int) -> None:
+    """Leave the processors to the fleet: elsewhere the job has a machine of its own.
+
+    Where Linux shares them out by session, a process' own priority counts only within one.
+    """
+    with suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+        os.setpriority(os.PRIO_PGRP, pid, nice)
+
+
+def java_of(pid: int) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return [child for child in psutil.Process(pid).children(recursive=True) if is_java(child)]
+    return []
+
+
+def is_java(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.name() == "java"
+    return False
+
+
+def compared(night: Night) -> tuple[Proved, Proved]:
+    """After which rides a run compared what there was, and up to which."""
+    report = night.report
+    if report is None or night.before is None or report.rollup is None or report.receipts is None:
+        return Proved(), Proved()
+    after = Proved() if night.full else night.before.proved
+    return after, Proved(report.rollup.upto, report.receipts.upto)

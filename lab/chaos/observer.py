@@ -1,0 +1,194 @@
+"""Two onlookers: one reads the log as it is written, the other watches the consumers' progress.
+
+The first keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
+as a rule before it is trimmed. It misses what is lost before it could read it (cut from the end of
+the file, flushed, or trimmed where Redis is full, or before it reads from a promoted replica), and
+may miss what is written while there are two Redis that take entries: it vouches for the order of
+what it saw, not for having seen everything.
+"""
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from contextlib import closing, suppress
+from operator import attrgetter
+from typing import NamedTuple
+
+import psycopg
+import redis
+
+from lab.chaos.evidence import Reading, Told
+from rocket_rides import database
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
+
+MOST = 10_000  # entries at once; several batches
+BLOCK = 0.2  # seconds
+PAUSE = 0.02
+BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
+SLOWEST = """
+    SELECT min(last_ride_id) FROM checkpoints WHERE kind = 'total' HAVING count(*) = %s
+"""
+
+
+class Onlooker(threading.Thread):
+    """Looks on until its end; `error` is why it ended before."""
+
+    error = ""
+
+    def run(self) -> None:
+        try:
+            self.look_on()
+        except Exception as error:  # without it, the run proves less
+            self.error = f"the {self.name} ended: {in_one_line(error)}"
+
+    def look_on(self) -> None:
+        raise NotImplementedError
+
+
+class LogReader(Onlooker):
+    """Reads the entries of the log in the order in which they were appended.
+
+    `told` has each entry once, as it came; `readings` has the log's order. A reading begins with
+    the log, and where the last entry that was read is gone: a replica was promoted, or entries were
+    cut off, flushed or trimmed. Their ids would not tell: they contain the time, and where a clock
+    was ahead, the next entries have ids that others had before.
+    """
+
+    def __init__(
+        self,
+        url: Callable[[], str],
+        stream: str,
+        tell: Callable[[str, Told], None] = lambda _id, _told: None,
+    ) -> None:
+        super().__init__(name="log reader", daemon=True)
+        self._tell = tell  # takes each well-formed entry
+        self.told: list[Told] = []
+        self.readings = [Reading()]
+        self.invalid: list[str] = []
+        self._url = url
+        self._stream = stream
+        self._last: Entry | None = None  # of this reading
+        self._history = ""  # of Redis' writes
+        self._is_another = False  # the log, perhaps: Redis has another history
+        self._finds = False  # what was there already when this reading began
+        self._noted: set[tuple[str, Record]] = set()
+        self._ending = threading.Event()
+
+    def look_on(self) -> None:
+        while not self._ending.is_set():
+            try:
+                with Log(self._url(), self._stream) as log:
+                    history = log.replication_id()
+                    self._is_another |= history != self._history
+                    self._history = history
+                    while not self._ending.is_set():
+                        self._read(log, wait=BLOCK)
+                        self._ending.wait(BREATH)
+            except redis.RedisError:
+                self._ending.wait(PAUSE)
+        with suppress(redis.RedisError), Log(self._url(), self._stream) as log:
+            while self._read(log, wait=0):
+                pass  # what came last
+
+    def _read(self, log: Log, wait: float) -> bool:
+        """Read some entries, or find that the next reading begins; False when neither."""
+        after = self._last.redis_id if self._last else START
+        entries = log.read(after, MOST, wait=0 if self._finds or self._is_another else wait)
+        if not (goes_on := self._goes_on(log)):
+            self._last = None
+            self.readings.append(Reading())
+        self._finds |= self._is_another and self._last is None
+        self._is_another = False
+        if not goes_on:
+            return True
+        for entry in entries:
+            self._last = entry
+            try:
+                self._note(entry.redis_id, decode(entry.fields))
+            except Invalid as reason:
+                self.invalid.append(f"{entry.redis_id}: {reason}")
+        if self._finds:
+            self.readings[-1].found = len(self.readings[-1].records)
+            self._finds = len(entries) == MOST
+        return bool(entries)
+
+    def _goes_on(self, log: Log) -> bool:
+        """Whether the last entry that was read is there. It is looked for after the next ones."""
+        last = self._last
+        return last is None or log.range(last.redis_id, last.redis_id, 1) == [last]
+
+    def _note(self, redis_id: str, record: Record) -> None:
+        """Note an entry; tell of it unless it was read before."""
+        self.readings[-1].records.append(record)
+        if (redis_id, record) not in self._noted:
+            self._noted.add((redis_id, record))
+            self.told.append(Told(record, time.monotonic()))
+            self._tell(redis_id, self.told[-1])
+
+    def end(self) -> None:
+        self._ending.set()
+        if self.ident:
+            self.join()
+
+
+class Look(NamedTuple):
+    """What the slowest consumer had counted; both times are monotonic."""
+
+    asked: float
+    answered: float
+    counted: int  # every consumer had counted the rides up to this one
+
+
+class Watch(Onlooker):
+    """Notes when each ride had been counted by all of the `consumers`."""
+
+    def __init__(self, url: Callable[[], str], consumers: int) -> None:
+        super().__init__(name="watch", daemon=True)
+        self.looks: list[Look] = []  # only those that differ from the one before
+        self._url = url
+        self._consumers = consumers
+        self._ending = threading.Event()
+
+    def look_on(self) -> None:
+        while not self._ending.is_set():
+            try:
+                with closing(database.connect(self._url(), "chaos")) as connection:
+                    known = None  # a restore may have come in between
+                    while not self._ending.wait(PAUSE):
+                        known = self._look(connection, known)
+            except (psycopg.Error, Unavailable):
+                self._ending.wait(PAUSE)
+
+    def _look(self, connection: psycopg.Connection, known: int | None) -> int | None:
+        asked = time.monotonic()
+        row = connection.execute(SLOWEST, [self._consumers]).fetchone()
+        if row is None or row[0] == known:
+            return known
+        self.looks.append(Look(asked, time.monotonic(), row[0]))
+        return self.looks[-1].counted
+
+    def counted_at(self, ride: int, after: float, before: float) -> float | None:
+        """When every consumer had counted `ride`; None if not all had by `before`.
+
+        Ride ids are comparable only between two restores, so `after` and `before` must both lie
+        between the same two.
+        """
+        first = bisect_left(self.looks, after, key=attrgetter("asked"))
+        for index in range(first, len(self.looks)):
+            look = self.looks[index]
+            if look.asked >= before:
+                break
+            if look.counted >= ride:
+                return look.answered
+        return None
+
+    @property
+    def counted(self) -> int:
+        return self.looks[-1].counted if self.looks else 0
+
+    def end(self) -> None:
+        self._ending.set()
+        if self.ident:
+            self.join()

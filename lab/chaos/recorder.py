@@ -1,0 +1,205 @@
+"""Records what is committed, by Postgres' logical decoding: whole, and in the order of the commits.
+
+A slot of the recorder's own says from where on. It survives a crash of Postgres. It does not
+survive a restore or a fail-over: so these begin another life of the database, with the rows that
+are there in the snapshot of the new slot. What the life before committed at its very end, before
+anyone could read it, is not recorded; what the new life commits before its slot is there is in its
+snapshot.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from lab.chaos.observer import Onlooker
+from lab.chaos.pgoutput import Decoder, Row
+from lab.chaos.recording import Commit, Life, Recording
+from rocket_rides import database
+from rocket_rides.database import one_row
+from rocket_rides.errors import Unavailable
+
+PAUSE = 0.05  # seconds
+AT_ONCE = 5000  # changes; a transaction comes whole
+PUBLICATION = "recording"
+START_LIMIT = 60.0  # seconds until the first slot is there
+LAST_LOOK = 30.0
+
+# What is recorded: enough to tell every step of the protocol, and the keys.
+TABLES = {
+    "rides": ("id", "created_at", "distance"),
+    "staged_log_records": ("id", "data"),
+    "streamer_state": ("only_row", "last_sent_id"),
+    "terms": ("after", "term"),
+    "checkpoints": ("id", "kind", "name", "last_redis_id", "last_ride_id", "gaps_healed"),
+    "consumer_states": ("id", "name", "total_distance"),
+    "resets": (
+        "id",
+        "consumer_name",
+        "status",
+        "from_ride_id",
+        "from_total",
+        "to_ride_id",
+        "to_total",
+    ),
+    "rollup_state": ("only_row", "complete_to", "generation"),
+    "ride_minutes": ("minute", "rides", "distance", "upto"),
+    "receipts": ("ride_id", "outcome", "replay_at", "dropped_at"),
+    "receipts_state": ("only_row", "complete_to"),
+}
+IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
+IN_RECOVERY = "SELECT pg_is_in_recovery()"
+SLOT = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
+# One that was made in vain would keep the WAL.
+DROP_OTHERS = """
+    SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+    WHERE slot_name LIKE 'recorder_%' AND NOT active
+"""
+# To read is not to take: an answer may be lost with its connection.
+PEEK = """
+    SELECT data FROM pg_logical_slot_peek_binary_changes(
+        %s, NULL, %s, 'proto_version', '1', 'publication_names', %s
+    )
+"""
+TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
+# Every look decodes again from such a mark on; Postgres itself leaves one in 15 s.
+MARK = "SELECT pg_log_standby_snapshot()"
+MARK_EVERY = 1.0  # seconds
+# The versions of Postgres that brought these.
+COLUMN_LISTS, MARKS = 150_000, 160_000
+
+
+class Recorder(Onlooker):
+    """Records what is committed on the Postgres that `url` leads to, life after life.
+
+    That server must run with wal_level=logical.
+    """
+
+    def __init__(self, url: Callable[[], str], recording: Recording) -> None:
+        super().__init__(name="recorder", daemon=True)
+        self.life = 0
+        self._url = url
+        self._recording = recording
+        self._slot = ""
+        self._slots = 0  # ever asked for
+        self._taken = 0  # the position behind the last commit that was written
+        self._marked = 0.0
+        self.has_all = False  # once it has ended
+        self._give_up_at = float("inf")  # on the monotonic clock
+        self._records = threading.Event()
+        self._ending = threading.Event()
+
+    def wait_until_it_records(self) -> None:
+        """Raises TimeoutError."""
+        if not self._records.wait(START_LIMIT):
+            raise TimeoutError("nothing is recorded")
+
+    def look_on(self) -> None:
+        while not self.has_all and time.monotonic() < self._give_up_at:
+            try:
+                with closing(database.connect(self._url(), "chaos")) as connection:
+                    self._record(connection)
+            except (psycopg.Error, Unavailable):
+                time.sleep(PAUSE)
+
+    def _record(self, connection: psycopg.Connection) -> None:
+        """Record until the end, or until the connection is lost."""
+        if one_row(connection.execute(IN_RECOVERY))[0]:  # a standby, or one that is being restored
+            time.sleep(PAUSE)
+            return
+        if not connection.execute(SLOT, [self._slot]).rowcount:
+            self._begin_life(connection)
+        while not self.has_all:
+            over = self._ending.wait(PAUSE)  # then once more, for what came last
+            while self._take(connection):
+                pass
+            self.has_all = over
+
+    def _begin_life(self, connection: psycopg.Connection) -> None:
+        """Make a slot, and write what is there as of its beginning."""
+        if not connection.execute(IS_PUBLISHED, [PUBLICATION]).rowcount:
+            connection.execute(publish(connection.info.server_version))
+        connection.execute(DROP_OTHERS)
+        self._slots += 1
+        slot = f"recorder_{self._slots}"
+        # It can't be told settings, and only makes a slot: what is recorded, `connection` reads.
+        made_by = psycopg.connect(self._url(), replication="database")  # noqa: TID251
+        with closing(made_by) as making:
+            tables = read_tables(connection, make_slot(making, slot))
+        self.life += 1
+        self._slot, self._taken = slot, 0
+        self._recording.write(Life(self.life, time.monotonic(), tables))
+        self._records.set()
+
+    def _take(self, connection: psycopg.Connection) -> bool:
+        """Write what has been committed since; returns whether there was anything."""
+        values = [self._slot, AT_ONCE, PUBLICATION]
+        messages = [data for (data,) in connection.execute(PEEK, values, binary=True)]
+        for did in Decoder().transactions(messages):
+            if did.end > self._taken:  # after a crash of Postgres, some come again
+                self._recording.write(Commit(self.life, time.monotonic(), did))
+                self._taken = did.end
+        if messages:
+            connection.execute(TAKE, [self._slot, f"{self._taken >> 32:X}/{self._taken:X}"])
+            self._mark(connection)
+        return bool(messages)
+
+    def _mark(self, connection: psycopg.Connection) -> None:
+        known = connection.info.server_version >= MARKS
+        if known and time.monotonic() - self._marked > MARK_EVERY:
+            connection.execute(MARK)
+            self._marked = time.monotonic()
+
+    def end(self) -> None:
+        """Record what came last, and return. Gives up after LAST_LOOK seconds."""
+        self._give_up_at = time.monotonic() + LAST_LOOK
+        self._ending.set()
+        if self.ident:
+            self.join()
+
+
+def make_slot(connection: psycopg.Connection, slot: str) -> str:
+    """Make it, on a replication connection; returns the name of the snapshot at which it begins.
+
+    The snapshot is there until the connection's next command.
+    """
+    command = f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT"
+    made = connection.pgconn.exec_(command.encode())
+    if made.status != psycopg.pq.ExecStatus.TUPLES_OK:
+        raise psycopg.OperationalError(made.get_error_message())
+    return (made.get_value(0, 2) or b"").decode()
+
+
+def publish(version: int) -> sql.Composed:
+    """The statement that has Postgres tell of TABLES; before 15 it tells of all their columns."""
+    what = "{} ({})" if version >= COLUMN_LISTS else "{}"
+    tables = sql.SQL(", ").join(
+        sql.SQL(what).format(sql.Identifier(table), columns_of(table)) for table in TABLES
+    )
+    return sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(PUBLICATION), tables)
+
+
+def columns_of(table: str, as_: str = "{}") -> sql.Composed:
+    return sql.SQL(", ").join(
+        sql.SQL(as_).format(sql.Identifier(column)) for column in TABLES[table]
+    )
+
+
+def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list[Row]]:
+    """All rows of TABLES, as text, in an exported snapshot."""
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    tables: dict[str, list[Row]] = {}
+    with connection.transaction():
+        connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
+        for table, names in TABLES.items():
+            query = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
+                columns_of(table, "{}::text"), sql.Identifier(table)
+            )
+            rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+            tables[table] = [dict(zip(names, row, strict=True)) for row in rows]
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return tables
