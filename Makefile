@@ -126,7 +126,7 @@ format:
 
 bench:
 	@$(INSTALL) dev java archive
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m lab.benchmarks $(ARGS)
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate

@@ -9,7 +9,7 @@ from demo.install import debian
 from demo.install.steps import StepFailed, Steps
 from rocket_rides.debian import can_install
 
-# By Debian's names, as `benchmarks.chromium` looks for them, and the packages that have them.
+# By Debian's names, as `lab.benchmarks.chromium` looks for them, and the packages that have them.
 PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
 

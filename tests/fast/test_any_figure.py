@@ -6,7 +6,7 @@ from dataclasses import asdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.figures import Figure, Goal, number
+from lab.benchmarks.figures import Figure, Goal, number
 from tests.support.properties import always
 
 MEASURED = st.floats(1e-6, 1e12)

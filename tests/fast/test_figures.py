@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import docs, record, running
-from benchmarks.figures import Figure, Goal, Table, table
-from benchmarks.progress import Progress
-from benchmarks.record import BUSY, Entry
-from benchmarks.stand import CannotMeasure
+from lab.benchmarks import docs, record, running
+from lab.benchmarks.figures import Figure, Goal, Table, table
+from lab.benchmarks.progress import Progress
+from lab.benchmarks.record import BUSY, Entry
+from lab.benchmarks.stand import CannotMeasure
 from rocket_rides.settings import PROJECT
 
 PATIENCE = 30  # seconds; only a broken test waits that long

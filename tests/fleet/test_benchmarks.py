@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks import docs, memory, setup, shares
-from benchmarks.__main__ import CLUSTER, HOUR, PARTS
-from benchmarks.stand import CannotMeasure, seconds_used
 from cluster import network
 from cluster.network import NoHosts
 from demo.install.steps import Step, Steps
+from lab.benchmarks import docs, memory, setup, shares
+from lab.benchmarks.__main__ import CLUSTER, HOUR, PARTS
+from lab.benchmarks.stand import CannotMeasure, seconds_used
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE, eventually
 

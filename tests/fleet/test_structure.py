@@ -32,7 +32,7 @@ WRONG = [
     ("api.pool", "demo.embedded.spawn"),
     ("demo.embedded.spawn", "lab.chaos.journal"),
     ("demo.embedded.spawn", "cluster.machine"),
-    ("benchmarks.load", "lab.chaos.journal"),
+    ("lab.benchmarks.load", "lab.chaos.journal"),
     ("lab.chaos.journal", "tests.support.world"),
     ("cluster.machine", "lab.chaos.journal"),
     ("containers.run", "cluster.machine"),

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.chromium import missing
 from demo.embedded.welcome import answers
+from lab.benchmarks.chromium import missing
 from tests.support.browser import Browser, browser
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import eventually

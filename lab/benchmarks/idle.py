@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 import psutil
 
-from benchmarks import fleet
-from benchmarks.figures import Figure, Goal
-from benchmarks.receiver import receiver
-from benchmarks.stand import Stand, seconds_used, wait_until
+from lab.benchmarks import fleet
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.receiver import receiver
+from lab.benchmarks.stand import Stand, seconds_used, wait_until
 
 ROUNDS = 3
 SECONDS = 10

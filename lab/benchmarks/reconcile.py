@@ -15,9 +15,9 @@ import psycopg
 
 from analytics import source
 from analytics.prerequisites import require_java
-from benchmarks import jdbc, rides
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand
+from lab.benchmarks import jdbc, rides
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand
 from rocket_rides import database
 
 MILLION = 1_000_000

@@ -13,10 +13,10 @@ from statistics import median
 
 from selenium.webdriver import Chrome
 
-from benchmarks import fleet, load
-from benchmarks.chromium import chromium, missing
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand, wait_until
+from lab.benchmarks import fleet, load
+from lab.benchmarks.chromium import chromium, missing
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand, wait_until
 
 ROUNDS = 3
 RIDES = 12  # in each

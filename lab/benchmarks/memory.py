@@ -12,11 +12,11 @@ from statistics import median
 import psutil
 import psycopg
 
-from benchmarks import fleet, load
-from benchmarks.figures import Figure, Goal, Table, number
-from benchmarks.onlookers import onlookers
-from benchmarks.stand import Stand
-from benchmarks.watch import ONLOOKERS, watching
+from lab.benchmarks import fleet, load
+from lab.benchmarks.figures import Figure, Goal, Table, number
+from lab.benchmarks.onlookers import onlookers
+from lab.benchmarks.stand import Stand
+from lab.benchmarks.watch import ONLOOKERS, watching
 from rocket_rides import database
 
 RATE = 200.0  # rides per second

@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 
 import migrations
-from benchmarks import load
 from demo.embedded.servers import Postgres, Redis
+from lab.benchmarks import load
 from rocket_rides import database
 from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAMES...]`: measure, and write the figures into the docs.
+"""`python -m lab.benchmarks [NAMES...]`: measure, and write the figures into the docs.
 
 Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
 medians of several runs, with the lowest and the highest; each run's limit is measured right after
@@ -12,7 +12,9 @@ import signal
 import sys
 from functools import partial
 
-from benchmarks import (
+from demo.embedded import stock
+from demo.embedded.failures import NeverStarts
+from lab.benchmarks import (
     backlog,
     cluster,
     consume,
@@ -30,9 +32,7 @@ from benchmarks import (
     setup,
     watch,
 )
-from benchmarks.running import Measure, run
-from demo.embedded import stock
-from demo.embedded.failures import NeverStarts
+from lab.benchmarks.running import Measure, run
 
 PARTS: dict[str, Measure] = {
     "post": post.measure,
@@ -59,7 +59,7 @@ AT_MOST = 20 * 60.0  # seconds that all parts may take
 
 def main() -> None:
     """Run the parts NAMES, or all."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"{', '.join(PARTS)}; {HOUR}, {CLUSTER}"
     )

@@ -11,10 +11,10 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
-from benchmarks import group_load
-from benchmarks.figures import Figure, Goal, Table
-from benchmarks.group_load import SECOND, Load, Outcome
-from benchmarks.stand import Stand
+from lab.benchmarks import group_load
+from lab.benchmarks.figures import Figure, Goal, Table
+from lab.benchmarks.group_load import SECOND, Load, Outcome
+from lab.benchmarks.stand import Stand
 from rocket_rides.log import Log
 
 AS_THERE = Load(rate=10_000, seconds=10, members=10)

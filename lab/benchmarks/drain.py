@@ -13,11 +13,11 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from benchmarks import outbox
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand
 from demo.embedded.programs import programs
 from demo.embedded.stream_servers import REDIS
+from lab.benchmarks import outbox
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand
 from migrations import upgrade
 from rocket_rides import database, session_settings
 from rocket_rides.log import Log

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import psutil
 import psycopg
 
-from benchmarks import load
-from benchmarks.receiver import Receiver, receiver
-from benchmarks.stand import Stand, wait_until
+from lab.benchmarks import load
+from lab.benchmarks.receiver import Receiver, receiver
+from lab.benchmarks.stand import Stand, wait_until
 from rocket_rides import database, sessions
 from rocket_rides.settings import DEMO_SECRET
 

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks import tcp
-from benchmarks.load import LOOPBACK
 from demo.embedded.servers import Postgres
+from lab.benchmarks import tcp
+from lab.benchmarks.load import LOOPBACK
 from rocket_rides import session_settings
 from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 

@@ -4,7 +4,7 @@ import time
 
 import psycopg
 
-from benchmarks.stand import PATIENCE
+from lab.benchmarks.stand import PATIENCE
 from rocket_rides.settings import Settings
 from streamer.drain import Streamer
 

@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from benchmarks import figures
-from benchmarks.figures import Figure
-from benchmarks.record import Entry
+from lab.benchmarks import figures
+from lab.benchmarks.figures import Figure
+from lab.benchmarks.record import Entry
 from rocket_rides.settings import PROJECT
 
 PAGES = (PROJECT / "docs/performance.md", PROJECT / "README.md")

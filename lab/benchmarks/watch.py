@@ -18,11 +18,11 @@ import psutil
 import psycopg
 import redis
 
-from benchmarks import fleet, load, page, rides
-from benchmarks.figures import Figure, Goal
-from benchmarks.onlookers import onlookers
-from benchmarks.rollup import complete_to
-from benchmarks.stand import Stand, wait_until
+from lab.benchmarks import fleet, load, page, rides
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.onlookers import onlookers
+from lab.benchmarks.rollup import complete_to
+from lab.benchmarks.stand import Stand, wait_until
 from rocket_rides import database
 from rocket_rides.settings import Settings
 from watch.gathering import Gatherer

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import psutil
 import psycopg
 
-from benchmarks import outbox
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand, wait_until
 from consumers.reader import Reader
 from consumers.totals.total import Total
+from lab.benchmarks import outbox
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand, wait_until
 from rocket_rides import database
 from rocket_rides.log import START, Log
 from streamer.drain import Streamer

@@ -7,10 +7,10 @@ from statistics import quantiles
 import psutil
 import psycopg
 
-from benchmarks import fleet, load, outbox
-from benchmarks.figures import Figure, Goal
-from benchmarks.latency import BUSY_RATE, Journey
-from benchmarks.stand import Stand, seconds_used, wait_until
+from lab.benchmarks import fleet, load, outbox
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.latency import BUSY_RATE, Journey
+from lab.benchmarks.stand import Stand, seconds_used, wait_until
 from rocket_rides import database, sessions
 
 ROUNDS = 3

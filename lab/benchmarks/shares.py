@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.stand import CannotMeasure
+from lab.benchmarks.stand import CannotMeasure
 
 CGROUPS = Path("/sys/fs/cgroup")
 UNIFIED = (CGROUPS / "unified", CGROUPS)  # where version 2 may be mounted

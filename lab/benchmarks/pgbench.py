@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from api.booking import TAKE
-from benchmarks.stand import Stand
+from lab.benchmarks.stand import Stand
 
 _RATE = re.compile(r"^tps = ([\d.]+)", re.MULTILINE)
 _FAILED = re.compile(r"number of failed transactions: (\d+)")

@@ -5,7 +5,7 @@ network namespace. First every host may use all processors, which they share, so
 one adds is seen in who uses them. Then the API's hosts are small, so that one of them is outgrown
 and the processors are not.
 
-`python -m benchmarks.hosts PORT HOST...`: the clients, on a host of theirs; prints requests/s.
+`python -m lab.benchmarks.hosts PORT HOST...`: the clients, on a host of theirs; prints requests/s.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
-from benchmarks import load, tcp
-from benchmarks.figures import Figure, Goal
-from benchmarks.shares import share
-from benchmarks.stand import PATIENCE, Stand, seconds_used, wait_until
 from cluster import network
 from cluster.network import MACHINE, NETWORK, Host
+from lab.benchmarks import load, tcp
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.shares import share
+from lab.benchmarks.stand import PATIENCE, Stand, seconds_used, wait_until
 from rocket_rides.settings import PROJECT
 
 ROLE = "api_hosts"
@@ -100,7 +100,7 @@ def _posting(clients: Host, hosts: Sequence[Host]) -> "subprocess.Popen[str]":
     """Start the clients."""
     addresses = [host.address for host in hosts]
     return subprocess.Popen(
-        [*clients.within, sys.executable, "-m", "benchmarks.hosts", str(PORT), *addresses],
+        [*clients.within, sys.executable, "-m", "lab.benchmarks.hosts", str(PORT), *addresses],
         cwd=PROJECT,
         stdout=subprocess.PIPE,
         text=True,

@@ -7,11 +7,11 @@ that all its processes use: what is spread over more workers, and what spreading
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.figures import Figure
-from benchmarks.shares import counted
-from benchmarks.stand import Stand
 from cluster import rides
 from cluster.spark import IN_ONE_PROCESS, Cluster, cluster
+from lab.benchmarks.figures import Figure
+from lab.benchmarks.shares import counted
+from lab.benchmarks.stand import Stand
 from rocket_rides import database
 
 ALL = 10_000_000

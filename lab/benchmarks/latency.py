@@ -16,9 +16,9 @@ from statistics import quantiles
 
 import psycopg
 
-from benchmarks import fleet, load
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand
+from lab.benchmarks import fleet, load
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand
 from rocket_rides import database
 from rocket_rides.log import Log
 from rocket_rides.terms import Term

@@ -14,10 +14,10 @@ from statistics import fmean
 
 import psycopg
 
-from benchmarks import fleet, load, outbox
-from benchmarks.figures import Figure, Goal
-from benchmarks.receiver import receiver
-from benchmarks.stand import Stand, wait_until
+from lab.benchmarks import fleet, load, outbox
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.receiver import receiver
+from lab.benchmarks.stand import Stand, wait_until
 from rocket_rides import database, terms
 from rocket_rides.log import Log
 

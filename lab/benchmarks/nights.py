@@ -20,9 +20,9 @@ from analytics.parquet import File
 from analytics.result import Result
 from analytics.tidying import tidy
 from analytics.warehouse import Warehouse
-from benchmarks import reconcile, rides
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand
+from lab.benchmarks import reconcile, rides
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand
 from rocket_rides import database
 
 NIGHTS = 1000

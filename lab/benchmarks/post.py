@@ -4,9 +4,9 @@ import time
 
 import psutil
 
-from benchmarks import load, pgbench
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import Stand, seconds_used
+from lab.benchmarks import load, pgbench
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import Stand, seconds_used
 
 ROUNDS = {1: 3, 8: 4, 32: 2}  # by the number of clients
 SECONDS = 2

@@ -20,13 +20,13 @@ from statistics import quantiles
 
 import psycopg
 
-from benchmarks import fleet, load, outbox
-from benchmarks.figures import Figure, Goal
-from benchmarks.receiver import Notes, Receiver, receiver
-from benchmarks.stand import PATIENCE, Stand, wait_until
 from consumers.receipts.courier import Courier
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import Kind
+from lab.benchmarks import fleet, load, outbox
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.receiver import Notes, Receiver, receiver
+from lab.benchmarks.stand import PATIENCE, Stand, wait_until
 from rocket_rides import database
 from rocket_rides.settings import DEMO_SECRET, Settings
 

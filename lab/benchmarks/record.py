@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.figures import Figure, Table
+from lab.benchmarks.figures import Figure, Table
 from rocket_rides.settings import PROJECT
 
 FILE = PROJECT / "docs/performance.json"

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from benchmarks import docs, record
-from benchmarks.figures import Figure, Table
-from benchmarks.progress import Progress
-from benchmarks.record import BUSY, Entry
-from benchmarks.stand import CannotMeasure, Stand, stand
 from cluster.network import NoHosts
+from lab.benchmarks import docs, record
+from lab.benchmarks.figures import Figure, Table
+from lab.benchmarks.progress import Progress
+from lab.benchmarks.record import BUSY, Entry
+from lab.benchmarks.stand import CannotMeasure, Stand, stand
 from rocket_rides.settings import PROJECT
 
 LONGEST = 200  # characters of a reason

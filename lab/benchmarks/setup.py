@@ -21,8 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from benchmarks.figures import Figure, Goal
-from benchmarks.stand import PATIENCE, Stand
+from lab.benchmarks.figures import Figure, Goal
+from lab.benchmarks.stand import PATIENCE, Stand
 from rocket_rides.settings import PROJECT, Settings
 
 GOAL = Goal("value", "<=", 40)
