@@ -102,7 +102,7 @@ cluster:
 
 images:
 	@$(INSTALL) dev
-	$(BIN)/python -m containers
+	$(BIN)/python -m lab.containers
 
 mutants:
 	@$(INSTALL) dev java archive

@@ -3,8 +3,8 @@
 Each commit must be a transition that the specification allows where it came, and must lead to what
 it led to (`lab.chaos.specified`); or else be one of a projection, which is checked against the
 rides themselves: a minute against its label, an outcome, and how far each of them says it is
-complete. What no transition explains is refused as well. The first step that is refused is shown, with ten
-before it and ten after it, and the status is 1. A recording that never met an INTERESTING
+complete. What no transition explains is refused as well. The first step that is refused is shown,
+with ten before it and ten after it, and the status is 1. A recording that never met an INTERESTING
 transition is thin: that is said, with how often each was met, and the status is 2; so it is if the
 recording is cut short.
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from containers import compose
-from containers.compose import Failed, filled_in
+from lab.containers import compose
+from lab.containers.compose import Failed, filled_in
 
 MADE = {"POSTGRES_PASSWORD": "secret", "RECEIPT_SECRET": "whsec_c2VjcmV0"}
 

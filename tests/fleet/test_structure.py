@@ -35,7 +35,7 @@ WRONG = [
     ("lab.benchmarks.load", "lab.chaos.journal"),
     ("lab.chaos.journal", "tests.support.world"),
     ("cluster.machine", "lab.chaos.journal"),
-    ("containers.run", "cluster.machine"),
+    ("lab.containers.run", "cluster.machine"),
     ("cluster.machine", "analytics.result"),
     ("demo.embedded.spawn", "api.pool"),
     ("lab.chaos.journal", "consumers.round"),

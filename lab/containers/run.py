@@ -1,4 +1,4 @@
-"""Runs every service of docker-compose.yml, once, in namespaces that `python -m containers` makes.
+"""Runs every service of docker-compose.yml, once, in namespaces that the command makes.
 
 Their network is a loopback without a way out, so the file's ports are free; and whatever was
 started ends with this process. Its arguments are a folder for data and logs, and the images.
@@ -14,11 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-from containers import compose, rides
-from containers.compose import Failed
-from containers.container import PAUSE, Container, Running
-from containers.images import Image
-from containers.servers import Postgres, Redis
+from lab.containers import compose, rides
+from lab.containers.compose import Failed
+from lab.containers.container import PAUSE, Container, Running
+from lab.containers.images import Image
+from lab.containers.servers import Postgres, Redis
 
 LOOPBACK_UP = ("ip", "link", "set", "lo", "up")
 SERVERS = {"postgres": Postgres, "redis": Redis}

@@ -1,4 +1,4 @@
-"""`python -m containers`: builds the images, and runs the services of docker-compose.yml from them.
+"""`python -m lab.containers`: builds the images, and runs docker-compose.yml's services from them.
 
 Without Docker: buildah builds, and each service of ours runs as the file says: its command,
 environment, user and rights, on a read-only root. They start in the order of `depends_on`, on
@@ -17,9 +17,9 @@ import subprocess
 import sys
 import tempfile
 
-from containers import compose, images
-from containers.compose import Failed
-from containers.servers import postgres_programs
+from lab.containers import compose, images
+from lab.containers.compose import Failed
+from lab.containers.servers import postgres_programs
 
 PROGRAMS = {
     "buildah": "buildah",
@@ -45,7 +45,7 @@ def require() -> None:
 
 def main() -> None:
     """Build, run, and tell what came of it."""
-    argparse.ArgumentParser(prog="python -m containers", description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="python -m lab.containers", description=__doc__).parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         require()
@@ -56,7 +56,7 @@ def main() -> None:
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ):
             os.chmod(folder, 0o755)  # noqa: S103 (the services run as others)
-            command = [sys.executable, "-m", "containers.run", folder, json.dumps(mounted)]
+            command = [sys.executable, "-m", "lab.containers.run", folder, json.dumps(mounted)]
             status = subprocess.run([*NAMESPACES, *command]).returncode
     except Failed as reason:
         sys.exit(f"{reason}")

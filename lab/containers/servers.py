@@ -5,8 +5,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from containers.compose import Failed, Service
-from containers.container import Running
+from lab.containers.compose import Failed, Service
+from lab.containers.container import Running
 
 ACCOUNT = "postgres"  # made by Debian's package; Redis runs as any
 

@@ -16,7 +16,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 from typing import NamedTuple
 
-from containers.compose import Failed, Service
+from lab.containers.compose import Failed, Service
 from rocket_rides.settings import PROJECT
 
 BUILDAH = "buildah"

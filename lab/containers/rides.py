@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import httpx
 
-from containers.compose import Failed
-from containers.container import Running, wait_for
+from lab.containers.compose import Failed
+from lab.containers.container import Running, wait_for
 from rocket_rides.database import connect
 
 # As the top of the file tells a person to post them, and the reconciler's comment to reconcile.

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from containers.compose import Failed, Service
-from containers.images import Image
+from lab.containers.compose import Failed, Service
+from lab.containers.images import Image
 
 PAUSE = 0.1  # seconds
 TIMEOUT = 300.0  # seconds, for what ends by itself
