@@ -1,9 +1,8 @@
 """Whether a run can start: a fleet is set up without Java and Spark's packages.
 
 They take 400 MB, and only the reconciliation needs them. Without them a run refuses to start, with
-one line (`analytics.reconcile`); the nightly process gets them installed in time
-(`analytics.nightly.fetching`). Nothing is installed here, and only the standard library is
-imported: `demo.install.java` asks about Java before any package is installed.
+one line (`analytics.reconcile`). Nothing is installed here, and only the standard library is
+imported, so that an installer can ask about Java before any package is there.
 """
 
 import importlib
@@ -13,7 +12,6 @@ import re
 import shutil
 import subprocess
 
-from rocket_rides.debian import can_install
 from rocket_rides.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "deltalake", "matplotlib")
@@ -46,8 +44,3 @@ def require_java() -> None:
     if version is None or int(version[1]) < OLDEST_JAVA:
         named = version[1] if version else "of an unknown version"
         raise Unavailable(f"{WANTED}; {java} is Java {named}")
-
-
-def java_can_be_installed() -> bool:
-    """Whether `python -m demo.install java` installs it without asking."""
-    return can_install() and not os.environ.get("JAVA_HOME")

@@ -1,11 +1,11 @@
 """`python -m watch`: the live page, and the metrics.
 
 It shows what flows, how far everyone is, what broke and what healed. It reads Postgres and Redis,
-and changes nothing but what a person asks for: a dead receipt is sent again, and in the demo the
-fleet is broken. No other process needs it; but honcho ends a fleet when any of its processes ends,
-this one too, so here it waits for a port that is taken. What it shows is gathered anew, or counted
-in the consumers' own transactions: a crash forgets no more than the feed, and the charts' last
-fifteen minutes.
+and changes nothing but what a person asks for: a dead receipt is sent again. (The demo hands it
+buttons that break the fleet, too.) No other process needs it; but honcho ends a fleet when any of
+its processes ends, this one too, so here it waits for a port that is taken. What it shows is
+gathered anew, or counted in the consumers' own transactions: a crash forgets no more than the feed,
+and the charts' last fifteen minutes.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from errno import EADDRINUSE
 
 from aiohttp import web
@@ -23,9 +24,8 @@ from rocket_rides import fleet, process, settings
 from rocket_rides.settings import Settings
 from rocket_rides.waiting import Complaint, delays
 from watch.broadcast import WRITE_TIME
-from watch.demolition import in_the_demo
 from watch.gathering import Gatherer
-from watch.server import IDLE_TIME, Site, log_no_bad_requests
+from watch.server import IDLE_TIME, Buttons, Site, log_no_bad_requests
 from watch.watching import Watcher
 
 
@@ -57,7 +57,7 @@ def _listener(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=1024)
 
 
-async def serve(config: Settings, listener: socket.socket) -> None:
+async def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) -> None:
     """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -69,7 +69,7 @@ async def serve(config: Settings, listener: socket.socket) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask_to_stop, number)
     watcher = Watcher(Gatherer(config).gather)
-    site = Site(config, watcher, in_the_demo(config))
+    site = Site(config, watcher, buttons)
     runner = web.AppRunner(
         site.application(),
         access_log=None,
@@ -93,8 +93,11 @@ async def serve(config: Settings, listener: socket.socket) -> None:
     watching.cancel()
 
 
-def main() -> None:
-    """Serve until SIGTERM or SIGINT. Starts even when the servers are down."""
+def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None:
+    """Serve until SIGTERM or SIGINT. Starts even when the servers are down.
+
+    `buttons` says what more a person can do here, with these settings.
+    """
     process.take_no_arguments("watch", __doc__)
     config = settings.load()
     process.begin(config.log_level)
@@ -106,7 +109,7 @@ def main() -> None:
     # A thousand onlookers need as many files.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
-    asyncio.run(serve(config, listener))
+    asyncio.run(serve(config, listener, buttons(config)))
     # All is closed. The interpreter's own end would take seconds where the machine is busy.
     sys.stdout.flush()
     os._exit(0)

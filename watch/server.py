@@ -8,7 +8,8 @@ that nobody reads and an idle connection have their times.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -18,7 +19,6 @@ from aiohttp.log import server_logger
 from rocket_rides.settings import Settings
 from watch import guards
 from watch.broadcast import MOST_STREAMS, Broadcast
-from watch.demolition import Demolition
 from watch.page import Breakage, Page, Scene
 from watch.page.templates import HERE, POLICY
 from watch.replaying import replay, ride_of
@@ -45,17 +45,29 @@ _NEVER = re.compile(r"q\s*=\s*0(\.0*)?")
 ICON = (HERE / "icon.svg").read_bytes()
 
 
+class Buttons(Protocol):
+    """Ways to break the fleet, each with a button; the demo hands them in."""
+
+    ways: Mapping[str, Any]
+
+    def watch(self, watcher: Watcher, breakage: Breakage) -> None:
+        """Tell this watcher what happens, and keep `breakage` up to date."""
+
+    def begin(self, name: str) -> str:
+        """Begin to break the fleet in the way `name`; returns why not, or nothing."""
+
+
 class Site:
     """The handlers of the routes."""
 
-    def __init__(self, config: Settings, watcher: Watcher, demolition: Demolition | None) -> None:
+    def __init__(self, config: Settings, watcher: Watcher, buttons: Buttons | None) -> None:
         self._config, self._watcher = config, watcher
         self._is_local = guards.is_loopback(config.watch_host)
-        self._demolition = demolition if self._is_local else None
+        self._buttons = buttons if self._is_local else None
         breakage = Breakage()
-        if self._demolition:
-            self._demolition.watch(watcher, breakage)
-        ways = self._demolition.ways if self._demolition else {}
+        if self._buttons:
+            self._buttons.watch(watcher, breakage)
+        ways = self._buttons.ways if self._buttons else {}
         self.scene = Scene(self._is_local, ways, breakage)
         self.broadcast = Broadcast(watcher, Page(self.scene))
         self.read_only = Broadcast(watcher, Page(Scene(breakage=breakage)))  # through a proxy
@@ -69,7 +81,7 @@ class Site:
         application.router.add_get("/healthz", self.health)
         application.router.add_get("/icon.svg", self.icon)
         application.router.add_post("/replay", self.replay)
-        if self._demolition:
+        if self._buttons:
             application.router.add_post("/break", self.demolish)
         application.on_response_prepare.append(_add_headers)
         application.on_shutdown.append(self._end_streams)
@@ -120,11 +132,11 @@ class Site:
 
     async def demolish(self, request: web.Request) -> web.Response:
         form = await self._form(request)
-        assert self._demolition is not None  # noqa: S101 (or else there is no such route)
+        assert self._buttons is not None  # noqa: S101 (or else there is no such route)
         way = form.get("way", "")
-        if way not in self._demolition.ways:
+        if way not in self._buttons.ways:
             raise web.HTTPBadRequest(text="there is no such way to break it\n")
-        if refused := self._demolition.begin(way):
+        if refused := self._buttons.begin(way):
             raise web.HTTPConflict(text=f"{refused}\n")
         return _back("/#flow")
 

@@ -5,7 +5,6 @@ process of its own, so that no JVM stays resident; that a night missed while the
 this process was down is made up for, once; and that a run that could not do its work, because a
 server was down or another run was in progress, is retried until the next night. A run's output and
 outcome are logged. This process ends only when told to: without Java it logs a warning every night.
-Where make has set up the fleet without Spark, this process installs it, minutes after the start.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -21,19 +20,22 @@ SIGTERM ends a run in progress, and this process, in little more than two second
 import logging
 import sys
 from collections.abc import Sequence
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfoNotFoundError
 
 import psycopg
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from analytics.nightly import attempts, fetching, nights
+from analytics.nightly import attempts, nights
 from rocket_rides import database, fleet, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
 
 RECONCILE = (sys.executable, "-m", "analytics.reconcile")
+# An installer begins not during the first rides, and leaves itself time to retry before the run.
+AFTER_THE_START = timedelta(minutes=5)
+BEFORE_THE_RUN = timedelta(hours=1)
 
 
 class Reconciler:
@@ -46,8 +48,10 @@ class Reconciler:
         command: Sequence[str] = RECONCILE,
         trigger: BaseTrigger | None = None,
         first_pause: float = attempts.FIRST_PAUSE,
+        installer: attempts.Installer | None = None,
     ) -> None:
         self._config = config
+        self._installer = installer
         self._stop = stop
         self._command = command
         self._first_pause = first_pause
@@ -70,7 +74,7 @@ class Reconciler:
             "reconciling every day at %s (%s)", self._config.reconcile_at, self._scheduler.timezone
         )
         # Don't warn of missing packages that will be installed.
-        able = self._fetch_later() or attempts.is_able()
+        able = self._install_later() or attempts.is_able()
 
         def session(_progress: waiting.Progress) -> None:
             with database.connect(self._config.postgres_url, "reconciler") as connection:
@@ -93,20 +97,19 @@ class Reconciler:
         logger.info("the reconciliation of %s was missed; starting it now", f"{local:%F %H:%M}")
         self.job.modify(next_run_time=self.now())
 
-    def _fetch_later(self) -> bool:
-        """Schedule the installation of missing packages, if possible; returns whether it was."""
-        if not fetching.wanted():
+    def _install_later(self) -> bool:
+        """Have what is missing installed, if somebody can; returns whether that is so."""
+        if not (self._installer and self._installer.is_wanted()):
             return False
         now = self.now()
-        last_moment = nights.next_due(now, self._at) - fetching.BEFORE_THE_RUN
-        at = max(now, min(now + fetching.AFTER_THE_START, last_moment))
-        self._scheduler.add_job(self.fetch, "date", run_date=at)
+        last_moment = nights.next_due(now, self._at) - BEFORE_THE_RUN
+        at = max(now, min(now + AFTER_THE_START, last_moment))
+        self._scheduler.add_job(self._install, "date", run_date=at, args=[self._installer])
         return True
 
-    def fetch(self) -> None:
-        """Install what a run needs, unless a run or a person has done so by now."""
-        if fetching.wanted():
-            fetching.fetch(self._stop, nights.next_due(self.now(), self._at))
+    def _install(self, installer: attempts.Installer) -> None:
+        if installer.is_wanted():  # unless a run or a person has done so by now
+            installer.install(self._stop, nights.next_due(self.now(), self._at))
 
     def reconcile(self) -> None:
         """Start a run, and retry while it can't do its work, until shortly before the next night.
@@ -114,17 +117,19 @@ class Reconciler:
         The scheduler would leave out a night that begins while this has not returned.
         """
         until = nights.next_due(self.now(), self._at) - attempts.TO_END
-        attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
+        attempts.run_with_retries(
+            self._command, until, self._stop, self._first_pause, self._installer
+        )
 
 
-def main() -> None:
+def main(installer: attempts.Installer | None = None) -> None:
     """Run the reconciler until SIGTERM or SIGINT."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     try:
-        reconciler = Reconciler(config, process.Stop().on_signals())
+        reconciler = Reconciler(config, process.Stop().on_signals(), installer=installer)
     except ZoneInfoNotFoundError as error:
         raise SystemExit(f"TZ is refused: {error.args[0]}") from None
     reconciler.run()

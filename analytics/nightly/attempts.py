@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
+from typing import Protocol
 
-from analytics.nightly import fetching
 from analytics.nightly.child import Child
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
@@ -21,22 +21,36 @@ TO_END = timedelta(minutes=1)  # that a run which is ended has, before the next 
 LOOK_AT_THE_CLOCK = 30.0
 
 
+class Installer(Protocol):
+    """Whoever can install what a run lacks. Where nobody can, what is missing stays missing."""
+
+    def is_wanted(self) -> bool:
+        """Whether something is missing that it can install."""
+
+    def install(self, stop: Stop, until: datetime) -> None:
+        """Install it, at most until `until`; a failure is logged."""
+
+
 def run_with_retries(
-    command: Sequence[str], until: datetime, stop: Stop, first_pause: float
+    command: Sequence[str],
+    until: datetime,
+    stop: Stop,
+    first_pause: float,
+    installer: Installer | None = None,
 ) -> None:
     """Run `command`; retry with back-off while it ends with COULD_NOT_RUN, but not past `until`.
 
-    Installs what it needs first, where possible.
+    Has the installer install what it needs first.
     """
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if fetching.wanted():
-            fetching.fetch(stop, until)
+        if installer and installer.is_wanted():
+            installer.install(stop, until)
         if stop:
             return
         if is_able():
             if run_once(command, stop, until) != COULD_NOT_RUN:
                 return
-        elif not fetching.wanted():
+        elif not (installer and installer.is_wanted()):
             return
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:

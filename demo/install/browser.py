@@ -7,7 +7,6 @@ import shutil
 
 from demo.install import debian
 from demo.install.steps import StepFailed, Steps
-from rocket_rides.debian import can_install
 
 # By Debian's names, as `lab.benchmarks.chromium` looks for them, and the packages that have them.
 PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver"}
@@ -20,7 +19,7 @@ def is_there() -> bool:
 
 def install(steps: Steps) -> None:
     """Install them, or say what to install; the next run tries again."""
-    if can_install():
+    if debian.can_install():
         try:
             debian.install(steps, *PROGRAMS.values())
         except StepFailed:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from demo.install import debian
 from demo.install.steps import StepFailed, Steps
-from rocket_rides.debian import can_install
 
 
 def missing() -> list[str]:
@@ -28,7 +27,7 @@ def missing() -> list[str]:
 
 def install(steps: Steps) -> None:
     """Install them, or say what to install; the next run tries again."""
-    if can_install():
+    if debian.can_install():
         try:
             debian.install(steps, *missing())
         except StepFailed:

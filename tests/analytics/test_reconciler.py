@@ -10,10 +10,11 @@ import psutil
 import pytest
 from apscheduler.triggers.date import DateTrigger
 
-from analytics.nightly import attempts, fetching
+from analytics.nightly import attempts
 from analytics.nightly.__main__ import Reconciler
 from analytics.nightly.child import LINGER
 from analytics.nightly.nights import next_due
+from demo.nightly import Installer
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
@@ -226,9 +227,9 @@ def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
 
 
 def test_what_a_run_needs_is_only_installed_where_make_has_set_up(tmp_path: Path) -> None:
-    assert not fetching.wanted(tmp_path)
+    assert not Installer(tmp_path).is_wanted()
     (tmp_path / ".fleet").touch()
-    assert not fetching.wanted(tmp_path)  # this is another environment than ours
+    assert not Installer(tmp_path).is_wanted()  # this is another environment than ours
 
 
 def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
@@ -237,10 +238,12 @@ def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
     (tmp_path / ".fleet").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr("analytics.prerequisites.PACKAGES", ("no_such_package",))
-    assert fetching.wanted(tmp_path)
+    fails = (sys.executable, "-c", "import sys; sys.exit('no network')")
+    installer = Installer(tmp_path, fails)
+    assert installer.is_wanted()
     caplog.set_level("INFO")
     soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)
-    fetching.fetch(Stop(), soon, [sys.executable, "-c", "import sys; sys.exit('no network')"])
+    installer.install(Stop(), soon)
     assert caplog.messages[0].startswith("installing what only a reconciliation needs")
     assert caplog.messages[1] == "no network"
     assert "could not be installed" in caplog.messages[2]

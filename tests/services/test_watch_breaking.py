@@ -9,13 +9,13 @@ import pytest
 from demo import breaking
 from demo.breaking import Claim, NotHealed, Printed
 from demo.breaking.attempt import alone
+from demo.page import Demolition, in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
 from tests.support.page import Markup
 from tests.support.site import STOP_REDIS, of_world, serving
 from tests.support.world import PATIENCE, World, eventually, free_port
-from watch.demolition import Demolition, in_the_demo
 from watch.facts import Facts
 
 

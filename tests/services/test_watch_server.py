@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from demo.page import Demolition
 from rocket_rides.settings import Settings
 from tests.support.facts import AWAY, database, dead_receipt, facts, receipts
 from tests.support.page import Page, parsed
@@ -19,7 +20,6 @@ from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
 from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
 from watch import broadcast, guards, server
 from watch.__main__ import listen
-from watch.demolition import Demolition
 from watch.facts import Facts
 from watch.watching import SEEN
 

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 from aiohttp import web
 
+from demo.page import Demolition
 from rocket_rides.settings import Settings
 from tests.support.page import Markup, parsed
 from tests.support.world import PATIENCE, World, free_port
-from watch.demolition import Demolition
 from watch.facts import Facts
 from watch.gathering import Gatherer
 from watch.server import Site

@@ -1,7 +1,8 @@
-"""The buttons that break the fleet: in the demo alone.
+"""`python -m demo.page`: the live page, with the buttons that break the demo.
 
-That is where honcho started this process, both servers are the embedded ones, and only this machine
-reaches the page. Anywhere else there is neither a button nor a route.
+They are there where honcho started this process, both servers are the embedded ones, and only this
+machine reaches the page. Anywhere else there is neither a button nor a route, and this is what
+`python -m watch` always is.
 """
 
 import asyncio
@@ -13,9 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from demo import breaking
+from demo.breaking import Claim, Printed
+from demo.breaking.ways import WAYS
 from rocket_rides.errors import in_one_line
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import Settings
+from watch.__main__ import main
 from watch.feed import Mood
 from watch.guards import is_loopback
 from watch.page import Breakage
@@ -85,8 +90,6 @@ class Demolition:
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
     def _say(self, line: str) -> None:
-        from demo.breaking import Claim, Printed  # only in the demo: these take memory
-
         if isinstance(line, Claim):
             self._once_seen(partial(self._tell, line, "healed"))
         elif isinstance(line, Printed):  # too many for the feed
@@ -152,8 +155,8 @@ def in_the_demo(config: Settings) -> Demolition | None:
         and is_loopback(config.watch_host)
     ):
         return None
-    # Only here: these take memory.
-    from demo import breaking
-    from demo.breaking.ways import WAYS
-
     return Demolition(config, WAYS, breaking.run, breaking.under_way)
+
+
+if __name__ == "__main__":
+    main(in_the_demo)
