@@ -65,7 +65,8 @@ class Counter:
         while data := _receive(server):
             with self._guard:
                 turn[0] = "server"
-            client.sendall(data)
+            with suppress(OSError):  # it has gone, and wants no answer
+                client.sendall(data)
         _shut(client)
 
 
