@@ -153,7 +153,9 @@ def test_what_it_quotes_is_no_warning_and_not_cut_off_in_a_word(
 
 
 def test_it_needs_nothing_but_pythons_own_library() -> None:
-    subprocess.run([sys.executable, "-S", "-c", "import install.__main__"], cwd=PROJECT, check=True)
+    subprocess.run(
+        [sys.executable, "-S", "-c", "import demo.install.__main__"], cwd=PROJECT, check=True
+    )
 
 
 def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
