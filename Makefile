@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast \
-	prove chaos cluster images mutants reconcile lint format bench lock clean
+	prove chaos images mutants reconcile lint format bench lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -26,8 +26,6 @@ help:
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
-	@echo "make cluster run the nightly job on a Spark cluster of six hosts, kill hosts meanwhile, and prove"
-	@echo "             that the result is the same; takes root, on Linux; ARGS=\"--rides 1000000\""
 	@echo "make images  build the container images, run all of docker-compose.yml's services from them,"
 	@echo "             without Docker, and post rides; takes root, on Linux"
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
@@ -95,10 +93,6 @@ prove:
 chaos:
 	@$(INSTALL) fleet
 	$(BIN)/python -m lab.chaos $(ARGS)
-
-cluster:
-	@$(INSTALL) fleet nightly java
-	$(BIN)/python -m cluster $(ARGS)
 
 images:
 	@$(INSTALL) dev

@@ -8,7 +8,7 @@ import shutil
 from demo.install import debian
 from demo.install.steps import StepFailed, Steps
 
-# By Debian's names, as `lab.benchmarks.chromium` looks for them, and the packages that have them.
+# By Debian's names, which the tests look for, and the packages that have them.
 PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
 

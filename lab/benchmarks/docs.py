@@ -53,16 +53,14 @@ def block(name: str, entries: Mapping[str, Entry], parts: Sequence[str]) -> str:
 
 
 def part(entry: Entry) -> str:
-    """A part's figures and tables, and under what circumstances they were measured."""
+    """A part's figures, and under what circumstances they were measured."""
     when = f"Measured on {entry.date} in {entry.seconds:.0f} s, on {entry.machine}."
     if entry.was_busy:
         when += (
             f" **When it began, others took {entry.busy:.0f} % of the machine**:"
             " these figures say little."
         )
-    if entry.failed:
-        when += f" **When it was last tried, it failed** ({entry.failed}): these figures are older."
-    return "\n\n".join([when, *map(str, [figures.table(entry.figures), *entry.tables])])
+    return f"{when}\n\n{figures.table(entry.figures)}"
 
 
 def summary(entries: Mapping[str, Entry], parts: Sequence[str]) -> str:
@@ -100,8 +98,6 @@ def sentence(figure: Figure, entry: Entry) -> str:
 
 def doubt(entry: Entry) -> str:
     """Why a goal that these figures meet can't be called met; empty if it can."""
-    if entry.failed:
-        return "before the last attempt, which failed"
     return "on a busy machine" if entry.was_busy else ""
 
 

@@ -1,7 +1,7 @@
-"""Figures, their limits and goals, and tables of them in Markdown."""
+"""Figures, their limits and goals, and the table of them in Markdown."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -79,26 +79,14 @@ class Figure:
         return self.name, measured, limit, ratio, goal
 
 
-@dataclass
-class Table:
-    """What is no figure with a goal: a distribution, or a curve."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def __str__(self) -> str:
-        rows = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def table(figures: Iterable[Figure]) -> Table:
+def table(figures: Iterable[Figure]) -> str:
     """The figures as a table. One that was compared with several limits is named once."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = [COLUMNS, ("---",) * len(COLUMNS)]
     before: tuple[str, ...] = ()
     for cells in (figure.cells() for figure in figures):
         rows.append(cells if cells[:2] != before else ("", "", *cells[2:]))
         before = cells[:2]
-    return Table(COLUMNS, rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def spread(runs: list[float]) -> str:

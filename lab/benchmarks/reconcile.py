@@ -1,8 +1,7 @@
-"""The nightly job: the extract versus JDBC, a full run, nights after little and much history."""
+"""The nightly job: a full run, nights after little and much history, the extract alone."""
 
 import contextlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import psycopg
 
 from analytics import source
 from analytics.prerequisites import require_java
-from lab.benchmarks import jdbc, rides
+from lab.benchmarks import rides
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand
 from rocket_rides import database
@@ -56,7 +55,7 @@ def measure(stand: Stand) -> list[Figure]:
         old.runs,
         [median(young.runs)] * len(old.runs),
     )
-    return [full, memory, young, old, aged, *_extract(stand)]
+    return [full, memory, young, old, aged, _extract(stand)]
 
 
 def _nights(stand: Stand, connection: psycopg.Connection, history: str) -> Figure:
@@ -87,36 +86,24 @@ def run(stand: Stand, warehouse: Path | None = None) -> tuple[float, float]:
     return seconds, peak
 
 
-def _extract(stand: Stand) -> list[Figure]:
-    """The extract into Parquet, compared with JDBC and with one sum in Postgres."""
-    driver = jdbc.jar()
-    over_tcp = jdbc.listen(stand.postgres, driver) if driver else None
-    if driver:  # Spark takes a jar only when it starts
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master local[*] --jars {driver} pyspark-shell"
+def _extract(stand: Stand) -> Figure:
+    """The extract into Parquet, compared with one sum in Postgres."""
     from analytics.session import session
 
-    url = over_tcp.url if over_tcp else stand.postgres.url
-    ours = Figure("Extract into Parquet", "rides/s", "SELECT sum(distance)")
-    beside = Figure("The same", "rides/s", "Spark's JDBC source", Goal("ratio", ">=", 1.3))
-    with session() as spark, database.connect(stand.postgres.url, "benchmark") as connection:
+    figure = Figure("Extract into Parquet", "rides/s", "SELECT sum(distance)")
+    url = stand.postgres.url
+    with session() as spark, database.connect(url, "benchmark") as connection:
         last = _last(connection)
         ranges = source.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
         for round_ in range(1 + EXTRACTS):
             folder = stand.folder / f"extract{round_}"
             extract = partial(source.extract, spark.sparkContext, url, "rides", ranges, folder)
-            through_adbc = last / _seconds(extract)
-            through_jdbc = over_tcp and last / _seconds(
-                partial(over_tcp.write, spark, ranges, folder.with_suffix(".jdbc"))
-            )
+            extracted = last / _seconds(extract)
             summed = last / _seconds(partial(connection.execute, SUM))
-            if round_ == 0:  # Spark and Postgres warm up
-                continue
-            ours.runs.append(through_adbc)
-            ours.limits.append(summed)
-            if through_jdbc:
-                beside.runs.append(through_adbc)
-                beside.limits.append(through_jdbc)
-    return [ours, beside] if over_tcp else [ours]
+            if round_ > 0:  # Spark and Postgres have warmed up
+                figure.runs.append(extracted)
+                figure.limits.append(summed)
+    return figure
 
 
 def _last(connection: psycopg.Connection) -> int:

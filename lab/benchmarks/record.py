@@ -1,47 +1,39 @@
 """The record, docs/performance.json: what each part measured last, when, and on what.
 
 docs/performance.md and README.md show it. A part that is measured again replaces its own entry and
-no other; one that can't be measured again keeps it, marked as failed. After a crash the file is as
-it was before, or as it is after.
+no other. After a crash the file is as it was before, or as it is after.
 """
 
-import contextlib
-import fcntl
 import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
-from lab.benchmarks.figures import Figure, Table
+from lab.benchmarks.figures import Figure
 from rocket_rides.settings import PROJECT
 
 FILE = PROJECT / "docs/performance.json"
 BUSY = 10.0  # percent of all cores: what others may take before a part begins
 LOOK = 1.0  # seconds that are looked at
 GIBIBYTE = 2**30
-# A figure or a table: what begins three levels deep, up to its end.
+# A figure: what begins three levels deep, up to its end.
 INNER = re.compile(r"(?<=^ {6})\{$.*?^ {6}\}", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a part measured, and the circumstances; `busy` is in percent of all cores.
-
-    `failed` says when and why the part could not be measured again, if it was tried.
-    """
+    """What a part measured, and the circumstances; `busy` is in percent of all cores."""
 
     date: str
     seconds: float
     machine: str
     busy: float
     figures: list[Figure]
-    tables: list[Table]
-    failed: str = ""
 
     @property
     def was_busy(self) -> bool:
@@ -52,35 +44,18 @@ class Entry:
         return vars(self) | {
             "seconds": round(self.seconds),
             "figures": [figure.as_json() for figure in self.figures],
-            "tables": [vars(table) for table in self.tables],
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "Entry":
         figures = [Figure.from_json(figure) for figure in stored["figures"]]
-        return cls(
-            **stored | {"figures": figures, "tables": [Table(**t) for t in stored["tables"]]}
-        )
+        return cls(**stored | {"figures": figures})
 
 
 def load() -> dict[str, Entry]:
     """Each part's entry, by its name."""
     stored = json.loads(FILE.read_text()) if FILE.exists() else {}
     return {name: Entry.from_json(entry) for name, entry in stored.items()}
-
-
-@contextlib.contextmanager
-def locked() -> Iterator[None]:
-    """Whoever loads, changes and saves does so in here, where another run can't come between.
-
-    The lock is on the folder, since the file is replaced; it ends with the process.
-    """
-    folder = os.open(FILE.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
 
 
 def save(entries: dict[str, Entry]) -> None:

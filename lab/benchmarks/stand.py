@@ -29,10 +29,6 @@ from rocket_rides.settings import PROJECT, Settings
 PATIENCE = 30.0  # seconds
 
 
-class CannotMeasure(Exception):
-    """This machine has not what it takes to measure this; the message says what is missing."""
-
-
 @dataclass(frozen=True)
 class Stand:
     """Running servers, and how to run services on them.

@@ -36,8 +36,6 @@ WRONG = [
     ("streamer.drain", "lab.specification.core"),
     ("demo.embedded.spawn", "api.pool"),
     ("demo.simulator.client", "api.pool"),
-    ("cluster.machine", "lab.chaos.journal"),
-    ("cluster.machine", "analytics.result"),
     ("lab.chaos.journal", "consumers.round"),
     ("consumers.reader", "consumers.totals.total"),
     ("consumers.totals.total", "consumers.rollup.lead"),

@@ -1,4 +1,4 @@
-"""The role that runs the reconciliation elsewhere: the rights on docs/cluster.md are enough."""
+"""The role that runs the reconciliation: the rights in docs/reconciliation.md are enough."""
 
 import random
 import re
@@ -17,7 +17,7 @@ from migrations import downgrade, upgrade
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 
-PAGE = (PROJECT / "docs/cluster.md").read_text()
+PAGE = (PROJECT / "docs/reconciliation.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
 ASKED = """
     WITH run AS (

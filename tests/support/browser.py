@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, Keys
 
-from lab.benchmarks.chromium import chromium
+from tests.support.chromium import chromium
 from tests.support.world import eventually
 
 T = TypeVar("T")

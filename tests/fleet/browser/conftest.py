@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from demo.embedded.welcome import answers
-from lab.benchmarks.chromium import missing
 from tests.support.browser import Browser, browser
+from tests.support.chromium import missing
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import eventually
 

@@ -1,1 +1,0 @@
-"""A real Spark cluster on one machine: hosts in network namespaces, broken while the job runs."""
