@@ -6,9 +6,9 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import cycle, repeat
+from itertools import repeat
 from uuid import uuid4
 
 LOOPBACK = "127.0.0.1"
@@ -39,8 +39,8 @@ def rides_with_keys() -> Iterator[bytes]:
 class KeepAlive:
     """One keep-alive connection with at most one request under way."""
 
-    def __init__(self, port: int, host: str = LOOPBACK) -> None:
-        self.socket = socket.create_connection((host, port), timeout=10)
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection((LOOPBACK, port), timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
 
@@ -73,10 +73,10 @@ class KeepAlive:
         return answer
 
 
-def is_ready(port: int, host: str = LOOPBACK) -> bool:
+def is_ready(port: int) -> bool:
     """Whether the API takes rides."""
     try:
-        with contextlib.closing(KeepAlive(port, host)) as client:
+        with contextlib.closing(KeepAlive(port)) as client:
             client.ask(READY)
     except (OSError, Refused):
         return False
@@ -84,17 +84,15 @@ def is_ready(port: int, host: str = LOOPBACK) -> bool:
 
 
 class Clients:
-    """Clients that always have one request under way, on all `hosts`, while they are counted."""
+    """Clients that always have one request under way, while they are counted."""
 
-    def __init__(
-        self, port: int, requests: Iterator[bytes], number: int, hosts: Sequence[str] = (LOOPBACK,)
-    ) -> None:
+    def __init__(self, port: int, requests: Iterator[bytes], number: int) -> None:
         self._requests = requests
         with contextlib.ExitStack() as exits:
             self._poll = exits.enter_context(select.epoll())
             self._clients: dict[int, KeepAlive] = {}
-            for _, host in zip(range(number), cycle(hosts), strict=False):
-                client = KeepAlive(port, host)
+            for _ in range(number):
+                client = KeepAlive(port)
                 exits.callback(client.close)
                 self._clients[client.socket.fileno()] = client
                 self._poll.register(client.socket, select.EPOLLIN)
@@ -128,15 +126,9 @@ class Clients:
         return answers
 
 
-def rate(
-    port: int,
-    requests: Iterator[bytes],
-    clients: int,
-    seconds: float,
-    hosts: Sequence[str] = (LOOPBACK,),
-) -> float:
+def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:
     """Answers per second for so many clients, once they have warmed up."""
-    with Clients(port, requests, clients, hosts) as posting:
+    with Clients(port, requests, clients) as posting:
         posting.rate(WARM_UP)
         return posting.rate(seconds)
 

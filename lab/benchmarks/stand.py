@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +56,8 @@ class Stand:
         return [f"PostgreSQL {postgres}", f"{named[1].capitalize()} {named[2]}"]
 
     @contextlib.contextmanager
-    def service(
-        self, *arguments: str, within: Sequence[str] = (), **settings: str
-    ) -> Iterator[psutil.Process]:
-        """Run `python -m ARGUMENTS` while the block lasts; `within` is a program that execs it."""
+    def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
+        """Run `python -m ARGUMENTS` while the block lasts."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -68,7 +66,7 @@ class Stand:
         log = self.folder / f"{'-'.join(arguments).replace(os.sep, '_')}.log"
         with log.open("ab") as output:
             service = subprocess.Popen(
-                [*within, sys.executable, "-m", *arguments],
+                [sys.executable, "-m", *arguments],
                 cwd=PROJECT,
                 env=environment
                 | {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
