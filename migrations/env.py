@@ -6,7 +6,6 @@ from alembic.util import CommandError
 from sqlalchemy import create_engine, text  # noqa: TID251 (see connect)
 from sqlalchemy.pool import NullPool
 
-from migrations.models import Base
 from rocket_rides import database
 from rocket_rides.locks import Lock
 
@@ -22,7 +21,7 @@ def connect() -> psycopg.Connection:
 engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
 
 with engine.connect() as connection:
-    context.configure(connection=connection, target_metadata=Base.metadata)
+    context.configure(connection=connection)
     with context.begin_transaction():
         connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
         for revision in context.get_context().get_current_heads():

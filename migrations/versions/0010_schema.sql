@@ -1,0 +1,333 @@
+-- The whole schema. Distances are in metres, with exactly three decimals; times are instants.
+-- 'NaN' is greater than every number in Postgres: an upper bound keeps it out, a lower one does not.
+-- A row that is updated often shares its page with free space (fillfactor): it is updated in place.
+
+
+-- ------------------------------------------------------------------ taking a ride
+
+-- The source of truth. A row never changes after its transaction commits.
+--
+-- The INSERT itself draws the number, while it holds its lock on `rides`: the streamer's barrier
+-- relies on that order. ALWAYS keeps anyone from supplying a number of their own. CACHE 1: numbers
+-- that a session caches outlive the transaction that drew them, and would break the barrier.
+CREATE TABLE rides (
+    id bigint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME log_position CACHE 1) PRIMARY KEY,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    distance numeric(12,3) NOT NULL
+        CONSTRAINT rides_distance_in_range CHECK (distance > 0 AND distance <= 999999999.999)
+);
+
+-- Finds the rides of a minute. Rides are appended in the order of their time, so a few bytes for
+-- each 32 pages are enough; and an INSERT has next to nothing to do.
+CREATE INDEX rides_created_at ON rides USING brin (created_at)
+    WITH (pages_per_range = 32, autosummarize = on);
+
+-- The outbox: records that are still to be sent to the log. The id is the ride's.
+--
+-- No foreign key to rides: the one statement that stages is the one that inserts the ride. Every
+-- row is soon deleted, so a number of rows triggers vacuum, not a share of the table.
+CREATE TABLE staged_log_records (
+    id bigint PRIMARY KEY,
+    action text NOT NULL,
+    object text NOT NULL,
+    data jsonb NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
+-- A client's promise that equal keys mean one ride. Committed with that ride.
+CREATE TABLE idempotency_keys (
+    key varchar(255) PRIMARY KEY,
+    distance numeric(12,3) NOT NULL
+        CONSTRAINT idempotency_keys_distance_in_range
+        CHECK (distance > 0 AND distance <= 999999999.999),
+    ride_id bigint,
+    created_at timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 70);
+
+-- A ride that is taken while the streamer sleeps wakes it (`streamer/doorbell.py`).
+--
+-- The sequence is a flag: the bell is armed while it has a last value. Sequences are outside of
+-- transactions, so everyone sees at once what setval() wrote. Reading one waits for nobody, and a
+-- SERIALIZABLE transaction takes no predicate lock for it.
+CREATE SEQUENCE doorbell;
+
+-- Whoever rings disarms it too, so that the next ones need not. With the rights of its owner: no
+-- ride is refused, and none comes later, for want of a right to the sequence.
+CREATE FUNCTION ring_doorbell() RETURNS void LANGUAGE sql VOLATILE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURN CASE WHEN pg_sequence_last_value('doorbell'::regclass) IS NOT NULL
+            THEN pg_notify('doorbell', setval('doorbell'::regclass, 1, false)::text) END;
+
+GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
+
+
+-- ------------------------------------------------------------------ the streamer
+
+-- One row: the id of the last record that the streamer sent and committed; and how many records it
+-- ever sent and committed, each once, and how many were mended. Together with what is staged, that
+-- is all rides.
+CREATE TABLE streamer_state (
+    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
+    last_sent_id bigint NOT NULL DEFAULT 0
+        CONSTRAINT streamer_state_last_sent CHECK (last_sent_id >= 0),
+    records_sent bigint NOT NULL DEFAULT 0
+        CONSTRAINT streamer_state_records_sent CHECK (records_sent >= 0)
+) WITH (fillfactor = 50);
+
+INSERT INTO streamer_state DEFAULT VALUES;
+
+-- One leader's term: its entries count for `after < id`, up to where the next term begins.
+-- `void` are the terms that it replaced: nothing was committed under them. `rocket_rides/terms.py`
+-- says what that is for.
+CREATE TABLE terms (
+    after bigint PRIMARY KEY CONSTRAINT terms_after CHECK (after >= 0),
+    term text NOT NULL UNIQUE CONSTRAINT terms_term CHECK (term ~ '^[0-9a-f]{16}$'),
+    void text[] NOT NULL DEFAULT '{}',
+    began_at timestamptz NOT NULL DEFAULT now()
+);
+
+
+-- ------------------------------------------------------------------ the readers of the log
+
+-- Where a reader stands. A name is unique among readers of the same kind: a total named "rollup" is
+-- not the rollup. Who says no kind is a program outside of this project.
+--
+-- What a reader met and healed is counted in the transactions that the counts are about. Readers
+-- outside of this project leave all of it at 0.
+CREATE TABLE checkpoints (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL CONSTRAINT checkpoints_name CHECK (length(name) BETWEEN 1 AND 64),
+    -- Two numbers of 64 bits. No backslash: its meaning in a literal is a setting's.
+    last_redis_id text NOT NULL DEFAULT '0-0' CONSTRAINT checkpoints_last_redis_id CHECK (
+        CASE WHEN last_redis_id ~ '^[0-9]+-[0-9]+$'
+        THEN split_part(last_redis_id, '-', 1)::numeric <= 18446744073709551615
+         AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615
+        ELSE false END
+    ),
+    last_ride_id bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_last_ride_id CHECK (last_ride_id >= 0),
+    -- Entries about no ride of this database: another database's, or never committed.
+    unbelieved_entries bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_unbelieved_entries CHECK (unbelieved_entries >= 0),
+    kind text NOT NULL DEFAULT 'outside'
+        CONSTRAINT checkpoints_kind CHECK (length(kind) BETWEEN 1 AND 64),
+    gaps_healed bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
+    rides_healed bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_rides_healed CHECK (rides_healed >= 0),
+    -- Not those that the rollup meets where a new lead marks again: they pass as first readings.
+    resends_skipped bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
+    entries_set_aside bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_entries_set_aside CHECK (entries_set_aside >= 0),
+    -- Each by the next session: its own transaction was undone.
+    crashes_injected bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
+    resets_applied bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_resets_applied CHECK (resets_applied >= 0),
+    -- As far as it ever was, up to the last time that it was set back to an earlier ride.
+    furthest bigint NOT NULL DEFAULT 0 CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
+    distance_healed numeric(38,3) NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_distance_healed
+        CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
+    counted_at timestamptz, -- when last_ride_id last rose
+    UNIQUE (kind, name)
+) WITH (fillfactor = 50);
+
+-- What a consumer has added up. Moves with its checkpoint, in one transaction.
+CREATE TABLE consumer_states (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    total_distance numeric(38,3) NOT NULL DEFAULT 0
+        CONSTRAINT consumer_states_total_distance
+        CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
+    kind text NOT NULL DEFAULT 'total' CONSTRAINT consumer_states_kind CHECK (kind = 'total'),
+    FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
+) WITH (fillfactor = 50);
+
+-- A log entry that is not a record, verbatim: names and values in turn.
+CREATE TABLE dead_letters (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    consumer_name text NOT NULL,
+    redis_id text NOT NULL,
+    fields bytea[] NOT NULL,
+    reason text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    consumer_kind text NOT NULL DEFAULT 'total',
+    UNIQUE (consumer_kind, consumer_name, redis_id)
+);
+
+
+-- ------------------------------------------------------------------ the rollup
+
+-- The rides that were requested in a minute: how many, and their distance. It counts the rides up
+-- to `upto` and no others. Minutes are in UTC: no zone's offset is a fraction of a minute any more,
+-- but some were.
+CREATE TABLE ride_minutes (
+    minute timestamptz PRIMARY KEY CONSTRAINT ride_minutes_minute
+        CHECK (isfinite(minute) AND minute = date_trunc('minute', minute, 'UTC')),
+    rides bigint NOT NULL CONSTRAINT ride_minutes_rides CHECK (rides >= 0),
+    distance numeric(38,3) NOT NULL
+        CONSTRAINT ride_minutes_distance CHECK (distance >= 0 AND distance <> 'NaN'),
+    upto bigint NOT NULL CONSTRAINT ride_minutes_upto CHECK (upto >= 0)
+) WITH (fillfactor = 50);
+
+-- One row: up to which ride every minute is right, and who may say so.
+-- `consumers/rollup/generation.py` says what a generation is.
+CREATE TABLE rollup_state (
+    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT rollup_state_only_row CHECK (only_row),
+    complete_to bigint NOT NULL DEFAULT 0
+        CONSTRAINT rollup_state_complete_to CHECK (complete_to >= 0),
+    generation text NOT NULL DEFAULT ''
+        CONSTRAINT rollup_state_generation CHECK (generation ~ '^([0-9a-f]{16})?$'),
+    -- The generation whose Ick may still be in Redis: a mend begins a generation without an Ick.
+    ick text NOT NULL DEFAULT '' CONSTRAINT rollup_state_ick CHECK (ick ~ '^([0-9a-f]{16})?$')
+) WITH (fillfactor = 50);
+
+INSERT INTO rollup_state DEFAULT VALUES;
+
+-- A minute that could not be computed, and why. `retry`: somebody asked to try it again.
+CREATE TABLE set_aside_minutes (
+    minute timestamptz PRIMARY KEY,
+    lowest_ride_id bigint NOT NULL,
+    reason text NOT NULL,
+    attempts integer NOT NULL,
+    set_aside_at timestamptz NOT NULL DEFAULT now(),
+    retry boolean NOT NULL DEFAULT false
+);
+
+
+-- ------------------------------------------------------------------ the receipts
+
+-- What came of a ride's receipt so far, from its first attempt: `consumers/receipts/`. The outcome
+-- is empty until it is delivered or dead. A dead one may be marked to be sent again, or dropped.
+--
+-- Nothing that changes while receipts are delivered is in an index, so the rows are updated in
+-- place: dead_at and replay_at stay NULL.
+CREATE TABLE receipts (
+    ride_id bigint PRIMARY KEY,
+    outcome text CONSTRAINT receipts_outcome CHECK (outcome IN ('delivered', 'dead')),
+    attempts integer NOT NULL CONSTRAINT receipts_attempts CHECK (attempts >= 0), -- ever begun
+    -- Of the last attempts, how many have no known end.
+    unfinished integer NOT NULL DEFAULT 0 CONSTRAINT receipts_unfinished CHECK (unfinished >= 0),
+    -- Attempts before the last replay: they don't count towards the most that there may be.
+    forgiven integer NOT NULL DEFAULT 0 CONSTRAINT receipts_forgiven CHECK (forgiven >= 0),
+    reason text, -- why the last attempt failed
+    first_at timestamptz NOT NULL DEFAULT now(),
+    -- Until then the attempt under way belongs to one worker, or the next one must not be made.
+    due_at timestamptz NOT NULL,
+    decided_at timestamptz,
+    dead_at timestamptz,
+    replay_at timestamptz,
+    dropped_at timestamptz,
+    CONSTRAINT receipts_decided_at CHECK ((outcome IS NULL) = (decided_at IS NULL)),
+    CONSTRAINT receipts_dead CHECK (
+        (outcome = 'dead') IS TRUE = (dead_at IS NOT NULL)
+        AND (dead_at IS NOT NULL OR num_nonnulls(replay_at, dropped_at) = 0)
+        AND num_nonnulls(replay_at, dropped_at) < 2
+    )
+) WITH (fillfactor = 70);
+
+CREATE INDEX receipts_dead ON receipts (ride_id) WHERE dead_at IS NOT NULL;
+CREATE INDEX receipts_replay ON receipts (ride_id) WHERE replay_at IS NOT NULL;
+-- Those that wait for somebody's decision, to be counted without those that were dropped.
+CREATE INDEX receipts_waiting ON receipts (ride_id)
+    WHERE dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL;
+
+-- One row: which rides get receipts (those after `since`), and up to which ride every one has an
+-- outcome. `mends`: how often complete_to was set back; whoever moves it compares this, too.
+CREATE TABLE receipts_state (
+    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
+    since bigint NOT NULL,
+    complete_to bigint NOT NULL,
+    mends bigint NOT NULL DEFAULT 0,
+    salt text NOT NULL -- of each webhook-id
+        CONSTRAINT receipts_state_salt CHECK (salt ~ '^[0-9a-f]{32}$'),
+    CONSTRAINT receipts_state_complete_to CHECK (0 <= since AND since <= complete_to)
+) WITH (fillfactor = 50);
+
+-- gen_random_uuid() is Postgres' own source of strong random bits.
+INSERT INTO receipts_state (since, complete_to, salt)
+VALUES (0, 0, replace(gen_random_uuid()::text, '-', ''));
+
+-- What a worker has done so far. A row for each: one row for all would make them wait for each
+-- other. A dead letter that is replayed counts again, and may count in both.
+CREATE TABLE receipts_workers (
+    name text PRIMARY KEY,
+    delivered bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_delivered CHECK (delivered >= 0),
+    dead bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_dead CHECK (dead >= 0),
+    -- Rides that the log had lost before anybody had attempted them, and that it swept up and
+    -- attempted. One that was attempted before is not among them.
+    swept bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_swept CHECK (swept >= 0)
+) WITH (fillfactor = 50);
+
+INSERT INTO receipts_workers (name) VALUES ('');
+
+
+-- ------------------------------------------------------------------ the reconciliation
+
+-- The total of all rides up to `last_ride_id`, summed from the rides themselves. `compared` is what
+-- the consumers and the warehouse said at the time.
+CREATE TABLE reconciliations (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    last_ride_id bigint NOT NULL
+        CONSTRAINT reconciliations_last_ride_id CHECK (last_ride_id >= 0),
+    total_distance numeric(38,3) NOT NULL
+        CONSTRAINT reconciliations_total_distance
+        CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
+    rides bigint NOT NULL CONSTRAINT reconciliations_rides CHECK (rides >= 0),
+    duration_seconds numeric(12,3) NOT NULL
+        CONSTRAINT reconciliations_duration_seconds
+        CHECK (duration_seconds >= 0 AND duration_seconds <> 'NaN'),
+    compared jsonb NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Its request to a consumer, which alone acts on it: `consumers/totals/reset.py`. Once applied, it
+-- says where the consumer stood before and after: the ride, and the total.
+CREATE TABLE resets (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),
+    consumer_name text NOT NULL,
+    status text NOT NULL DEFAULT 'pending'
+        CONSTRAINT resets_status CHECK (status IN ('pending', 'applied', 'superseded')),
+    changed_at timestamptz,
+    from_ride_id bigint,
+    from_total numeric(38,3),
+    to_ride_id bigint,
+    to_total numeric(38,3),
+    consumer_kind text NOT NULL DEFAULT 'total'
+        CONSTRAINT resets_consumer_kind CHECK (consumer_kind = 'total'),
+    UNIQUE (reconciliation_id, consumer_name),
+    FOREIGN KEY (consumer_kind, consumer_name)
+        REFERENCES checkpoints (kind, name) ON DELETE CASCADE,
+    CONSTRAINT resets_changed_at CHECK ((status = 'pending') = (changed_at IS NULL)),
+    CONSTRAINT resets_from_and_to CHECK (
+        num_nonnulls(from_ride_id, from_total, to_ride_id, to_total)
+        = CASE status WHEN 'applied' THEN 4 ELSE 0 END
+    )
+);
+
+CREATE INDEX resets_newest ON resets (consumer_name, id);
+-- Queried with every batch: nearly always empty, however long the history.
+CREATE INDEX resets_pending ON resets (consumer_name) WHERE status = 'pending';
+
+-- Its request to the rollup, which alone acts on it: a minute that was wrong.
+CREATE TABLE recomputations (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),
+    minute timestamptz NOT NULL,
+    -- Of the minute's rides; where it has none, of those up to which it was compared.
+    lowest_ride_id bigint NOT NULL
+        CONSTRAINT recomputations_lowest_ride_id CHECK (lowest_ride_id > 0),
+    status text NOT NULL DEFAULT 'pending'
+        CONSTRAINT recomputations_status CHECK (status IN ('pending', 'done', 'set aside')),
+    changed_at timestamptz,
+    UNIQUE (reconciliation_id, minute),
+    CONSTRAINT recomputations_minute
+        CHECK (isfinite(minute) AND minute = date_trunc('minute', minute, 'UTC')),
+    CONSTRAINT recomputations_changed_at CHECK ((status = 'pending') = (changed_at IS NULL))
+);
+
+CREATE INDEX recomputations_pending ON recomputations (id) WHERE status = 'pending';
+CREATE INDEX recomputations_open ON recomputations (minute) WHERE status <> 'done';
