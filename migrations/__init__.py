@@ -14,11 +14,6 @@ def config(url: str) -> Config:
     return alembic
 
 
-def upgrade(url: str, revision: str = "head") -> None:
-    """Upgrade the database to `revision`. Processes that do so at once wait for one another."""
-    command.upgrade(config(url), revision)
-
-
-def downgrade(url: str, revision: str) -> None:
-    """Downgrade the database to `revision`; "base" drops everything."""
-    command.downgrade(config(url), revision)
+def upgrade(url: str) -> None:
+    """Upgrade the database. Processes that do so at once wait for one another."""
+    command.upgrade(config(url), "head")

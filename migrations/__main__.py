@@ -1,16 +1,15 @@
-"""`python -m migrations [REVISION]`: upgrade to REVISION ("head"), or downgrade to it (`--down`).
+"""`python -m migrations`: upgrades the database's schema to the newest revision.
 
 It is one transaction: a crash at any moment leaves the schema as it was. Waits for the server.
 """
 
-import argparse
 import logging
 
 import psycopg
 from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from migrations import downgrade, upgrade
+from migrations import upgrade
 from rocket_rides import database, errors, process, settings, waiting
 
 logger = logging.getLogger("migrations")
@@ -18,10 +17,7 @@ logger = logging.getLogger("migrations")
 
 def main() -> None:
     """Migrate the database that the settings name."""
-    parser = argparse.ArgumentParser(prog="python -m migrations", description=__doc__)
-    parser.add_argument("revision", nargs="?", default="head")
-    parser.add_argument("--down", action="store_true", help="downgrade to REVISION (default: base)")
-    arguments = parser.parse_args()
+    process.take_no_arguments("migrations", __doc__)
     config = settings.load()
     process.begin(config.log_level)
     stop = process.Stop().on_signals()
@@ -29,13 +25,8 @@ def main() -> None:
 
     def session(_progress: waiting.Progress) -> None:
         nonlocal done
-        if arguments.down:
-            revision = "base" if arguments.revision == "head" else arguments.revision
-            downgrade(config.postgres_url, revision)
-        else:
-            revision = arguments.revision
-            upgrade(config.postgres_url, revision)
-        logger.info("the schema is at %s", revision)
+        upgrade(config.postgres_url)
+        logger.info("the schema is up to date")
         done = True
         stop.ask()
 

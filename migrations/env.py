@@ -25,6 +25,6 @@ with engine.connect() as connection:
     with context.begin_transaction():
         connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
         for revision in context.get_context().get_current_heads():
-            if database.is_newer(revision):
-                raise CommandError(database.NEWER.format(revision))
+            if why := database.no_way_from(revision):
+                raise CommandError(why)
         context.run_migrations()

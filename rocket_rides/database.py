@@ -2,7 +2,6 @@
 
 import select
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -15,14 +14,9 @@ from rocket_rides.settings import PROJECT
 
 Row = TypeVar("Row")
 
-# The name of the newest migration is the schema that this code was written for.
-NEWEST_REVISION = max(path.name for path in Path(PROJECT, "migrations/versions").glob("[0-9]*.py"))
-REVISION = NEWEST_REVISION.split("_")[0]
-
-NEWER = (
-    f"the database's schema is {{}}, newer than this code, which needs {REVISION};"
-    " install the newer code"
-)
+# The newest revision is the schema that this code was written for.
+REVISIONS = [path.name.split("_")[0] for path in PROJECT.glob("migrations/versions/[0-9]*.py")]
+REVISION = max(REVISIONS)
 
 UPGRADE = "run python -m migrations to upgrade it"
 NOT_IN_THE_SCHEMA = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
@@ -112,8 +106,8 @@ def require_current_schema(connection: psycopg.Connection) -> None:
     except errors.UndefinedTable:
         row = None
     revision = row[0] if row else "empty"
-    if row and is_newer(revision):
-        raise Unavailable(NEWER.format(revision))
+    if row and (why := no_way_from(revision)):
+        raise Unavailable(why)
     if revision != REVISION:
         raise Unavailable(f"the database's schema is {revision}, not {REVISION}; {UPGRADE}")
 
@@ -124,9 +118,17 @@ def require_writable(connection: psycopg.Connection) -> None:
         raise Unavailable(READ_ONLY)
 
 
-def is_newer(revision: str) -> bool:
-    """Whether this revision of the schema is unknown to this code."""
-    return revision > REVISION
+def no_way_from(revision: str) -> str:
+    """Why a schema of this revision can't be upgraded; empty where it can."""
+    found = f"the database's schema is {revision}"
+    if revision > REVISION:
+        return f"{found}, newer than this code, which needs {REVISION}; install the newer code"
+    if revision not in REVISIONS:
+        return (
+            f"{found}, of an earlier design, which this code can't upgrade;"
+            " start with an empty database"
+        )
+    return ""
 
 
 def refusal(error: psycopg.Error) -> str:

@@ -11,8 +11,7 @@ KIND = "receipts"
 # Receipts from a ride on are to be looked at again: the sweep (`consumers.receipts.sweep`) delivers
 # what has no outcome. Counted, so that a sweep that is under way can't undo it.
 SET_BACK = """
-    UPDATE receipts_state
-    SET complete_to = greatest(since, least(complete_to, %s - 1)), mends = mends + 1
+    UPDATE receipts_state SET complete_to = least(complete_to, %s - 1), mends = mends + 1
 """
 
 # The signal after which the simulator refuses all receipts, for so many seconds, and why.

@@ -27,7 +27,7 @@ from rocket_rides.database import one_row
 PIECE = 100_000  # ids
 SAMPLE, SAMPLED = 8, 10_000  # stretches of so many ids
 
-STATE = "SELECT coalesce(max(since), 0), coalesce(max(complete_to), 0) FROM receipts_state"
+COMPLETE_TO = "SELECT coalesce(max(complete_to), 0) FROM receipts_state"
 LOOK = """
     SELECT (SELECT coalesce(max(complete_to), 0) FROM receipts_state),
            count(*) FILTER (WHERE is_due), count(*) FILTER (WHERE is_due AND outcome IS NULL),
@@ -35,8 +35,7 @@ LOOK = """
            count(*) FILTER (WHERE id IS NULL),
            array_agg(ride_id) FILTER (WHERE id IS NULL)
     FROM (
-        SELECT id, id > (SELECT since FROM receipts_state)
-                   AND id <= (SELECT complete_to FROM receipts_state) AS is_due
+        SELECT id, id <= (SELECT complete_to FROM receipts_state) AS is_due
         FROM rides WHERE id > %(after)s AND id <= %(upto)s
     ) ride FULL JOIN (
         SELECT ride_id, outcome FROM receipts WHERE ride_id > %(after)s AND ride_id <= %(upto)s
@@ -58,9 +57,9 @@ def proved(connection: psycopg.Connection) -> Proved:
 
 def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) -> ReceiptsVerdict:
     """Look at what is not yet `known` to be right, and at a sample of what is."""
-    since, complete_to = one_row(connection.execute(STATE))
+    (complete_to,) = one_row(connection.execute(COMPLETE_TO))
     again = [*known.look_again]
-    again += apart(sample(since, min(known.upto, complete_to), chance), again)
+    again += apart(sample(min(known.upto, complete_to), chance), again)
     least, rides, missing, strange = complete_to, 0, Some(), Some()
     unproved = []
     for stretch in [*again, *pieces(known.upto, complete_to)]:
@@ -80,9 +79,9 @@ def pieces(after: int, upto: int) -> Iterable[Stretch]:
         yield Stretch(start, min(start + PIECE, upto))
 
 
-def sample(since: int, upto: int, chance: random.Random) -> list[Stretch]:
-    """Up to SAMPLE whole stretches of the rides up to there, in order; none is before `since`."""
-    numbers = range(since // SAMPLED, upto // SAMPLED)
+def sample(upto: int, chance: random.Random) -> list[Stretch]:
+    """Up to SAMPLE whole stretches of the rides up to there, in order."""
+    numbers = range(upto // SAMPLED)
     chosen = sorted(chance.sample(numbers, min(SAMPLE, len(numbers))))
     return [Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in chosen]
 

@@ -39,7 +39,7 @@ CREATE TABLE idempotency_keys (
     distance numeric(12,3) NOT NULL
         CONSTRAINT idempotency_keys_distance_in_range
         CHECK (distance > 0 AND distance <= 999999999.999),
-    ride_id bigint,
+    ride_id bigint NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 70);
 
@@ -95,6 +95,8 @@ CREATE TABLE terms (
 -- outside of this project leave all of it at 0.
 CREATE TABLE checkpoints (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL DEFAULT 'outside'
+        CONSTRAINT checkpoints_kind CHECK (length(kind) BETWEEN 1 AND 64),
     name text NOT NULL CONSTRAINT checkpoints_name CHECK (length(name) BETWEEN 1 AND 64),
     -- Two numbers of 64 bits. No backslash: its meaning in a literal is a setting's.
     last_redis_id text NOT NULL DEFAULT '0-0' CONSTRAINT checkpoints_last_redis_id CHECK (
@@ -108,8 +110,6 @@ CREATE TABLE checkpoints (
     -- Entries about no ride of this database: another database's, or never committed.
     unbelieved_entries bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_unbelieved_entries CHECK (unbelieved_entries >= 0),
-    kind text NOT NULL DEFAULT 'outside'
-        CONSTRAINT checkpoints_kind CHECK (length(kind) BETWEEN 1 AND 64),
     gaps_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
     rides_healed bigint NOT NULL DEFAULT 0
@@ -136,23 +136,23 @@ CREATE TABLE checkpoints (
 -- What a consumer has added up. Moves with its checkpoint, in one transaction.
 CREATE TABLE consumer_states (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL DEFAULT 'total' CONSTRAINT consumer_states_kind CHECK (kind = 'total'),
     name text NOT NULL UNIQUE,
     total_distance numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT consumer_states_total_distance
         CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
-    kind text NOT NULL DEFAULT 'total' CONSTRAINT consumer_states_kind CHECK (kind = 'total'),
     FOREIGN KEY (kind, name) REFERENCES checkpoints (kind, name) ON DELETE CASCADE
 ) WITH (fillfactor = 50);
 
 -- A log entry that is not a record, verbatim: names and values in turn.
 CREATE TABLE dead_letters (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    consumer_kind text NOT NULL DEFAULT 'total',
     consumer_name text NOT NULL,
     redis_id text NOT NULL,
     fields bytea[] NOT NULL,
     reason text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    consumer_kind text NOT NULL DEFAULT 'total',
     UNIQUE (consumer_kind, consumer_name, redis_id)
 );
 
@@ -233,21 +233,19 @@ CREATE INDEX receipts_replay ON receipts (ride_id) WHERE replay_at IS NOT NULL;
 CREATE INDEX receipts_waiting ON receipts (ride_id)
     WHERE dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL;
 
--- One row: which rides get receipts (those after `since`), and up to which ride every one has an
--- outcome. `mends`: how often complete_to was set back; whoever moves it compares this, too.
+-- One row: up to which ride every one has an outcome. `mends`: how often that was set back; whoever
+-- moves it compares this, too.
 CREATE TABLE receipts_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
-    since bigint NOT NULL,
-    complete_to bigint NOT NULL,
+    complete_to bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_state_complete_to CHECK (complete_to >= 0),
     mends bigint NOT NULL DEFAULT 0,
     salt text NOT NULL -- of each webhook-id
-        CONSTRAINT receipts_state_salt CHECK (salt ~ '^[0-9a-f]{32}$'),
-    CONSTRAINT receipts_state_complete_to CHECK (0 <= since AND since <= complete_to)
+        CONSTRAINT receipts_state_salt CHECK (salt ~ '^[0-9a-f]{32}$')
 ) WITH (fillfactor = 50);
 
 -- gen_random_uuid() is Postgres' own source of strong random bits.
-INSERT INTO receipts_state (since, complete_to, salt)
-VALUES (0, 0, replace(gen_random_uuid()::text, '-', ''));
+INSERT INTO receipts_state (salt) VALUES (replace(gen_random_uuid()::text, '-', ''));
 
 -- What a worker has done so far. A row for each: one row for all would make them wait for each
 -- other. A dead letter that is replayed counts again, and may count in both.
@@ -260,8 +258,6 @@ CREATE TABLE receipts_workers (
     -- attempted. One that was attempted before is not among them.
     swept bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_swept CHECK (swept >= 0)
 ) WITH (fillfactor = 50);
-
-INSERT INTO receipts_workers (name) VALUES ('');
 
 
 -- ------------------------------------------------------------------ the reconciliation
@@ -288,6 +284,8 @@ CREATE TABLE reconciliations (
 CREATE TABLE resets (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),
+    consumer_kind text NOT NULL DEFAULT 'total'
+        CONSTRAINT resets_consumer_kind CHECK (consumer_kind = 'total'),
     consumer_name text NOT NULL,
     status text NOT NULL DEFAULT 'pending'
         CONSTRAINT resets_status CHECK (status IN ('pending', 'applied', 'superseded')),
@@ -296,8 +294,6 @@ CREATE TABLE resets (
     from_total numeric(38,3),
     to_ride_id bigint,
     to_total numeric(38,3),
-    consumer_kind text NOT NULL DEFAULT 'total'
-        CONSTRAINT resets_consumer_kind CHECK (consumer_kind = 'total'),
     UNIQUE (reconciliation_id, consumer_name),
     FOREIGN KEY (consumer_kind, consumer_name)
         REFERENCES checkpoints (kind, name) ON DELETE CASCADE,

@@ -39,7 +39,6 @@ WRONG = [
     ("lab.chaos.journal", "consumers.round"),
     ("consumers.reader", "consumers.totals.total"),
     ("consumers.totals.total", "consumers.rollup.lead"),
-    ("demo.embedded.spawn", "migrations.models"),
     ("demo.install.steps", "rocket_rides.errors"),
     ("demo.embedded.spawn", "demo.install.java"),
 ]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lab.chaos.backup import Backup
-from migrations import downgrade, upgrade
 from rocket_rides.log import Entry, as_numbers
 from rocket_rides.settings import PROJECT
 from streamer.mend import mend
@@ -22,18 +21,6 @@ CREATE_ROLE, REGISTER, BOUNDS, HEAL, MOVE = re.findall(r"^```sql\n(.*?)^```", PA
 POSITION = """
     SELECT last_redis_id, last_ride_id FROM checkpoints WHERE kind = 'outside' AND name = 'billing'
 """
-
-# What the page said before there were kinds.
-GRANTED_BEFORE = """
-    CREATE ROLE billing LOGIN;
-    GRANT SELECT ON rides, streamer_state, terms, log_position, checkpoints TO billing;
-    GRANT INSERT (name), UPDATE (last_redis_id, last_ride_id) ON checkpoints TO billing;
-"""
-MOVED_BEFORE = """
-    UPDATE checkpoints SET last_redis_id = %(redis_id)s, last_ride_id = %(ride_id)s
-    WHERE name = 'billing'
-"""
-GRANT = re.findall(r"`(GRANT INSERT \(kind.*?)`", PAGE, re.DOTALL)
 
 Standing = tuple[str, int]
 
@@ -220,32 +207,3 @@ def test_it_starts_again_when_a_restore_has_lost_rides_that_it_counted(
     restore(world, backup, recovery_signal=True)
     send(world, 3)
     assert reader.catch_up() == truth(world)
-
-
-def test_one_from_before_there_were_kinds_keeps_its_position(
-    world: World, billing: Callable[..., None]
-) -> None:
-    """It goes on as it is until it starts anew, and from there with the page's statements."""
-    downgrade(world.postgres_url, "0003")
-    billing(world, GRANTED_BEFORE)
-
-    def as_billing(statement: str, **values: object) -> int:
-        with world.connection.transaction():
-            world.connection.execute("SET LOCAL ROLE billing", prepare=False)
-            return world.connection.execute(statement, values or None, prepare=False).rowcount
-
-    as_billing("INSERT INTO checkpoints (name) VALUES ('billing') ON CONFLICT (name) DO NOTHING")
-    assert as_billing(MOVED_BEFORE, redis_id="7-0", ride_id=7) == 1
-    upgrade(world.postgres_url)
-    assert as_billing(MOVED_BEFORE, redis_id="8-0", ride_id=8) == 1
-    as_billing("INSERT INTO checkpoints (name) VALUES ('billing') ON CONFLICT DO NOTHING")
-    [grant] = GRANT
-    world.connection.execute(grant)
-    as_billing(REGISTER)
-    moved = {"redis_id": "9-0", "ride_id": 9, "from_redis_id": "8-0", "from_ride_id": 8}
-    assert as_billing(MOVE, **moved) == 1
-    found = world.connection.execute("SELECT kind, name, last_ride_id FROM checkpoints")
-    assert found.fetchall() == [("outside", "billing", 9)]
-    downgrade(world.postgres_url, "0003")
-    assert as_billing(MOVED_BEFORE, redis_id="10-0", ride_id=10) == 1
-    upgrade(world.postgres_url)

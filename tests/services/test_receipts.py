@@ -385,24 +385,6 @@ def test_an_unsaved_outcome_of_a_lost_history_is_not_written(staff: Staff) -> No
     assert staff.receipt(ride_id).outcome is None
 
 
-def test_the_first_start_sends_no_receipts_of_old_rides(staff: Staff) -> None:
-    """They are in the log, and were taken before the migration."""
-    from migrations import downgrade, upgrade
-
-    world = staff.world
-    sent(world, 3000)
-    downgrade(world.postgres_url, "0004")
-    upgrade(world.postgres_url)
-    assert staff.complete_to == 3000
-    worker = staff.worker("one", SOON)
-    rounds = worker.until(lambda: worker.run_once(wait=0.1) and staff.group.unread(1) == [])
-    assert len(rounds) < 20
-    [new] = sent(world, 1)
-    worker.until(lambda: staff.outcomes() == 1)
-    assert staff.pending == 0
-    assert staff.receiver.rides == {new: 1}
-
-
 def test_a_ride_of_a_time_that_no_receipt_can_state_is_a_dead_letter(staff: Staff) -> None:
     world = staff.world
     [bad, good] = sent(world, 2)

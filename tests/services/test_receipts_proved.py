@@ -165,17 +165,6 @@ def test_few_are_named_and_all_are_counted(delivered: World) -> None:
     assert prove(delivered).missing == Some(20, tuple(range(1, 11)))
 
 
-def test_rides_before_there_were_receipts_need_none(delivered: World) -> None:
-    delivered.connection.execute("UPDATE receipts_state SET since = 10")
-    delivered.connection.execute("DELETE FROM receipts WHERE ride_id <= 11")
-    verdict = prove(delivered)
-    assert verdict == ReceiptsVerdict(upto=20, rides=10, missing=Some(1, (11,)))
-    ask(delivered, verdict)
-    assert delivered.value("SELECT complete_to FROM receipts_state") == 10
-    delivered.connection.execute(SET_BACK, [3])  # as a mend would
-    assert delivered.value("SELECT complete_to FROM receipts_state") == 10
-
-
 def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> None:
     """Also where a mend sets it back between the first look and the next."""
     delivered.connection.execute(DELETE, [[15]])
@@ -198,17 +187,12 @@ def test_every_ride_is_in_one_piece() -> None:
 
 def test_a_sample_is_of_different_stretches_below_the_new_rides() -> None:
     chances = [random.Random(seed) for seed in range(99)]
-    chosen = {stretch for chance in chances for stretch in sample(0, 10 * SAMPLED, chance)}
+    chosen = {stretch for chance in chances for stretch in sample(10 * SAMPLED, chance)}
     assert len(chosen) == 10
     assert {upto - after for after, upto in chosen} == {SAMPLED}
     assert max(upto for _, upto in chosen) == 10 * SAMPLED
-    since = 2 * SAMPLED + 1
-    assert sample(since, 5 * SAMPLED, chances[0]) == [
-        Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in (2, 3, 4)
-    ]
-    assert sample(since, SAMPLED, chances[0]) == []
     for upto, number in ((SAMPLED - 1, 0), (3 * SAMPLED, 3), (99 * SAMPLED, SAMPLE)):
-        found = sample(0, upto, random.Random(1))
+        found = sample(upto, random.Random(1))
         assert len(set(found)) == number
         assert found == sorted(found)
 

@@ -13,20 +13,11 @@ from analytics.freeze import freeze
 from analytics.ownership import require_unmended
 from analytics.proofs import outbox, receipts, rollup
 from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally, WrongMinute
-from migrations import downgrade, upgrade
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 
 PAGE = (PROJECT / "docs/reconciliation.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
-ASKED = """
-    WITH run AS (
-        INSERT INTO reconciliations
-            (last_ride_id, total_distance, rides, duration_seconds, compared)
-        VALUES (1, 1, 1, 1, '{}') RETURNING id
-    )
-    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) SELECT id, %s, 1 FROM run
-"""
 MINUTE = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
 
 
@@ -64,27 +55,6 @@ def run(world: World) -> None:
 def test_the_rights_on_the_page_are_enough(reconciler: World) -> None:
     assert len(GRANTS) == 4
     reconciler.connection.execute("\n".join(GRANTS), prepare=False)
-    run(reconciler)
-
-
-@pytest.mark.parametrize("grantee", ["reconciler", "PUBLIC"])
-def test_an_upgrade_gives_the_new_rights_to_whoever_had_the_old_ones(
-    reconciler: World, grantee: str
-) -> None:
-    """Also after a downgrade with requests that are still pending: they go."""
-    reconciler.connection.execute(ASKED, [MINUTE], prepare=False)
-    downgrade(reconciler.postgres_url, "0008")
-    reconciler.connection.execute(
-        f"""
-        GRANT SELECT ON alembic_version, rides, streamer_state, terms, checkpoints,
-            consumer_states, reconciliations, resets TO {grantee};
-        GRANT INSERT ON reconciliations, resets TO {grantee};
-        GRANT UPDATE (id) ON checkpoints TO {grantee}
-        """,
-        prepare=False,
-    )
-    upgrade(reconciler.postgres_url)
-    assert reconciler.value("SELECT count(*) FROM recomputations") == 0
     run(reconciler)
 
 

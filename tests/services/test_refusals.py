@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import migrations
 from api.outages import PAUSE
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.settings import PROJECT
@@ -172,20 +171,6 @@ def test_a_refusal_elsewhere_does_not_spoil_the_connection_for_rides(
             assert limited.post("5", **headers).status_code == 201
     finally:
         world.connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system TO PUBLIC")
-
-
-def test_a_role_of_the_version_before_has_what_it_needs_after_the_migration(
-    limited: Api, world: World, role: str
-) -> None:
-    migrations.downgrade(world.postgres_url, "0007")
-    world.connection.execute(f"REVOKE ALL ON idempotency_keys FROM {role}")
-    world.connection.execute(
-        "GRANT SELECT, INSERT (key, distance), UPDATE (ride_id), DELETE"
-        f" ON idempotency_keys TO {role}"
-    )
-    migrations.upgrade(world.postgres_url)
-    assert limited.post("5", **KEY).status_code == 201
-    assert limited.ready()
 
 
 def test_what_cannot_be_shown_for_want_of_a_right_is_told(

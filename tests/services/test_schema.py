@@ -1,22 +1,18 @@
-"""The schema: migrations go up and down, match the models, and say what the code believes."""
+"""The schema: what it refuses, what a later one would find, and what another one is told."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
+from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import CheckConstraint, create_engine
-from sqlalchemy.pool import NullPool
 
-from migrations import config, downgrade, upgrade
-from migrations.models import Base
+from migrations import config
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
-from tests.support.rollup import hurry, is_complete, lead
-from tests.support.world import PATIENCE, World, catch_up, drain, eventually
+from rocket_rides.settings import PROJECT
+from tests.support.world import World
 
 
 def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) -> None:
@@ -24,191 +20,30 @@ def test_the_newest_revision_is_the_one_that_the_services_ask_for(world: World) 
     database.require_current_schema(world.connection)
 
 
-def test_the_migrations_build_what_the_models_say(world: World) -> None:
-    engine = create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(world.postgres_url),
-        poolclass=NullPool,
-    )
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
-        assert compare_metadata(context, Base.metadata) == []
-
-
-def test_the_checks_in_the_database_are_those_in_the_models(world: World) -> None:
-    query = (
-        "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid::regclass::text = %s"
-    )
-    for table in Base.metadata.sorted_tables:
-        found = {row[0] for row in world.connection.execute(query, [table.name])}
-        named = {c.name for c in table.constraints if isinstance(c, CheckConstraint)}
-        assert found == named, table.name
-
-
-def test_down_to_base_leaves_nothing_and_up_again_works(world: World) -> None:
-    downgrade(world.postgres_url, "base")
-    with pytest.raises(Unavailable, match="schema is empty"):
-        database.require_current_schema(world.connection)
-    tables = world.connection.execute(
-        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-    ).fetchall()
-    assert tables == [("alembic_version",)]
-    assert world.value("SELECT count(*) FROM pg_sequences") == 0
-    upgrade(world.postgres_url)
-    database.require_current_schema(world.connection)
-
-
-def test_an_upgrade_keeps_what_was_sent_and_mends_ids_that_redis_can_not_read(world: World) -> None:
-    downgrade(world.postgres_url, "0002")
-    world.connection.execute("UPDATE streamer_state SET last_sent = 5", prepare=False)
-    world.connection.execute(
-        "INSERT INTO checkpoints (name, last_redis_id, last_ride_id)"
-        " VALUES ('good', '17-3', 4), ('bad', '99999999999999999999-1', 4)",
-        prepare=False,
-    )
-    upgrade(world.postgres_url)
-    assert world.value("SELECT last_sent_id FROM streamer_state") == 5
-    found = world.connection.execute("SELECT name, last_redis_id FROM checkpoints ORDER BY name")
-    assert found.fetchall() == [("bad", "0-0"), ("good", "17-3")]
-    downgrade(world.postgres_url, "0002")
-    assert world.value("SELECT last_sent FROM streamer_state") == 5
-    upgrade(world.postgres_url)
-
-
-def test_kinds_come_and_go_with_what_there_is(world: World) -> None:
-    """Down again, a name is unique: the total keeps it; and what the rollup kept is gone."""
-    world.take(5)
-    drain(world.streamer())
-    downgrade(world.postgres_url, "0003")
-    world.connection.execute("INSERT INTO checkpoints (name, last_ride_id) VALUES ('a', 1)")
-    world.connection.execute("INSERT INTO consumer_states (name, total_distance) VALUES ('a', 5)")
-    world.connection.execute(RECONCILE % "1, 5, 1, 0, '{}'")
-    world.connection.execute(RESET % "'a', 'applied', now(), 0, 0, 1, 5")
-    world.connection.execute(
-        "INSERT INTO dead_letters (consumer_name, redis_id, fields, reason)"
-        " VALUES ('a', '1-0', '{}', 'not JSON')"
-    )
-    upgrade(world.postgres_url)
-    hurry(lead(world))
-    assert is_complete(world)
-    world.connection.execute(
-        "INSERT INTO checkpoints (kind, name) VALUES ('outside', 'a'), ('outside', 'b')"
-    )
-    assert catch_up(world.consumer("a")) == world.truth
-    downgrade(world.postgres_url, "0003")
-    found = world.connection.execute(
-        "SELECT name, last_ride_id, total_distance FROM checkpoints"
-        " LEFT JOIN consumer_states USING (name) ORDER BY name",
-        prepare=False,
-    )
-    assert found.fetchall() == [("a", 1, 5), ("b", 0, None)]
-    assert world.value("SELECT count(*) FROM dead_letters JOIN resets USING (consumer_name)") == 1
-    upgrade(world.postgres_url)
-    hurry(lead(world))
-    assert is_complete(world)
-
-
-def test_counts_begin_with_what_is_known_and_go_down_without_it(world: World) -> None:
-    downgrade(world.postgres_url, "0005")
-    world.take(5, 6, 7)
-    world.connection.execute(
-        "DELETE FROM staged_log_records WHERE id = 2; UPDATE streamer_state SET last_sent_id = 2;"
-        "INSERT INTO checkpoints (kind, name)"
-        " VALUES ('total', 'a'), ('total', 'b'), ('rollup', 'a')",
-        prepare=False,
-    )
-    for kind, redis_id in (("total", "1-0"), ("total", "2-0"), ("rollup", "1-0"), ("gone", "1-0")):
-        world.connection.execute(
-            "INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)"
-            " VALUES (%s, 'a', %s, '{}', 'not JSON')",
-            [kind, redis_id],
-        )
-    for reset in ("'applied', now(), 0, 0, 1, 5", "'superseded', now(), NULL, NULL, NULL, NULL"):
-        world.connection.execute(RECONCILE % "1, 5, 1, 0, '{}'")
-        world.connection.execute(RESET % f"'b', {reset}")
-    for ride, outcome in enumerate(("'delivered'", "'delivered'", "'dead'"), 1):
-        dead_at = "now()" if outcome == "'dead'" else "NULL"
-        row = RECEIPT % f"{outcome}, 1, now(), {dead_at}, NULL, NULL"
-        world.connection.execute(row.replace("(1,", f"({ride},"))
-    for _ in range(2):
-        upgrade(world.postgres_url)
-        counted = world.connection.execute(
-            "SELECT kind, name, entries_set_aside, resets_applied, counted_at, gaps_healed"
-            " + rides_healed + distance_healed + resends_skipped + crashes_injected"
-            " FROM checkpoints ORDER BY kind, name",
-            prepare=False,
-        )
-        assert counted.fetchall() == [
-            ("rollup", "a", 1, 0, None, 0),
-            ("total", "a", 2, 0, None, 0),
-            ("total", "b", 0, 1, None, 0),
-        ]
-        assert world.value("SELECT records_sent FROM streamer_state") == 1  # ride 1 is stranded
-        [worker] = world.connection.execute("SELECT * FROM receipts_workers", prepare=False)
-        assert worker == ("", 2, 1, 0)
-        downgrade(world.postgres_url, "0005")
-    upgrade(world.postgres_url)
-
-
-WAITS = """
-    SELECT EXISTS (
-        SELECT FROM pg_locks WHERE NOT granted
-        AND relation IN ('checkpoints'::regclass, 'streamer_state'::regclass, 'receipts'::regclass)
-    )
+SECOND = """
+from alembic import op
+revision, down_revision = "0011", "0010"
+def upgrade(): op.execute("ALTER TABLE rides ADD tip numeric(12,3)")
 """
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("streamer_state", "checkpoints"),
-        ("checkpoints", "streamer_state"),
-        ("receipts", "streamer_state"),
-        ("rollup_state", "checkpoints"),
-    ],
-)
-def test_an_upgrade_lets_whoever_works_go_on(world: World, first: str, second: str) -> None:
-    """In whatever order they lock; and it counts what they send meanwhile. Ride 1 is stranded."""
-    downgrade(world.postgres_url, "0005")
-    world.take(5, 6, 7)
-    world.connection.execute("UPDATE streamer_state SET last_sent_id = 2", prepare=False)
-    world.connection.execute("DELETE FROM staged_log_records WHERE id = 2")
-    at_work, meanwhile = world.connect(), world.connect(statement_timeout="3s")
-    with ThreadPoolExecutor(1) as threads:
-        with at_work.transaction():
-            at_work.execute(f"LOCK {first} IN ROW EXCLUSIVE MODE")
-            upgrading = threads.submit(upgrade, world.postgres_url)
-            if first != "rollup_state":  # which is left alone
-                eventually(lambda: meanwhile.execute(WAITS).fetchone() == (True,))
-            for table in (first, second):
-                meanwhile.execute(f"SELECT FROM {table}", prepare=False)
-            meanwhile.execute("DELETE FROM staged_log_records WHERE id = 3")
-            meanwhile.execute("UPDATE streamer_state SET last_sent_id = 3", prepare=False)
-            at_work.execute(f"LOCK {second} IN ROW EXCLUSIVE MODE")
-        upgrading.result(PATIENCE)
-    if first != "rollup_state":
-        assert world.value("SELECT records_sent FROM streamer_state") == 2
-
-
-@pytest.mark.parametrize("table", ["rides", "receipts"])
-def test_an_upgrade_counts_all_there_is_before_it_keeps_anybody_waiting(
-    world: World, table: str
-) -> None:
-    downgrade(world.postgres_url, "0005")
-    holding, meanwhile = world.connect(), world.connect(statement_timeout="3s")
-    with ThreadPoolExecutor(1) as threads:
-        with holding.transaction():
-            holding.execute(f"LOCK {table}")
-            upgrading = threads.submit(upgrade, world.postgres_url)
-            eventually(lambda: world.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
-            meanwhile.execute("SELECT FROM checkpoints, streamer_state", prepare=False)
-        upgrading.result(PATIENCE)
+def test_a_second_revision_would_apply(world: World, tmp_path: Path) -> None:
+    """To a database that is in use: what is there stays."""
+    world.take(5)
+    (tmp_path / "0011_tips.py").write_text(SECOND)
+    both = config(world.postgres_url)
+    both.set_main_option("path_separator", "newline")
+    both.set_main_option("version_locations", f"{PROJECT / 'migrations/versions'}\n{tmp_path}")
+    command.upgrade(both, "head")
+    assert world.value("SELECT count(*) FROM rides WHERE tip IS NULL") == 1
+    with pytest.raises(Unavailable, match="schema is 0011, newer than this code"):
+        database.require_current_schema(world.connection)
 
 
 @pytest.mark.parametrize(
     ("found", "advice"),
     [
-        ("0000", "run python -m migrations to upgrade it"),
+        ("0009", "of an earlier design, which this code can't upgrade; start with an empty"),
         ("9999", "newer than this code, .* install the newer code"),
     ],
 )
@@ -259,9 +94,10 @@ REFUSED = {
     "a replay of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, now(), NULL",
     "a drop of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, NULL, now()",
     "a replay of what was dropped": RECEIPT % "'dead', 1, now(), now(), now(), now()",
-    "a second state of receipts": "INSERT INTO receipts_state SELECT false, 0, 0, 0, salt"
+    "a second state of receipts": "INSERT INTO receipts_state SELECT false, 0, 0, salt"
     " FROM receipts_state",
-    "receipts complete before they began": "UPDATE receipts_state SET since = complete_to + 1",
+    "receipts complete to less than nothing": "UPDATE receipts_state SET complete_to = -1",
+    "a key of no ride": "INSERT INTO idempotency_keys (key, distance) VALUES ('k', 1)",
     "an empty salt": "UPDATE receipts_state SET salt = ''",
     "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
     "fewer than no gaps": "UPDATE checkpoints SET gaps_healed = -1",

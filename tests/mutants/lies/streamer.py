@@ -187,7 +187,7 @@ MUTANTS = [
         "every ride rings",
         "setval('doorbell'::regclass, 1, false)",
         "setval('doorbell'::regclass, 1, true)",
-        file="migrations/versions/0007_doorbell.py",
+        file="migrations/versions/0010_schema.sql",
     ),
     trimming(
         "the log is trimmed up to its end, whoever has not read it",
@@ -296,8 +296,8 @@ MUTANTS = [
     ),
     mend(
         "receipts go back to the lowest mended ride, and not below it",
-        "least(complete_to, %s - 1)), mends",
-        "least(complete_to, %s)), mends",
+        "least(complete_to, %s - 1), mends",
+        "least(complete_to, %s), mends",
         file="rocket_rides/receipts.py",
         tests="services/test_receipts_lost.py::"
         "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
