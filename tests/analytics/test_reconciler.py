@@ -114,9 +114,9 @@ def test_without_java_it_says_so_and_lives_on(world: World) -> None:
 
 def test_it_waits_for_the_database_and_for_the_schema(world: World) -> None:
     miss_a_night(world)
-    world.connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    world.connection.execute("UPDATE alembic_version SET version_num = '0009'")
     waiting = world.service("tests.support.night", "")
-    waiting.says("schema is 0001")
+    waiting.says("schema is 0009")
     world.connection.execute(f"UPDATE alembic_version SET version_num = '{REVISION}'")
     waiting.says("INFO    reconciled\n")
     away = world.service("analytics.nightly", DATABASE_URL="postgresql:///x?host=/nowhere")

@@ -160,9 +160,11 @@ def test_a_locked_table_is_waited_for_no_longer_than_a_server(world: World) -> N
 def test_another_schema_is_said_to_be_the_reason(world: World) -> None:
     with looking(world) as gatherer:
         world.connection.execute("UPDATE alembic_version SET version_num = '0005'")
-        assert "python -m migrations" in in_time(gatherer).postgres.reason
+        assert "the database's schema is 0005, of" in in_time(gatherer).postgres.reason
         world.connection.execute("DROP TABLE alembic_version")
-        assert "the database's schema is empty" in in_time(gatherer).postgres.reason
+        reason = in_time(gatherer).postgres.reason
+        assert "the database's schema is empty" in reason
+        assert "python -m migrations" in reason
 
 
 def test_a_database_without_its_state_says_how_it_is_repaired(world: World) -> None:

@@ -10,6 +10,7 @@ from tests.mutants.lies import (
     rollup,
     streamer,
     totals,
+    watch,
 )
 
 MUTANTS = [
@@ -22,4 +23,5 @@ MUTANTS = [
     *api.MUTANTS,
     *nightly.MUTANTS,
     *proofs.MUTANTS,
+    *watch.MUTANTS,
 ]

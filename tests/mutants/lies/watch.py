@@ -1,0 +1,173 @@
+"""Lies about what shows a fleet, each of which would mislead whoever looks; and about the demo."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+verdict = partial(Mutant, file="watch/verdict.py", tests="fast/test_verdict.py")
+absence = partial(Mutant, file="watch/absence.py", tests="fast/test_absence.py")
+events = partial(Mutant, file="watch/events.py", tests="fast/test_watch_events.py")
+history = partial(Mutant, file="watch/history.py", tests="fast/test_watch_page.py")
+facts = partial(Mutant, file="watch/derived.py", tests="services/test_facts.py")
+guards = partial(Mutant, file="watch/guards.py", tests="services/test_watch_hostile.py")
+server = partial(Mutant, file="watch/server.py", tests="services/test_watch_server.py")
+looks = partial(Mutant, file="watch/watching.py", tests="services/test_watch_looks.py")
+outages = partial(Mutant, file="watch/gathering.py", tests="services/test_facts_outages.py")
+metrics = partial(Mutant, file="watch/measures.py", tests="fast/test_metrics.py")
+status = partial(Mutant, file="watch/status.py", tests="services/test_status.py")
+demo = partial(Mutant, file="demo/page.py", tests="services/test_watch_breaking.py")
+
+MUTANTS = [
+    verdict(
+        "totals that disagree are well",
+        "if agreement and not agreement.agree:",
+        "if agreement and agreement.agree and False:",
+    ),
+    verdict(
+        "a reader of ours that is late is well",
+        "if reader.is_ours and not is_receipts(reader) and",
+        "if not reader.is_ours and not is_receipts(reader) and",
+    ),
+    verdict(
+        "who has just been killed is called dead",
+        "if reader.processes == 0 and reader.absent_seconds >= absent",
+        "if reader.processes == 0",
+    ),
+    verdict(
+        "a fleet without a streamer is well",
+        "if begun and not lead.leads and lead.vacant_seconds >= absent:\n"
+        '        yield Problem("no streamer leads',
+        "if begun and lead.leads and lead.vacant_seconds >= absent:\n"
+        '        yield Problem("no streamer leads',
+    ),
+    verdict(
+        "a total that a reconciliation found wrong is well before it is repaired",
+        "for name in run.unrepaired",
+        "for name in ()",
+    ),
+    absence(
+        "one look without somebody is enough",
+        "LOOKS = 3 ",
+        "LOOKS = 1 ",
+    ),
+    absence(
+        "who comes back has been missing ever since",
+        "before = {key: self._missing.get(key, first) for key in missing}",
+        "before = {**self._missing, **{key: self._missing.get(key, first) for key in missing}}",
+    ),
+    events(
+        "what Postgres keeps is told at every look",
+        "new = sorted(set(database.happened) - self._told,",
+        "new = sorted(set(database.happened),",
+    ),
+    events(
+        "a server that is away is told of at every look",
+        "if not now.up and (earlier is None or earlier.up):",
+        "if not now.up:",
+    ),
+    events(
+        "a database that went back in time says nothing",
+        "if now.rides.last_sent < before.rides.last_sent:",
+        "if False:",
+    ),
+    events(
+        "a counter that a restore took back tells of what it never healed",
+        "if gaps := rise(before.gaps_healed, now.gaps_healed):",
+        "if gaps := now.gaps_healed - before.gaps_healed:",
+    ),
+    history(
+        "a moment without Postgres is one without rides",
+        "                rates.append((now.at, None))",
+        "                rates.append((now.at, 0))",
+    ),
+    facts(
+        "a receipt that waits for nobody waits for a person",
+        'WAITING = "dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL"',
+        'WAITING = "dead_at IS NOT NULL AND replay_at IS NULL"',
+    ),
+    facts(
+        "a reset that was applied is still to be",
+        "asked WHERE status = 'pending'",
+        "asked WHERE status <> 'superseded'",
+    ),
+    guards(
+        "a page of another site may press the buttons",
+        "if origin not in (None, f\"http://{headers.get('Host', '')}\"):",
+        'if origin == "null":',
+    ),
+    guards(
+        "a form of another site may press the buttons",
+        'if not secrets.compare_digest(given.encode(errors="replace"), token.encode()):',
+        "if not token:",
+    ),
+    guards(
+        "any name that leads here is this machine",
+        'return match is not None and is_loopback(match[1].lower().rstrip("."))',
+        "return match is not None",
+    ),
+    server(
+        "whoever comes through a proxy is given the buttons",
+        "return self.read_only if guards.is_proxied(request.headers) else self.broadcast",
+        "return self.broadcast",
+    ),
+    server(
+        "a page that everybody reaches has buttons",
+        "self._buttons = buttons if self._is_local else None",
+        "self._buttons = buttons",
+        tests="services/test_watch_server.py services/test_watch_breaking.py",
+    ),
+    looks(
+        "the servers are asked as often as somebody wants to know",
+        "await asyncio.sleep(max(0.0, began + SEEN - loop.time()))",
+        "await asyncio.sleep(0)",
+    ),
+    looks(
+        "one look that fails is the last",
+        '            return nothing(f"this look failed: {in_one_line(error)}")',
+        "            raise",
+    ),
+    outages(
+        "a server that hangs is waited for",
+        "seen = self._ask_redis.ask(self._redis.ask, EACH)",
+        "seen = self._ask_redis.ask(self._redis.ask, 60)",
+    ),
+    metrics(
+        "a counter is told under a gauge's name",
+        '"reader_gaps_healed_total"',
+        '"reader_gaps_healed"',
+    ),
+    status(
+        "a probe says that all is well where something lags",
+        'return 2 if "away" in kinds else 1 if kinds else 0',
+        'return 2 if "away" in kinds else 0',
+    ),
+    status(
+        "the status of a fleet that nobody runs is that all is well",
+        "                found = NO_FLEET\n",
+        "                pass\n",
+    ),
+    demo(
+        "a page in production has the demo's buttons",
+        "        os.environ.get(NAME)\n        and config.embedded_postgres",
+        "        config.embedded_postgres",
+    ),
+    demo(
+        "two ways of breaking the fleet are under way at a time",
+        "        if self._works:\n            return f",
+        "        if False:\n            return f",
+    ),
+    Mutant(
+        "a client that is not answered posts the ride once more",
+        'headers={"Idempotency-Key": key}',
+        'headers={"X-Key": key}',
+        file="demo/simulator/client.py",
+        tests="services/test_simulator.py",
+    ),
+    Mutant(
+        "a killed parent leaves its servers behind",
+        "preexec_fn=preexec_die_with_parent(orphan_signal)",
+        "preexec_fn=None",
+        file="demo/embedded/spawn.py",
+        tests="fleet/test_embedded.py fleet/test_servers_process.py",
+    ),
+]
