@@ -16,7 +16,7 @@ from rocket_rides import session_settings
 from rocket_rides.groups import Group, GroupGone, name_of
 from rocket_rides.log import Log
 from tests.support.receiver import Receiver
-from tests.support.world import PATIENCE, Service, World, drain
+from tests.support.world import PATIENCE, Service, World, drain, eventually
 
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
 # Claims are tested by members that are gone; nobody hangs for so long.
@@ -61,7 +61,8 @@ class Staff:
         """Another session of a worker."""
         connection = self.world.connect(**session_settings.NESTED_LOOPS)
         colleague = Colleague(connection, self.world.log(), name, deliveries, patience)
-        assert colleague.join()
+        # The server may yet have to notice that the session before has been closed.
+        eventually(colleague.join, f"{name} in the group")
         return colleague
 
     def service(self, name: str = "one", **environment: str) -> Service:
