@@ -44,6 +44,7 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "past-last-sent": ("11", Core, NO_LOSS),
     "no-terms": ("10", Core, NO_LOSS | {"failovers": 1}),
     "older-generation": ("8", Rollup, SMALL["rollup, small"].bounds),
+    "no-heal": ("liveness", Core, {**NO_LOSS, "begun": 1, "leads": 1, "losses": 1}),
 }
 
 

@@ -197,6 +197,7 @@ class Core(System):
         entries = tuple(entry for entry in s.log if entry.redis_id > me.redis_id)[:count]
         told = (e.ride.id for e in entries if e.ride.id <= s.last_sent and self.believes(s, e))
         tells_more = known > max([me.ride_id, *told]) and len(entries) < count
+        tells_more = tells_more and self.broken != "no-heal"
         require(entries or tells_more or end(s.log) < me.redis_id)
         return me.but(entries=entries, known=known if tells_more else 0)
 

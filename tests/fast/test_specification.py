@@ -25,6 +25,7 @@ TURNS = {
     "past-last-sent": "a consumer counts what it has read, heals, and commits its checkpoint",
     "no-terms": "leader 2 appends its batch to the log",
     "older-generation": "leader 2 marks the minutes of the rides up to 1",
+    "no-heal": "Redis loses all of the log but log[0:0]",
 }
 
 
@@ -63,7 +64,8 @@ def test_a_sabotage_is_caught_by_its_invariant(name: str) -> None:
     result = explore(kind(name, **bounds))
     assert result.broken == number
     assert TURNS[name] in result.story
-    assert len(result.story) == result.depth + 1
+    if number != "liveness":  # which shows once all states are known
+        assert len(result.story) == result.depth + 1
     assert unbroken(kind, **bounds).broken == ""
 
 
