@@ -31,7 +31,7 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: --
 
 # A volume mounted here belongs to the user as well.
 RUN install --directory --owner=rides /warehouse
-ENV WAREHOUSE_DIR=/warehouse MPLCONFIGDIR=/tmp/matplotlib
+ENV WAREHOUSE_DIR=/warehouse
 
 COPY . .
 USER rides

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from analytics.report import charts, proofs, words
 from analytics.result import Compared, PastRun, Result
+from rocket_rides.charts import Chart
 
 NIGHTS = 14
 DAYS = 7  # of which the hours are shown
@@ -41,13 +41,6 @@ class Night(NamedTuple):
 
     run: PastRun
     verdicts: list[tuple[str, bool | None]]
-
-
-class Chart(NamedTuple):
-    """A picture, and its message in words."""
-
-    svg: Markup
-    words: str
 
 
 def as_html(result: Result, past: Sequence[PastRun]) -> str:
@@ -133,4 +126,4 @@ def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart
     wrong = sum(run.found_wrong(consumer.name) for run in runs)
     compared = sum(drift is not None for drift in drifts)
     summary = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
-    return Chart(charts.drift(consumer.name, moments, drifts), summary)
+    return Chart(charts.drift(moments, drifts), summary)

@@ -216,7 +216,7 @@ def test_a_run_has_ended_before_the_next_night_is_due(
     assert timedelta(seconds=2 * LINGER) < due - ends[0] < timedelta(minutes=5)
 
 
-HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "matplotlib", "numpy", "redis"}
+HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "redis"}
 
 
 def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:

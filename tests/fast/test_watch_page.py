@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rocket_rides.charts import nice
 from tests.support.facts import (
     AWAY,
     MOMENT,
@@ -29,7 +30,6 @@ from watch.facts import MOST, Agreement, Facts, Server
 from watch.feed import KEPT, Event, Feed, Narration
 from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
-from watch.page.charts import nice
 from watch.page.slots import SLOTS
 from watch.page.templates import POLICY
 from watch.server import accepts_gzip

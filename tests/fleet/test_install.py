@@ -49,7 +49,7 @@ def test_each_lock_holds_those_that_it_should() -> None:
             assert packages.names(LOCKS[inner]) <= packages.names(LOCKS[outer])
 
 
-HEAVY = {"pyspark", "pyarrow", "matplotlib", "numpy"}
+HEAVY = {"pyspark", "pyarrow"}
 
 
 def test_the_fleet_starts_without_what_only_a_run_needs() -> None:
