@@ -243,7 +243,8 @@ def test_the_images_hold_locked_packages_and_none_for_the_fleet_or_for_tests() -
         locked = (PROJECT / f"requirements/{locks[-1]}.txt").read_text()
         for package in foreign[target]:
             name = re.split(r"\W*[<\[]", package)[0]
-            assert not re.search(rf"^{name}==", locked, re.MULTILINE)
+            # One for another platform, which its marker names, is not installed.
+            assert not re.search(rf"^{name}==[^;\n]*$", locked, re.MULTILINE)
 
 
 def test_only_the_nightly_job_has_java_and_only_spark_is_built_from_source() -> None:
