@@ -1,9 +1,4 @@
-"""Receipts, as their workers, the API and a person's command all see them: in SQL.
-
-And the signal that has the simulated customer refuse them.
-"""
-
-import signal
+"""Receipts, as their workers, the API and a person's command all see them: in SQL."""
 
 # What a group's workers set aside, and the receipts' group, are of this kind of consumer.
 KIND = "receipts"
@@ -13,9 +8,6 @@ KIND = "receipts"
 SET_BACK = """
     UPDATE receipts_state SET complete_to = least(complete_to, %s - 1), mends = mends + 1
 """
-
-# The signal after which the simulator refuses all receipts, for so many seconds, and why.
-BEGIN_BAD_MOOD, BAD_MOOD, IN_A_BAD_MOOD = signal.SIGUSR1, 5.0, "in a bad mood"
 
 # What tells a repetition, for `rides` with `receipts_state`. A ride keeps it for ever, in whatever
 # copy of this database. A ride that takes the same number after a restore has another one: its time

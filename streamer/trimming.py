@@ -7,7 +7,7 @@ import psycopg
 
 from rocket_rides import groups
 from rocket_rides.log import START, Forbidden, Log
-from rocket_rides.readers import Readers
+from streamer.readers import Readers
 
 
 class Caps(NamedTuple):

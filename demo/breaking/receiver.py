@@ -7,9 +7,9 @@ import psutil
 
 from demo.breaking.healing import LOOK_EVERY
 from demo.breaking.target import Target, count
+from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD, IN_A_BAD_MOOD
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
-from rocket_rides.receipts import BAD_MOOD, BEGIN_BAD_MOOD, IN_A_BAD_MOOD
 
 # Of the rides that were taken since. It refuses some with a 503 at any time, for another reason.
 REFUSED = """

@@ -32,7 +32,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from demo.simulator import reception
 from demo.simulator.client import Outcomes, post_ride, wait_for_api
 from demo.simulator.customer import Customer
-from rocket_rides import errors, fleet, process, receipts, settings
+from demo.simulator.mood import BEGIN_BAD_MOOD
+from rocket_rides import errors, fleet, process, settings
 from rocket_rides.settings import Settings
 
 logger = logging.getLogger("simulator")
@@ -158,14 +159,14 @@ async def run(
     if customer:
         # Before it receives: whoever sends the signal looks whether it does.
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(receipts.BEGIN_BAD_MOOD, customer.begin_bad_mood)
+        loop.add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
         try:
             await reception.open_at(config.receiver_url, customer.receives)
         except (OSError, UnicodeError) as error:
             where, why = config.receiver_url, errors.in_one_line(error)
             logger.warning("receipts can't be received at %s: %s", where, why)
             # Kept, or the signal would end the process; but there is nothing to refuse.
-            loop.add_signal_handler(receipts.BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
+            loop.add_signal_handler(BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
             customer = None
     rides = schedule(random.Random(given.seed), given.rate, given.rides)
     await simulate(config, rides, given.concurrency, outcomes, bar, customer)

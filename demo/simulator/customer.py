@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from rocket_rides.receipts import BAD_MOOD, IN_A_BAD_MOOD
+from demo.simulator.mood import BAD_MOOD, IN_A_BAD_MOOD
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 from demo.simulator import customer
 from demo.simulator.customer import LATE, MISSING, NEVER, Customer, Reply
-from rocket_rides.receipts import BAD_MOOD
+from demo.simulator.mood import BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
 
 

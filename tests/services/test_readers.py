@@ -10,9 +10,9 @@ from api.consumers import show
 from rocket_rides import groups
 from rocket_rides.groups import Group
 from rocket_rides.log import START, Log
-from rocket_rides.readers import Readers
 from rocket_rides.seen_groups import look
 from streamer import trimming
+from streamer.readers import Readers
 from streamer.trimming import Caps, Trimmer
 from streamer.upkeep import Alarms
 from tests.support.world import World, catch_up, drain, eventually, exact, limited_redis

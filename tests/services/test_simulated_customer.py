@@ -12,7 +12,7 @@ from consumers.receipts.courier import Courier, Kind, Verdict
 from consumers.receipts.receipt import Receipt
 from demo.simulator import reception
 from demo.simulator.customer import Reply
-from rocket_rides.receipts import BAD_MOOD, BEGIN_BAD_MOOD
+from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
 from tests.support.simulator import Api, Simulator, run, serving
 from tests.support.world import PATIENCE, eventually, free_port

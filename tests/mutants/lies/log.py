@@ -15,7 +15,7 @@ ick = partial(
     tests="services/test_ick.py services/test_ick_model.py",
 )
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
-readers = partial(Mutant, file="rocket_rides/readers.py", tests="services/test_readers.py")
+readers = partial(Mutant, file="streamer/readers.py", tests="services/test_readers.py")
 
 MUTANTS = [
     log(
