@@ -6,14 +6,13 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
-from pyspark.core import context
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -72,13 +71,12 @@ def session(
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    builder = SparkSession.builder
-    for name, value in (REQUIRED | _where(master, briefly) | _logged(events)).items():
-        builder = builder.config(name, value)
-    with starting(), _java_kept_apart(), _interrupts_left_alone():
+    settings = REQUIRED | _where(master, briefly) | _logged(events)
+    with starting(), _java_kept_apart():
         for name, value in SUITABLE.items():
             _suggest(name, value)
-        spark = builder.getOrCreate()
+        _start(SparkConf().setAll([*settings.items()]))
+        spark = SparkSession.builder.getOrCreate()
     try:
         yield spark
     finally:
@@ -124,15 +122,12 @@ def _suggest(name: str, value: str) -> None:
         SparkContext.setSystemProperty(name, value)
 
 
-@contextmanager
-def _interrupts_left_alone() -> Iterator[None]:
-    """PySpark would handle SIGINT itself, once there is a context, and end in tracebacks."""
-    found = vars(context)["signal"]
-    vars(context)["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
-    try:
-        yield
-    finally:
-        vars(context)["signal"] = found
+def _start(conf: SparkConf) -> None:
+    """Start Spark's context, and take back SIGINT: PySpark's handler would end in tracebacks."""
+    ours = signal.getsignal(signal.SIGINT)
+    SparkContext.getOrCreate(conf)
+    if threading.current_thread() is threading.main_thread():  # elsewhere, PySpark sets none
+        signal.signal(signal.SIGINT, ours)
 
 
 @contextmanager

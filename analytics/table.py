@@ -24,7 +24,7 @@ from analytics.ledger import Broken, Owner
 from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
 
-OURS = re.compile(r"day=|run=|_delta_log$|\.")  # by its name
+OURS = re.compile(r"day=|_delta_log$|\.")  # by its name
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
@@ -82,7 +82,7 @@ class Table:
     def is_away(self) -> bool:
         """Whether there is no table at this moment. Raises Unavailable if there is something else.
 
-        Only what runs have left there, of this version or an earlier one, may be in the way.
+        Only what runs have left there may be in the way.
         """
         if DeltaTable.is_deltatable(str(self.folder)):
             return False

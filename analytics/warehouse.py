@@ -101,16 +101,7 @@ class Warehouse:
         return owners or (known.owners if known else [])
 
     def _owners_in_log(self) -> list[Owner]:
-        return [night.owner for night in self.table.nights()][::-1] or self._owners_of_runs()
-
-    def _owners_of_runs(self) -> list[Owner]:
-        """Of an earlier version, which had a folder for each run: the last one has no term."""
-        owners = []
-        for run in sorted(self.table.folder.glob("run=*")):
-            with suppress(OSError, ValueError):
-                manifest = (run / "_manifest.json").read_bytes()
-                owners.append(msgspec.json.decode(manifest, type=Owner))
-        return [*owners, Owner()] if any(self.table.folder.glob("run=*")) else []
+        return [night.owner for night in self.table.nights()][::-1]
 
     def ledger(self, spark: "SparkSession") -> Ledger:
         """What the table holds, as it was written down, or else added up. Raises Broken."""

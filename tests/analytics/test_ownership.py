@@ -187,31 +187,6 @@ def test_a_copy_that_lost_nothing_goes_on_with_its_warehouse(
     assert (result.notes, result.new.rides, result.total.rides) == ([], 2, 5)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_warehouse_of_an_earlier_version_is_rebuilt(
-    books: Books, other: Books, told: bool
-) -> None:
-    """It had a folder for each run, with a manifest, which did not always say whose it was."""
-    lead(books, "a")
-    books.add_many(3)
-    run = books.warehouse.table.folder / "run=0000001"
-    (run / "day=2026-11-21").mkdir(parents=True)
-    (run / "day=2026-11-21" / "part-0.parquet").touch()
-    manifest: dict[str, object] = {"run": 1, "after": 0, "upto": 2}
-    if told:
-        ours = history(books.world.connection, 3)
-        manifest |= {"database": ours.database_id, "term": ours.newest}
-    (run / "_manifest.json").write_bytes(msgspec.json.encode(manifest))
-    if told:
-        is_refused(other)
-    result = books.run()
-    assert "earlier version" in result.notes[0]
-    assert result.new.rides == 3
-    assert books.in_warehouse() == books.in_postgres()
-    assert not run.exists()
-    assert books.run().notes == []
-
-
 OVERTAKEN = """
     WITH ride AS (INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (3, 30))
     INSERT INTO staged_log_records VALUES (3, 'create', 'ride', '{}')

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from analytics.java_options import VARIABLE
-from analytics.ledger import Owner
+from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
 from analytics.session import FIRST_COMPILER_ALONE
@@ -51,10 +51,9 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
 
 
 def another_databases_warehouse(world: World) -> dict[str, str]:
-    run = world.folder / "warehouse" / "rides" / "run=0000001"
-    run.mkdir(parents=True)
-    theirs = Owner(5, database_id="1-1", term="")  # as it stood in an earlier version's manifest
-    (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
+    (world.folder / "warehouse").mkdir()
+    theirs = Ledger(owners=[Owner(5, database_id="1-1", term="")])
+    (world.folder / "warehouse" / "ledger.json").write_bytes(msgspec.json.encode(theirs))
     return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
 
 

@@ -117,11 +117,6 @@ MUTANTS = [
         'here = newest.term != "" or newest.database_id == ours.database_id',
         "here = True",
     ),
-    owner(
-        "a warehouse of an earlier version is believed",
-        'return "was made by an earlier version"',
-        'return ""',
-    ),
     freeze(
         "what moves is read at several moments",
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
