@@ -16,7 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analytics import class_archive, java_options
+from analytics import java
 from analytics.progress import starting
 from rocket_rides.errors import Unavailable
 
@@ -43,8 +43,6 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-# Java's second compiler takes longer, for code that runs faster: that pays after ten seconds or so.
-FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
 # The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
@@ -99,9 +97,9 @@ def _where(master: str, briefly: bool) -> dict[str, str]:
     if not master and any(name in os.environ for name in CONFIGURED):
         return {}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    class_archive.use()
+    java.use_archive()
     if briefly:
-        java_options.add(FIRST_COMPILER_ALONE)
+        java.add_options(java.FIRST_COMPILER_ALONE)
     return LOCAL | ({"spark.master": master} if master else {})
 
 

@@ -16,7 +16,7 @@ from rocket_rides.settings import DATABASE_NAME, EMBEDDED_PORT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from analytics.source import CountedRange
+    from analytics.extract import CountedRange
 
 ROLE = "benchmark"
 RIDES = "(SELECT id, created_at, (distance * 1000)::bigint AS millimetres FROM rides) rides"

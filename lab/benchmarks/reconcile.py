@@ -13,7 +13,7 @@ from statistics import median
 import psutil
 import psycopg
 
-from analytics import source
+from analytics import extract
 from analytics.prerequisites import require_java
 from lab.benchmarks import jdbc, rides
 from lab.benchmarks.figures import Figure, Goal
@@ -100,11 +100,11 @@ def _extract(stand: Stand) -> list[Figure]:
     beside = Figure("The same", "rides/s", "Spark's JDBC source", Goal("ratio", ">=", 1.3))
     with session() as spark, database.connect(stand.postgres.url, "benchmark") as connection:
         last = _last(connection)
-        ranges = source.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
+        ranges = extract.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
         for round_ in range(1 + EXTRACTS):
             folder = stand.folder / f"extract{round_}"
-            extract = partial(source.extract, spark.sparkContext, url, "rides", ranges, folder)
-            through_adbc = last / _seconds(extract)
+            ours_once = partial(extract.extract, spark.sparkContext, url, "rides", ranges, folder)
+            through_adbc = last / _seconds(ours_once)
             through_jdbc = over_tcp and last / _seconds(
                 partial(over_tcp.write, spark, ranges, folder.with_suffix(".jdbc"))
             )

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-import msgspec
 import psycopg
 import pytest
 

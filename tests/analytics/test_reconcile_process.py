@@ -10,11 +10,10 @@ import msgspec
 import psutil
 import pytest
 
-from analytics.java_options import VARIABLE
+from analytics.java import FIRST_COMPILER_ALONE, OPTIONS
 from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
-from analytics.session import FIRST_COMPILER_ALONE
 from migrations import downgrade
 from rocket_rides.locks import Lock
 from rocket_rides.settings import PROJECT
@@ -123,7 +122,7 @@ def options_of_java(job: psutil.Process) -> str | None:
     for child in job.children(recursive=True):
         with suppress(psutil.Error):
             if child.name() == "java" and "org.apache.spark" in " ".join(child.cmdline()):
-                return child.environ().get(VARIABLE)
+                return child.environ().get(OPTIONS)
     return None
 
 

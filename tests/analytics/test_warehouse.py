@@ -15,8 +15,8 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import ArithmeticException
 
 from analytics.cells import BLOCK, cells
+from analytics.extract import cut_into_ranges
 from analytics.ledger import Ledger
-from analytics.source import cut_into_ranges
 from analytics.steps import Step
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at, listening

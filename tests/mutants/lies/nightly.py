@@ -13,8 +13,9 @@ owner = partial(Mutant, file="analytics/ownership.py", tests="fast/test_ownershi
 result = partial(Mutant, file="analytics/result.py", tests="fast/test_cells.py")
 freeze = partial(Mutant, file="analytics/freeze.py", tests="analytics/test_reconcile.py")
 job = partial(Mutant, file="analytics/job.py", tests="analytics/test_reconcile.py")
-source = partial(Mutant, file="analytics/source.py", tests="analytics/test_warehouse.py")
-verify = partial(Mutant, file="analytics/verify.py", tests="services/test_verify.py")
+rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehouse.py")
+extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
+verify = partial(Mutant, file="analytics/proofs/warehouse.py", tests="services/test_verify.py")
 warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
 table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
 tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
@@ -130,7 +131,7 @@ MUTANTS = [
         tests="analytics/test_reconcile.py::"
         "test_a_checkpoint_past_every_ride_is_wrong_even_with_the_right_total",
     ),
-    job(
+    rides(
         "what Spark has read is believed uncounted",
         "if read != expected:",
         "if False:",
@@ -154,14 +155,14 @@ MUTANTS = [
         tests="analytics/test_warehouse.py::"
         "test_a_ride_changed_by_hand_is_reported_and_resets_nobody",
     ),
-    source(
+    extract(
         "a range is one ride longer than it says",
         "[after, upto, rows - 1]",
         "[after, upto, rows]",
         tests="analytics/test_warehouse.py::"
         "test_ranges_hold_equal_numbers_of_rides_whatever_the_holes",
     ),
-    source(
+    extract(
         "the last ride of a range is not read",
         "WHERE id > {after} AND id <= {upto}",
         "WHERE id > {after} AND id < {upto}",
