@@ -120,9 +120,9 @@ class Job:
         marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
         blocks = [] if full else verify.chosen(known, marks, self.chance)
         with ThreadPoolExecutor() as beside:  # the tasks that extract use Postgres, but little Java
-            again = beside.submit(rides.add_up_again, blocks, marks)  # begins at once
+            again = beside.map(rides.add_up_again, [blocks], [marks])  # begins at once
             new = rides.extract(self.url, frozen.last_ride_id, marks)
-        old = again.result()
+        old = next(again)
         if full:
             self._verify_all(rides, known, new, result)
         else:

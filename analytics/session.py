@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -51,14 +50,11 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 
 
 @contextmanager
-def session(
-    master: str = "", events: Path | None = None, *, briefly: bool = False
-) -> Iterator[SparkSession]:
+def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    It writes an event log into the folder `events`, if there is one. One that is used only
-    `briefly`, and in this process, is quicker at first. A session that is already active is used,
-    and left running. Needs Java (`require_java`).
+    One that is used only `briefly`, and in this process, is quicker at first. A session that is
+    already active is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
@@ -69,7 +65,7 @@ def session(
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    settings = REQUIRED | _where(master, briefly) | _logged(events)
+    settings = REQUIRED | _where(master, briefly)
     with starting(), _java_kept_apart():
         for name, value in SUITABLE.items():
             _suggest(name, value)
@@ -101,17 +97,6 @@ def _where(master: str, briefly: bool) -> dict[str, str]:
     if briefly:
         java.add_options(java.FIRST_COMPILER_ALONE)
     return LOCAL | ({"spark.master": master} if master else {})
-
-
-def _logged(events: Path | None) -> dict[str, str]:
-    """The event log, if one is wanted. Raises Unavailable."""
-    if events is None:
-        return {}
-    try:
-        events.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"no event log in {events}: {error.strerror}") from None
-    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.absolute().as_uri()}
 
 
 def _suggest(name: str, value: str) -> None:

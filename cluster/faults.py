@@ -19,6 +19,8 @@ EVENTS = boot.OWN / "events"
 OPTIONS = {
     "spark.ui.enabled": "true",  # its page tells what it is doing
     "spark.ui.liveUpdate.period": "10ms",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.dir": EVENTS.as_uri(),
     "spark.eventLog.compress": "false",
     # Many small tasks, so that there is an amid.
     "spark.default.parallelism": "12",
@@ -31,8 +33,8 @@ def broken(on: Cluster) -> dict[str, Any]:
     options = " ".join(f"--conf {name}={value}" for name, value in OPTIONS.items())
     settings = {
         "PYSPARK_SUBMIT_ARGS": f"{options} pyspark-shell",
-        "SPARK_EVENTS_DIR": str(EVENTS),
     }
+    (on.driver.disk / EVENTS.name).mkdir(exist_ok=True)
     job = on.reconcile("broken", **settings)
     with Stages(on.driver.host, PORT) as stages:
         dead = crash(on, stages, EXTRACT, job)
