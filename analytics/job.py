@@ -98,7 +98,7 @@ class Job:
         reason = ownership.why_rebuild(self.warehouse.owners(), ours)
         if not reason:
             try:
-                ledger = self.warehouse.ledger(self.spark)
+                ledger = self.warehouse.ledger()
             except UNREADABLE as error:
                 reason = f"is broken ({cause(error)})"
             else:

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
-import msgspec
 import psutil
 import pytest
 
@@ -14,6 +14,8 @@ from analytics.java import FIRST_COMPILER_ALONE, OPTIONS
 from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
+from analytics.result import Result
+from analytics.warehouse import Warehouse
 from migrations import downgrade
 from rocket_rides.locks import Lock
 from rocket_rides.settings import PROJECT
@@ -50,9 +52,10 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
 
 
 def another_databases_warehouse(world: World) -> dict[str, str]:
-    (world.folder / "warehouse").mkdir()
-    theirs = Ledger(owners=[Owner(5, database_id="1-1", term="")])
-    (world.folder / "warehouse" / "ledger.json").write_bytes(msgspec.json.encode(theirs))
+    warehouse = Warehouse(world.folder / "warehouse")
+    warehouse.make_ready()
+    theirs = Owner(5, database_id="1-1", term="")
+    warehouse.publish([], 0, Ledger(), theirs, Result(datetime.now(UTC)))
     return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
 
 

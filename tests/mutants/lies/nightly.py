@@ -190,9 +190,15 @@ MUTANTS = [
     ),
     warehouse(
         "a ledger of another run is believed",
-        "if known and (known.run, known.total.rides) == (run, sum(file.rides for file in files)):",
-        "if known:",
-        tests="analytics/test_warehouse.py::test_what_is_kept_beside_the_table_follows_from_it",
+        "if newest is None or newest.ledger.run != run:",
+        "if newest is None:",
+        tests="analytics/test_warehouse.py::test_a_ledger_that_is_not_the_tables_is_not_believed",
+    ),
+    warehouse(
+        "a ledger of other rides is believed",
+        "if newest.ledger.total.rides != sum(",
+        "if 0 > sum(",
+        tests="analytics/test_warehouse.py::test_a_ledger_that_is_not_the_tables_is_not_believed",
     ),
     warehouse(
         "files that begin with a block's last ride are not read for it",
