@@ -35,14 +35,11 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The database that a run has read its rides from, up to the ride `upto`.
+    """The database that a run has read its rides from, up to the ride `upto`."""
 
-    Without a term, it was written before warehouses said whose they are.
-    """
-
-    upto: int = 0
-    database_id: str | None = msgspec.field(default=None, name="database")
-    term: str | None = None  # the newest one there at the time
+    upto: int
+    database_id: str = msgspec.field(name="database")  # "" when we may not ask
+    term: str  # the newest one there at the time; "" before the first
 
 
 class Ledger(msgspec.Struct, frozen=True):

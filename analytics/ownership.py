@@ -78,11 +78,8 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
     """
     if not owners or has_all(owners[-1], ours):
         return ""
-    told = [owner for owner in owners if owner.term is not None]
-    if told and not any(_is_ours(owner, ours) for owner in told):
+    if not any(_is_ours(owner, ours) for owner in owners):
         raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
-    if owners[-1].term is None:
-        return "was made by an earlier version"
     return (
         "holds rides that this database has lost: it was restored to an earlier time,"
         " or failed over with loss, or rides were mended since"
@@ -92,7 +89,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
 def has_all(newest: Owner, ours: History) -> bool:
     """Whether this database has the rides that were read from `newest`, and no more up to there."""
     here = newest.term != "" or newest.database_id == ours.database_id
-    return newest.term is not None and here and newest.upto <= ours.end_of(newest.term)
+    return here and newest.upto <= ours.end_of(newest.term)
 
 
 def require_unmended(connection: psycopg.Connection, then: History) -> None:
@@ -102,5 +99,5 @@ def require_unmended(connection: psycopg.Connection, then: History) -> None:
 
 
 def _is_ours(owner: Owner, ours: History) -> bool:
-    known_term = bool(owner.term) and ours.end_of(owner.term or "") >= 0
-    return known_term or (owner.database_id or None) == ours.database_id
+    known_term = owner.term != "" and ours.end_of(owner.term) >= 0
+    return known_term or (owner.database_id != "" and owner.database_id == ours.database_id)

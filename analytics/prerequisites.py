@@ -16,7 +16,7 @@ from rocket_rides.errors import Unavailable
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "deltalake")
 OLDEST_JAVA = 17
-CLASS_ARCHIVE = "spark.jsa"  # in .venv, see `analytics.class_archive`
+CLASS_ARCHIVE = "spark.jsa"  # in .venv, see `analytics.java`
 WANTED = f"Java {OLDEST_JAVA} or newer is needed, for the reconciliation only"
 
 

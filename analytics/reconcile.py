@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         from analytics.session import SPARK_ERRORS, cause, session
 
         try:
-            with session(config.spark_master, config.spark_events_dir, briefly=briefly) as spark:
+            with session(config.spark_master, briefly=briefly) as spark:
                 show = partial(shown, spark.sparkContext)
                 job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
                 result = job.run_once(

@@ -6,18 +6,16 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from types import SimpleNamespace
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
-from pyspark.core import context
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analytics import class_archive, java_options
+from analytics import java
 from analytics.progress import starting
 from rocket_rides.errors import Unavailable
 
@@ -44,8 +42,6 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-# Java's second compiler takes longer, for code that runs faster: that pays after ten seconds or so.
-FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
 # The line that names an error, in Python's tracebacks and in Java's.
 RAISED = re.compile(r'(Exception in thread "main" )?[\w.]+(Error|Exception): ')
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
@@ -54,14 +50,11 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 
 
 @contextmanager
-def session(
-    master: str = "", events: Path | None = None, *, briefly: bool = False
-) -> Iterator[SparkSession]:
+def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    It writes an event log into the folder `events`, if there is one. One that is used only
-    `briefly`, and in this process, is quicker at first. A session that is already active is used,
-    and left running. Needs Java (`require_java`).
+    One that is used only `briefly`, and in this process, is quicker at first. A session that is
+    already active is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
@@ -72,13 +65,12 @@ def session(
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    builder = SparkSession.builder
-    for name, value in (REQUIRED | _where(master, briefly) | _logged(events)).items():
-        builder = builder.config(name, value)
-    with starting(), _java_kept_apart(), _interrupts_left_alone():
+    settings = REQUIRED | _where(master, briefly)
+    with starting(), _java_kept_apart():
         for name, value in SUITABLE.items():
             _suggest(name, value)
-        spark = builder.getOrCreate()
+        _start(SparkConf().setAll([*settings.items()]))
+        spark = SparkSession.builder.getOrCreate()
     try:
         yield spark
     finally:
@@ -101,21 +93,10 @@ def _where(master: str, briefly: bool) -> dict[str, str]:
     if not master and any(name in os.environ for name in CONFIGURED):
         return {}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    class_archive.use()
+    java.use_archive()
     if briefly:
-        java_options.add(FIRST_COMPILER_ALONE)
+        java.add_options(java.FIRST_COMPILER_ALONE)
     return LOCAL | ({"spark.master": master} if master else {})
-
-
-def _logged(events: Path | None) -> dict[str, str]:
-    """The event log, if one is wanted. Raises Unavailable."""
-    if events is None:
-        return {}
-    try:
-        events.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"no event log in {events}: {error.strerror}") from None
-    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.absolute().as_uri()}
 
 
 def _suggest(name: str, value: str) -> None:
@@ -124,15 +105,12 @@ def _suggest(name: str, value: str) -> None:
         SparkContext.setSystemProperty(name, value)
 
 
-@contextmanager
-def _interrupts_left_alone() -> Iterator[None]:
-    """PySpark would handle SIGINT itself, once there is a context, and end in tracebacks."""
-    found = vars(context)["signal"]
-    vars(context)["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
-    try:
-        yield
-    finally:
-        vars(context)["signal"] = found
+def _start(conf: SparkConf) -> None:
+    """Start Spark's context, and take back SIGINT: PySpark's handler would end in tracebacks."""
+    ours = signal.getsignal(signal.SIGINT)
+    SparkContext.getOrCreate(conf)
+    if threading.current_thread() is threading.main_thread():  # elsewhere, PySpark sets none
+        signal.signal(signal.SIGINT, ours)
 
 
 @contextmanager

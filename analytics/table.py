@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -20,11 +19,11 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from analytics import parquet
-from analytics.ledger import Broken, Owner
+from analytics.ledger import Broken, Ledger
 from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
 
-OURS = re.compile(r"day=|run=|_delta_log$|\.")  # by its name
+OURS = re.compile(r"day=|_delta_log$|\.")  # by its name
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
@@ -32,17 +31,10 @@ ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_
 
 
 class Night(msgspec.Struct, frozen=True):
-    """What a run says in its commit, which added the rides with `after < id <= upto`.
+    """What a run says in its commit, which added the rides past `after`."""
 
-    The totals count all rides up to there.
-    """
-
-    run: int
     after: int
-    upto: int
-    total_rides: int
-    total_distance: Decimal
-    owner: Owner
+    ledger: Ledger  # as the run leaves it
     result: msgspec.Raw  # what it found, without the days but the newest
 
 
@@ -82,7 +74,7 @@ class Table:
     def is_away(self) -> bool:
         """Whether there is no table at this moment. Raises Unavailable if there is something else.
 
-        Only what runs have left there, of this version or an earlier one, may be in the way.
+        Only what runs have left there may be in the way.
         """
         if DeltaTable.is_deltatable(str(self.folder)):
             return False
@@ -129,7 +121,7 @@ class Table:
         `DeltaTable.history` finds nothing in a folder whose name has a blank; this does.
         """
         for version in sorted(self._log.glob("*.json"), reverse=True):
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, ArithmeticError):
                 for line in version.read_bytes().splitlines():
                     info = msgspec.json.decode(line, type=Action).commit_info
                     if info and info.reconciliation:
@@ -167,7 +159,7 @@ class Table:
         properties = CommitProperties()
         if night:
             said = json.loads(msgspec.json.encode(night))
-            carried = [Transaction(APP, night.run)]
+            carried = [Transaction(APP, night.ledger.run)]
             properties = CommitProperties({"reconciliation": said}, app_transactions=carried)
         try:
             delta = self.delta or self._create()
@@ -215,14 +207,6 @@ class Table:
             if path.name >= begins:
                 to_disk(path)
         to_disk(self._log)
-
-
-def write_to_disk(path: Path, content: bytes) -> None:
-    """Replace a file as a whole."""
-    (new := path.with_name(f".{path.name}")).write_bytes(content)
-    to_disk(new)
-    new.rename(path)
-    to_disk(path.parent)
 
 
 def _reason(error: DeltaError) -> str:

@@ -2,6 +2,9 @@
 
 A reader is not disturbed: files that were merged into another one stay for as long as the version
 that had them. A crash leaves files that no version has; they go with the others.
+
+`optimize.compact` of delta-rs does not keep the rides in order, and names a merged file before it
+is on disk: a loss of power could leave a warehouse that only `--full` repairs.
 """
 
 from collections.abc import Iterable, Iterator

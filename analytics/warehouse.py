@@ -1,8 +1,8 @@
 """The warehouse: the rides that Spark has already read, as a Delta table, partitioned by day.
 
     rides/day=2026-11-21/*.parquet   the rides; any engine that reads Delta tables reads them
-    rides/_delta_log/                which of these files count, and what each run has found
-    ledger.json                      what the rides come to; if it is lost, it is added up again
+    rides/_delta_log/                which of these files count, what the rides come to, and what
+                                     each run has found
 
 Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
 names them in one transaction of the table, which carries the run's number: no run counts twice.
@@ -21,18 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import msgspec
 from deltalake.transaction import AddAction
 
 from analytics.as_of import kept
-from analytics.cells import cells
 from analytics.ledger import Block, Broken, Ledger, Owner
 from analytics.parquet import File
-from analytics.result import Result, Tally
-from analytics.steps import Step
-from analytics.table import Night, Table, write_to_disk
+from analytics.result import Result
+from analytics.table import Night, Table
 from rocket_rides.errors import Unavailable
-from rocket_rides.faults import reached
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +42,6 @@ class Warehouse:
     def __init__(self, folder: Path, retention_days: int = 30) -> None:
         self.folder = folder
         self.table = Table(folder / "rides", retention_days)
-        self._ledger = folder / "ledger.json"
         self._hidden = folder / ".staging"
         # A name of its own: the Spark of a killed job may go on writing for some seconds.
         self.staged = self._hidden / uuid4().hex
@@ -92,46 +87,19 @@ class Warehouse:
 
     def owners(self) -> list[Owner]:
         """Whose rides these are, the newest last, even if the table can't be read."""
-        known = self._written_down()
-        try:
-            believed = known is not None and known.run == self.table.run
-        except Broken:
-            believed = True
-        owners = [] if known and believed else self._owners_in_log()
-        return owners or (known.owners if known else [])
+        newest = next(self.table.nights(), None)
+        return newest.ledger.owners if newest else []
 
-    def _owners_in_log(self) -> list[Owner]:
-        return [night.owner for night in self.table.nights()][::-1] or self._owners_of_runs()
-
-    def _owners_of_runs(self) -> list[Owner]:
-        """Of an earlier version, which had a folder for each run: the last one has no term."""
-        owners = []
-        for run in sorted(self.table.folder.glob("run=*")):
-            with suppress(OSError, ValueError):
-                manifest = (run / "_manifest.json").read_bytes()
-                owners.append(msgspec.json.decode(manifest, type=Owner))
-        return [*owners, Owner()] if any(self.table.folder.glob("run=*")) else []
-
-    def ledger(self, spark: "SparkSession") -> Ledger:
-        """What the table holds, as it was written down, or else added up. Raises Broken."""
+    def ledger(self) -> Ledger:
+        """What the table holds, as its newest run has left it. Raises Broken."""
         if not (run := self.table.run):
             return Ledger()
-        known, files = self._written_down(), self.table.files()
-        if known and (known.run, known.total.rides) == (run, sum(file.rides for file in files)):
-            return known
-        night = next((night for night in self.table.nights() if night.run == run), None)
-        if night is None:
+        newest = next(self.table.nights(), None)
+        if newest is None or newest.ledger.run != run:
             raise Broken(f"its log does not say what run {run} wrote")
-        ledger = Ledger().extended(night.upto, cells(self.read(spark, files)))
-        if ledger.total != Tally(night.total_rides, night.total_distance):
+        if newest.ledger.total.rides != sum(file.rides for file in self.table.files()):
             raise Broken(f"its rides are not those that run {run} left")
-        return msgspec.structs.replace(ledger, run=run, owners=self._owners_in_log())
-
-    def _written_down(self) -> Ledger | None:
-        try:
-            return msgspec.json.decode(self._ledger.read_bytes(), type=Ledger)
-        except (OSError, ValueError, ArithmeticError):
-            return None
+        return newest.ledger
 
     def files_of(self, blocks: Sequence[Block]) -> list[File]:
         """The files that may have rides of these blocks. Raises Broken."""
@@ -168,11 +136,8 @@ class Warehouse:
 
         If that is ride 0, they replace all that were there.
         """
-        run, upto = self.table.run + 1, ledger.last_ride_id
-        night = Night(run, after, upto, *ledger.total, owner, kept(result))
+        night = Night(after, ledger.after_run(self.table.run + 1, owner), kept(result))
         self.table.commit([*files], "append" if after else "overwrite", night)
-        reached(Step.AFTER_PUBLISH)
-        write_to_disk(self._ledger, msgspec.json.encode(ledger.after_run(run, owner)))
 
 
 def within(blocks: Sequence[Block]) -> str:

@@ -82,7 +82,6 @@ class Settings(BaseSettings):
     warehouse_dir: Path | None = None
     warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
     spark_master: str = ""
-    spark_events_dir: Path | None = None
     reconcile_at: str = "03:00"
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

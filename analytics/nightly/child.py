@@ -1,6 +1,13 @@
-"""A program in a child process: its output is logged line by line, and it ends when we do."""
+"""A program in a child process: its output is logged line by line, and it ends when we do.
 
+A run writes to a pipe. Its log lines begin with their level, as `rocket_rides.process` writes it,
+and are logged at that level: or a run's WARNING would become an INFO of the reconciler. Any other
+line, such as a library's, is an INFO.
+"""
+
+import logging
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -8,11 +15,14 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import IO
 
-from analytics.nightly.relay import relay
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.process import Stop
 
+logger = logging.getLogger(__name__)
+
+LEVEL_AND_MESSAGE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) +(.*)")
 POLL = 0.1  # seconds between checks of the running program
 # Seconds that it and its own children, such as Spark's JVM, may take to end: usually, and when we
 # are told to stop (honcho kills after 5 s).
@@ -37,7 +47,7 @@ class Child:
             preexec_fn=preexec_die_with_parent(),
         )
         assert self._process.stdout is not None  # noqa: S101 (it is a pipe)
-        self._lines = threading.Thread(target=relay, args=[self._process.stdout], daemon=True)
+        self._lines = threading.Thread(target=_relay, args=[self._process.stdout], daemon=True)
         self._lines.start()
 
     def wait(self, stop: Stop, until: datetime) -> int:
@@ -67,3 +77,14 @@ class Child:
         except ProcessLookupError:
             return False
         return True
+
+
+def _relay(output: IO[str]) -> None:
+    """Log each line as it arrives, until the end of `output`."""
+    with output:
+        for line in output:
+            if not (text := line.strip()):
+                continue
+            logged = LEVEL_AND_MESSAGE.fullmatch(text)
+            level, message = logged.groups() if logged else ("INFO", text)
+            logger.log(logging.getLevelNamesMapping()[level], "%s", message)

@@ -12,7 +12,7 @@ from statistics import median
 import psutil
 import psycopg
 
-from analytics import source
+from analytics import extract
 from analytics.prerequisites import require_java
 from lab.benchmarks import rides
 from lab.benchmarks.figures import Figure, Goal
@@ -94,11 +94,11 @@ def _extract(stand: Stand) -> Figure:
     url = stand.postgres.url
     with session() as spark, database.connect(url, "benchmark") as connection:
         last = _last(connection)
-        ranges = source.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
+        ranges = extract.cut_into_ranges(connection, 0, last, spark.sparkContext.defaultParallelism)
         for round_ in range(1 + EXTRACTS):
             folder = stand.folder / f"extract{round_}"
-            extract = partial(source.extract, spark.sparkContext, url, "rides", ranges, folder)
-            extracted = last / _seconds(extract)
+            once = partial(extract.extract, spark.sparkContext, url, "rides", ranges, folder)
+            extracted = last / _seconds(once)
             summed = last / _seconds(partial(connection.execute, SUM))
             if round_ > 0:  # Spark and Postgres have warmed up
                 figure.runs.append(extracted)

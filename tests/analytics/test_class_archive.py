@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from analytics import class_archive
-from analytics.class_archive import ARCHIVE
-from analytics.java_options import VARIABLE
+from analytics.java import ARCHIVE, OPTIONS, use_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +33,7 @@ def test_an_archive_that_does_not_fit_is_ignored_without_a_word(
     monkeypatch.delenv("JAVA_TOOL_OPTIONS")
     other = tmp_path / "spark.jsa"
     other.write_bytes(b"of another Java")
-    monkeypatch.setattr(class_archive, "ARCHIVE", other)
+    monkeypatch.setattr("analytics.java.ARCHIVE", other)
     ended = _submit(monkeypatch)
     assert ended.returncode == 0
     assert "archive" not in (ended.stdout + ended.stderr).lower()
@@ -43,8 +41,8 @@ def test_an_archive_that_does_not_fit_is_ignored_without_a_word(
 
 def _submit(monkeypatch: pytest.MonkeyPatch, *options: str) -> "subprocess.CompletedProcess[str]":
     """Start Spark's Java as a run does, to print its version."""
-    monkeypatch.setenv(VARIABLE, "")
-    class_archive.use()
+    monkeypatch.setenv(OPTIONS, "")
+    use_archive()
     spark = Path(pyspark.__file__).parent
     return subprocess.run(
         [

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-import msgspec
 import psycopg
 import pytest
 
@@ -90,8 +89,6 @@ def test_another_databases_warehouse_is_refused_and_left_alone(
     other.claim("consumer0", 7)
     is_refused(other)
     newest = sorted((books.warehouse.table.folder / "_delta_log").glob("*.json"))[-1]
-    with put_aside(books.warehouse.folder / "ledger.json"):
-        is_refused(other)
     with put_aside(newest):
         newest.write_text("{")
         is_refused(other)
@@ -185,31 +182,6 @@ def test_a_copy_that_lost_nothing_goes_on_with_its_warehouse(
         finally:
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
     assert (result.notes, result.new.rides, result.total.rides) == ([], 2, 5)
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_a_warehouse_of_an_earlier_version_is_rebuilt(
-    books: Books, other: Books, told: bool
-) -> None:
-    """It had a folder for each run, with a manifest, which did not always say whose it was."""
-    lead(books, "a")
-    books.add_many(3)
-    run = books.warehouse.table.folder / "run=0000001"
-    (run / "day=2026-11-21").mkdir(parents=True)
-    (run / "day=2026-11-21" / "part-0.parquet").touch()
-    manifest: dict[str, object] = {"run": 1, "after": 0, "upto": 2}
-    if told:
-        ours = history(books.world.connection, 3)
-        manifest |= {"database": ours.database_id, "term": ours.newest}
-    (run / "_manifest.json").write_bytes(msgspec.json.encode(manifest))
-    if told:
-        is_refused(other)
-    result = books.run()
-    assert "earlier version" in result.notes[0]
-    assert result.new.rides == 3
-    assert books.in_warehouse() == books.in_postgres()
-    assert not run.exists()
-    assert books.run().notes == []
 
 
 OVERTAKEN = """

@@ -71,7 +71,7 @@ def test_weeks_are_sorted_and_added_up_where_they_are_and_never_in_python(
 
 def test_only_the_files_of_the_wanted_blocks_are_read(books: "Books", rides: "DataFrame") -> None:
     warehouse = books.warehouse
-    [block] = [block for block in warehouse.ledger(books.spark).blocks if block.upto]
+    [block] = [block for block in warehouse.ledger().blocks if block.upto]
     wanted = [block.__class__(400, 600, 401, 600, block.rides, block.distance)]
     read = warehouse.read(books.spark, warehouse.files_of(wanted)).where(within(wanted))
     [file] = read.inputFiles()

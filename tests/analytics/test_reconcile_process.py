@@ -5,16 +5,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
-import msgspec
 import psutil
 import pytest
 
-from analytics.java_options import VARIABLE
-from analytics.ledger import Owner
+from analytics.java import FIRST_COMPILER_ALONE, OPTIONS
+from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
-from analytics.session import FIRST_COMPILER_ALONE
+from analytics.result import Result
+from analytics.warehouse import Warehouse
 from rocket_rides.locks import Lock
 from rocket_rides.settings import PROJECT
 from tests.support.jobs import alive, ended, start
@@ -50,10 +51,10 @@ def a_file_for_a_warehouse(world: World) -> dict[str, str]:
 
 
 def another_databases_warehouse(world: World) -> dict[str, str]:
-    run = world.folder / "warehouse" / "rides" / "run=0000001"
-    run.mkdir(parents=True)
-    theirs = Owner(5, database_id="1-1", term="")  # as it stood in an earlier version's manifest
-    (run / "_manifest.json").write_bytes(msgspec.json.encode(theirs))
+    warehouse = Warehouse(world.folder / "warehouse")
+    warehouse.make_ready()
+    theirs = Owner(5, database_id="1-1", term="")
+    warehouse.publish([], 0, Ledger(), theirs, Result(datetime.now(UTC)))
     return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
 
 
@@ -123,7 +124,7 @@ def options_of_java(job: psutil.Process) -> str | None:
     for child in job.children(recursive=True):
         with suppress(psutil.Error):
             if child.name() == "java" and "org.apache.spark" in " ".join(child.cmdline()):
-                return child.environ().get(VARIABLE)
+                return child.environ().get(OPTIONS)
     return None
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from analytics.cells import BLOCK, Cell, between, by_block, by_day, merged, total
 from analytics.ledger import Ledger
+from analytics.proofs.warehouse import against_all
 from analytics.result import Compared, Tally
-from analytics.verify import against_all
 from tests.support.properties import always
 
 FIRST_DAY = date(2026, 11, 21)

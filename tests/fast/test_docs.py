@@ -31,7 +31,6 @@ FILE = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)+/?|[\w-]+/|[\w.-]+\.(py|md|yml|toml|
 OTHERS = {
     "DATA_DIR/warehouse",
     "WAREHOUSE_DIR/rides",
-    "ledger.json",
     "report.html",
     "result.json",
     "longest.py",

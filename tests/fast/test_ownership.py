@@ -12,7 +12,7 @@ NEVER_LED = history_of("1-1", [], last_sent=5)
 UNKNOWN = history_of("", [], last_sent=5)
 
 
-def run(upto: int, term: str | None, database: str | None = "2-2") -> Owner:
+def run(upto: int, term: str, database: str = "2-2") -> Owner:
     return Owner(upto, database, term)
 
 
@@ -67,14 +67,3 @@ def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[
 def test_runs_of_another_database_are_refused(ours: History, runs: list[Owner]) -> None:
     with pytest.raises(Unavailable, match="another database's: set another WAREHOUSE_DIR"):
         why_rebuild(runs, ours)
-
-
-def test_runs_of_an_earlier_version_do_not_say_whose_they_are() -> None:
-    assert "earlier version" in why_rebuild([run(5, None, None)], OURS)
-
-
-def test_a_warehouse_of_an_earlier_version_is_rebuilt_by_its_own_database_only() -> None:
-    earlier = run(0, None, None)  # after the owners that its manifests name
-    assert "earlier version" in why_rebuild([run(20, "b"), earlier], OURS)
-    with pytest.raises(Unavailable, match="another database's"):
-        why_rebuild([run(20, "e"), earlier], OURS)

@@ -7,8 +7,8 @@ import pytest
 
 from analytics.cells import Cell
 from analytics.ledger import Block
+from analytics.proofs.warehouse import against_postgres
 from analytics.result import Mismatch, Tally
-from analytics.verify import against_postgres
 from tests.support.world import World
 
 DAY = date(2026, 11, 21)

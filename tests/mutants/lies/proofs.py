@@ -20,6 +20,7 @@ session = partial(
 proofs = partial(Mutant, file="analytics/report/proofs.py", tests="fast/test_proofs_told.py")
 result = partial(Mutant, file="analytics/result.py", tests="fast/test_proofs_told.py")
 emit = partial(Mutant, file="analytics/emit.py", tests="services/test_receipts_proved.py")
+rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_rollup_proved.py")
 job = partial(Mutant, file="analytics/job.py", tests="analytics/test_rollup_proved.py")
 set_back = partial(
     Mutant, file="rocket_rides/receipts.py", tests="services/test_receipts_proved.py"
@@ -295,14 +296,14 @@ MUTANTS = [
         "           OR ride_minutes.minute IN (SELECT minute FROM asked_for)\n",
         "",
     ),
-    job(
+    rides(
         "a night compares the minutes of its new rides alone",
         "old = [file for file in files if file.day in days]",
         "old: list[File] = []",
     ),
     job(
         "rides that were mended since the freeze make the warehouse wrong",
-        "        ownership.require_unmended(self.connection, frozen.history)"
+        "            ownership.require_unmended(self.connection, frozen.history)"
         "  # or some of this is untrue\n",
         "",
         tests="analytics/test_ownership.py::"
@@ -316,14 +317,15 @@ MUTANTS = [
     ),
     job(
         "a reset that lacks a mended ride undoes the mend",
-        "            ownership.require_unmended(self.connection, frozen.history)\n",
-        "",
+        "            ownership.require_unmended(self.connection, frozen.history)\n"
+        "            files",
+        "            files",
         tests="analytics/test_ownership.py::"
         "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",
     ),
     job(
         "a mended ride's receipt is not looked at",
-        "known = receipts.proved(self.connection) if base.blocks else Proved()",
+        "known = receipts.proved(self.connection) if rides.base.blocks else Proved()",
         "known = receipts.proved(self.connection)",
         tests="analytics/test_receipts_of_a_night.py",
     ),

@@ -1,21 +1,32 @@
-"""Verify: does the warehouse still agree with Postgres, the source of truth?
+"""The warehouse: does it still agree with Postgres, the source of truth?
 
 A ride never changes, so any difference was made outside the application.
 """
 
+import random
 from collections.abc import Iterable, Sequence
 
 import psycopg
 
 from analytics.cells import BLOCK, Cell, between, by_block, total
-from analytics.ledger import Block
+from analytics.ledger import Block, Ledger
 from analytics.result import Mismatch, Tally
 from rocket_rides.database import one_row
 
+SAMPLE = 8  # blocks that a night checks
 RIDES_IN_BLOCK = """
     SELECT count(*), coalesce(sum(distance), 0), min(id), max(id)
     FROM rides WHERE id > %s AND id <= %s
 """
+
+
+def chosen(known: Ledger, marks: Sequence[int], chance: random.Random) -> list[Block]:
+    """A sample of the warehouse's blocks, and every one that a mark lies in; in order."""
+    if not known.blocks:
+        return []
+    blocks = known.sample(SAMPLE, chance)
+    blocks += [known.block_of(mark) for mark in marks if 0 < mark <= known.last_ride_id]
+    return sorted(set(blocks), key=lambda block: block.upto)
 
 
 def against_postgres(
