@@ -38,7 +38,7 @@ def require_readiness(connection: psycopg.Connection) -> None:
     row = connection.execute(LOOK).fetchone()
     read_only, missing_rights, at_its_end, behind = row or (False, None, False, False)
     if read_only:
-        raise Unavailable("rides can't be taken: the database is read-only")
+        raise Unavailable(f"rides can't be taken: {database.READ_ONLY}")
     if missing_rights:
         raise Unavailable(f"rides can't be taken: the role lacks {missing_rights}")
     if at_its_end:

@@ -134,6 +134,8 @@ def no_way_from(revision: str) -> str:
 def refusal(error: psycopg.Error) -> str:
     """What the server said, or else psycopg, in one line without hint and context."""
     said = " ".join((error.diag.message_primary or "").split()) or in_one_line(error)
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return READ_ONLY
     if isinstance(error, NOT_IN_THE_SCHEMA):
         return f"{said}: if the database's schema is not {REVISION}, {UPGRADE}"
     if isinstance(error, errors.InvalidSchemaName):

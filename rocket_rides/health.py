@@ -11,8 +11,9 @@ import argparse
 import psycopg
 
 from rocket_rides import database, sessions, settings
-from rocket_rides.errors import Unavailable
+from rocket_rides.errors import Unavailable, in_one_line
 
+PATIENCE = "5s"
 # Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.
 SILENCE = 30
 
@@ -47,10 +48,11 @@ def main() -> int:
     if arguments.receipts:
         session = sessions.receipts(arguments.name)
     try:
-        with database.connect(settings.load().postgres_url, "health") as connection:
+        url = settings.load().postgres_url
+        with database.connect(url, "health", statement_timeout=PATIENCE) as connection:
             return 0 if is_at_work(connection, session) else 1
-    except Unavailable as reason:
-        raise SystemExit(str(reason)) from None
+    except (Unavailable, psycopg.Error) as reason:
+        raise SystemExit(in_one_line(reason)) from None
 
 
 if __name__ == "__main__":

@@ -215,7 +215,7 @@ def test_a_read_only_database_is_told(world: World) -> None:
         f"ALTER DATABASE {world.stream} SET default_transaction_read_only = on"
     )
     api = Api(world)
-    assert refuses_rides(api, "read-only transaction")
+    assert refuses_rides(api, "the database is read-only")
     assert is_not_ready(api, "read-only")
     assert "GET /readyz" not in api.service.output.read_text()  # to be asked is no outage
     assert api.client.get("/consumers").status_code == 200
