@@ -1,4 +1,4 @@
-"""Archives Java's classes, so that Spark starts in half of the time (`analytics.java`).
+"""Archives Java's classes, so that Spark starts in half of the time (`analytics.class_archive`).
 
 They are archived anew after other packages were installed. Without an archive nothing but time is
 lost.
@@ -23,6 +23,6 @@ def install(steps: Steps) -> None:
     """Make it, if there is a Java; the next run tries again."""
     if java.is_there():
         try:
-            steps.run([str(PYTHON), "-m", "analytics.java"])
+            steps.run([str(PYTHON), "-m", "analytics.class_archive"])
         except StepFailed:
             steps.note("the archive could not be made; Spark only starts more slowly without it")
