@@ -1,5 +1,7 @@
-"""Everything that is known after a run; the checker looks at nothing else."""
+"""Everything that is known after a run; the judge of the books looks at nothing else."""
 
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -7,20 +9,17 @@ from typing import NamedTuple
 
 import psycopg
 
-from lab.chaos.accounts import Account
-from lab.chaos.counts import FinalCounts
+from lab.chaos.clocks import Jump, true_moment
 from lab.chaos.deliveries import Delivery
-from lab.chaos.derived import FinalReceipts, FinalRollup
 from lab.chaos.journal import Ask
-from lab.chaos.nights_evidence import NightsEvidence
+from lab.chaos.nights import Night
+from lab.chaos.observer import Reading, Told
 from lab.chaos.restore import Restore
 from lab.chaos.service import Exit
 from rocket_rides.log import Record
-from rocket_rides.terms import LAST_SENT
 
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
-STAGED = "SELECT id FROM staged_log_records ORDER BY id"
 # Which entries are true, from the database alone and without the product's code.
 TERMS = """
     WITH drawn AS (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS id FROM log_position)
@@ -29,28 +28,31 @@ TERMS = """
     UNION ALL SELECT unnest(void), after, after FROM terms
     UNION ALL SELECT '', 0, coalesce((SELECT min(after) FROM terms), (SELECT id FROM drawn))
 """
-STANDINGS = """
-    SELECT name, last_ride_id, total_distance, unbelieved_entries
+HEALED = """
+    SELECT name, unbelieved_entries, total_distance,
+           gaps_healed, rides_healed, resends_skipped, crashes_injected
     FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
 """
-DEAD_LETTERS = (
-    "SELECT consumer_name || ' set aside ' || redis_id || ': ' || reason FROM dead_letters"
-)
+RECEIPTS = """
+    SELECT ride_id, outcome, extract(epoch FROM clock_timestamp() - decided_at)::float8
+    FROM receipts
+"""
 
 
-class FinalStanding(NamedTuple):
-    """Where a consumer stands; `total` is in metres."""
+class Healed(NamedTuple):
+    """What a total has coped with."""
 
-    last_ride: int
-    total: Decimal
-    unbelieved: int = 0  # entries
+    gaps: int
+    rides: int  # in those gaps
+    skipped: int  # entries that were sent again
+    crashes: int  # injected
 
 
-class Told(NamedTuple):
-    """An entry of the log, and when it was read, on the monotonic clock."""
+class FinalReceipt(NamedTuple):
+    """What became of a ride's receipt (None: nothing yet), and when, on the monotonic clock."""
 
-    record: Record
-    at: float
+    outcome: str | None
+    decided: float | None
 
 
 @dataclass
@@ -59,30 +61,26 @@ class FinalState:
 
     rides: dict[int, Decimal]
     times: dict[int, datetime]  # when each ride was taken
-    keys: dict[str, int | None]  # the ride that each key belongs to
-    staged: list[int]
-    last_sent: int
-    consumers: dict[str, FinalStanding]
-    dead_letters: list[str]
+    keys: dict[str, int]  # the ride that each key belongs to
     # By term: an entry is true if it is about a ride with `after < id <= upto`.
     terms: dict[bytes, tuple[int, int]]
+    totals: dict[str, Decimal]
+    unbelieved: dict[str, int]  # entries, by total
+    healed: dict[str, Healed]  # by total
 
 
 @dataclass
-class Reading:
-    """The log's records in its order, from its beginning on.
+class NightsEvidence:
+    """The nightly job's runs, those after all faults, and what they left in the warehouse."""
 
-    So many of them were `found` in a log that may be another one than was read before: Redis was
-    restarted, or a replica promoted.
-    """
-
-    records: list[Record] = field(default_factory=list)
-    found: int = 0
+    all: list[Night] = field(default_factory=list)
+    last: list[Night] = field(default_factory=list)
+    warehouse: list[tuple[int, Decimal]] | None = None  # rides, and their metres
 
 
 @dataclass
 class Evidence:
-    """What the clients, the database, an onlooker and the processes say."""
+    """What the clients, the database, the onlookers and the processes say."""
 
     asks: list[Ask]
     final: FinalState
@@ -90,7 +88,7 @@ class Evidence:
     exits: list[Exit] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)  # one after the other; or else `told`
     errors: list[str] = field(default_factory=list)  # each a sentence
-    names: tuple[str, ...] = ()  # of the consumers that must exist
+    tables: list[str] = field(default_factory=list)  # what was found in them, each a sentence
     restores: list[Restore] = field(default_factory=list)
     # Until a synchronous standby was promoted, the primary waited for it, and answered nothing.
     in_vain: list[Restore] = field(default_factory=list)
@@ -100,14 +98,10 @@ class Evidence:
     read_again: bool = False
     left_unread: bool = False
     keeps_log: bool = False  # no fault of the run can keep an entry from a reader
-    # None where there was none.
-    rollup: FinalRollup | None = None
-    receipts: FinalReceipts | None = None
+    receipts: dict[int, FinalReceipt] = field(default_factory=dict)  # by ride
+    lost_outcomes: set[int] = field(default_factory=set)  # rides; the nemesis has deleted them
     deliveries: list[Delivery] = field(default_factory=list)
-    counts: FinalCounts | None = None
-    nights: NightsEvidence | None = None
-    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)  # by kind and name
-    batch_size: int = 0  # entries that a reader takes at once
+    nights: NightsEvidence = field(default_factory=NightsEvidence)
 
 
 def read_final_state(connection: psycopg.Connection) -> FinalState:
@@ -115,15 +109,25 @@ def read_final_state(connection: psycopg.Connection) -> FinalState:
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     with connection.transaction():
         query = connection.execute
-        [(last_sent,)] = query(LAST_SENT)
-        rides = query(RIDES).fetchall()
+        rides, totals = query(RIDES).fetchall(), query(HEALED).fetchall()
         return FinalState(
             rides={ride: distance for ride, distance, _ in rides},
             times={ride: taken for ride, _, taken in rides},
             keys=dict(query(KEYS).fetchall()),
-            staged=[row[0] for row in query(STAGED)],
-            last_sent=last_sent,
-            consumers={name: FinalStanding(*rest) for name, *rest in query(STANDINGS)},
-            dead_letters=[row[0] for row in query(DEAD_LETTERS)],
             terms={term.encode(): (after, upto) for term, after, upto in query(TERMS)},
+            totals={name: total for name, _, total, *_ in totals},
+            unbelieved={name: unbelieved for name, unbelieved, *_ in totals},
+            healed={name: Healed(*healed) for name, _, _, *healed in totals},
         )
+
+
+def read_receipts(
+    connection: psycopg.Connection, jumps: Iterable[Jump] = ()
+) -> dict[int, FinalReceipt]:
+    """What became of the receipts, by ride. Raises psycopg.Error."""
+    rows = connection.execute(RECEIPTS).fetchall()
+    now = time.monotonic()
+    return {
+        ride: FinalReceipt(outcome, None if ago is None else true_moment(now - ago, jumps))
+        for ride, outcome, ago in rows
+    }

@@ -1,14 +1,12 @@
 """Reads the fleet's log lines, because only they show errors that nobody thought to look for.
 
 No table records a traceback or a library's warning, so every line that is not a usual one is a
-finding. What the consumers had to cope with (gaps, re-sends, injected crashes) is counted for the
-final table. All patterns are in this file: whoever changes such a line changes it here too.
+finding. All patterns are in this file: whoever changes such a line changes it here too.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from lab.chaos.service import ENDED, Service
 
@@ -28,33 +26,7 @@ SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read"
 # With these Postgres ends and recovers, when it can't write to its log, on a full disk.
 DISK_FULL = re.compile(r"PANIC:.*No space left on device")
 
-SKIPPED = re.compile(r"skipped (\d+) rides? sent again")
-HEALED = re.compile(r"healed a gap in the log: (\d+) rides?")
 BLAMED = re.compile(r"entr(y|ies) from another database, or from a past that this one has lost")
-CRASHED = re.compile(r"injected crash")
-# What the readers say of what they also count in Postgres: see lab/chaos/accounts.py.
-HEALED_METRES = re.compile(r"healed a gap in the log: (\d+) rides?, ([\d.]+) m")
-MARKED = re.compile(
-    r"marked (\d+) rides? that the log did not tell of, ([\d.]+) m(?:, in (\d+) gaps?)?"
-)
-COUNTED = re.compile(r"(\d+) rides? up to \d+, total")
-# A session has failed, so the answer to its last commit may be lost.
-IN_TROUBLE = re.compile(r"trying again until it works|waiting: ")
-AT_WORK = re.compile(r"INFO +(?!waiting: | )")
-# Crashes of the rollup between the checkpoint's commit and what is said of it.
-CRASHED_AFTER_MOVE = re.compile(r"injected crash after (the checkpoint|minutes were c|the Ick)")
-ROLLED_UP = re.compile(r"(\d+) rides? rolled up, by (\d+) computations?")
-
-
-class Said(NamedTuple):
-    """Counts from the readers' logs. What a reader did just before it was killed is missing."""
-
-    skipped: int  # rides that were sent again
-    gaps: int
-    healed: int  # rides in those gaps
-    crashes: int  # injected
-    marked: int  # rides, for the rollup
-    computed: int  # minutes, each as often as it was computed
 
 
 def unexpected(service: Service) -> list[str]:
@@ -74,20 +46,6 @@ def broken(logs: Iterable[Path], *, disks_are_filled: bool = False) -> list[str]
 def blamed(service: Service) -> list[str]:
     """The lines in which a service attributes entries to another database."""
     return [f"{service.name}: {line}" for line in lines(service.log) if BLAMED.search(line)]
-
-
-def said(logs: Iterable[Path]) -> Said:
-    """What the consumers with these logs had to cope with."""
-    skipped = gaps = healed = crashes = marked = computed = 0
-    for line in (line for log in logs for line in lines(log)):
-        crashes += bool(CRASHED.search(line))
-        if found := SKIPPED.search(line):
-            skipped += int(found[1])
-        if found := HEALED.search(line):
-            gaps, healed = gaps + 1, healed + int(found[1])
-        if found := ROLLED_UP.search(line):
-            marked, computed = marked + int(found[1]), computed + int(found[2])
-    return Said(skipped, gaps, healed, crashes, marked, computed)
 
 
 def lines(log: Path) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The nightly job, again and again, while everything is being broken; and what each run said.
 
-A run is `python -m analytics.reconcile`, as anybody starts it, with the fleet's settings. Before
-and after it the drifts are looked at. It may agree, find what drifted, or say that it could not
-run; the nemesis may kill it, or its Java. Everything else is a finding.
+A run is `python -m analytics.reconcile`, as anybody starts it, with the fleet's settings. It may
+agree, find what drifted, or say that it could not run; the nemesis may kill it, or its Java.
+Everything else is a finding.
 """
 
 import importlib.util
@@ -13,17 +13,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
 
-from lab.chaos.drifts import Drifts, Proved
 from lab.chaos.fleet import Fleet
-from lab.chaos.night_report import read_report
-from lab.chaos.nights_evidence import AGREED, COULD_NOT_RUN, DRIFTED, FAILED, KILLED, Night
 from lab.chaos.observer import Onlooker
 from lab.chaos.service import clean_environment
 from rocket_rides.parent_death import preexec_die_with_parent
@@ -35,6 +35,13 @@ POLL = 0.05  # seconds
 NICE = 10
 REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
+AGREED, DRIFTED, COULD_NOT_RUN, KILLED, FAILED = (
+    "agreed",
+    "found drifts",
+    "could not run",
+    "killed",
+    "failed",
+)
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
 KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
 HUNG = 124  # a status, as timeout(1) has it
@@ -46,6 +53,24 @@ def can_run() -> bool:
     return java is not None and all(map(importlib.util.find_spec, NEEDED))
 
 
+@dataclass
+class Night:
+    """A run: how it ended, what it said on its output, and its result as it wrote it."""
+
+    number: int
+    end: str = ""
+    seconds: float = 0.0
+    said: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"night-{self.number}"
+
+    @property
+    def finished(self) -> bool:
+        return self.end in (AGREED, DRIFTED)
+
+
 class Nights(Onlooker):
     """Runs `job` until `over` is set, one run at a time. The kernel ends a run with its thread.
 
@@ -53,12 +78,11 @@ class Nights(Onlooker):
     """
 
     def __init__(
-        self, fleet: Fleet, drifts: Drifts, over: threading.Event, job: Sequence[str], rest: float
+        self, fleet: Fleet, over: threading.Event, job: Sequence[str], rest: float
     ) -> None:
         super().__init__(name="nights", daemon=True)
         self.all: list[Night] = []
         self._fleet = fleet
-        self.drifts = drifts
         self._over = over
         self._job = job
         self._rest = rest
@@ -74,18 +98,16 @@ class Nights(Onlooker):
 
     def play(self, *, full: bool = False) -> Night:
         """One run, in the thread that calls this."""
-        night = Night(len(self.all) + 1, 0, full)
-        night.before = self.drifts.look()
+        night = Night(len(self.all) + 1)
         log, json = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
-        night.began = time.monotonic()
+        began = time.monotonic()
         status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
-        night.ended = time.monotonic()
+        night.seconds = time.monotonic() - began
         night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
         if night.finished:
             with suppress(OSError, msgspec.MsgspecError):
-                night.report = read_report(json.read_bytes())
-        night.after = self.drifts.look(*compared(night))
+                night.result = msgspec.json.decode(json.read_bytes())
         self.all.append(night)
         return night
 
@@ -171,10 +193,9 @@ def is_java(process: psutil.Process) -> bool:
     return False
 
 
-def compared(night: Night) -> tuple[Proved, Proved]:
-    """After which rides a run compared what there was, and up to which."""
-    report = night.report
-    if report is None or night.before is None or report.rollup is None or report.receipts is None:
-        return Proved(), Proved()
-    after = Proved() if night.full else night.before.proved
-    return after, Proved(report.rollup.upto, report.receipts.upto)
+def read_warehouse(folder: Path) -> Iterator[tuple[int, Decimal]]:
+    """Every ride in it, with its distance in metres, as delta-rs and Arrow read the table."""
+    from deltalake import DeltaTable  # a fleet does without
+
+    rides = DeltaTable(str(folder / "rides")).to_pyarrow_table(columns=["id", "distance"])
+    return zip(rides["id"].to_pylist(), rides["distance"].to_pylist(), strict=True)

@@ -12,13 +12,13 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
 import psycopg
 import redis
 
-from lab.chaos.evidence import Reading, Told
 from rocket_rides import database
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
@@ -30,6 +30,25 @@ BREATH = 0.005  # between two looks at the log: at full speed, many entries come
 SLOWEST = """
     SELECT min(last_ride_id) FROM checkpoints WHERE kind = 'total' HAVING count(*) = %s
 """
+
+
+class Told(NamedTuple):
+    """An entry of the log, and when it was read, on the monotonic clock."""
+
+    record: Record
+    at: float
+
+
+@dataclass
+class Reading:
+    """The log's records in its order, from its beginning on.
+
+    So many of them were `found` in a log that may be another one than was read before: Redis was
+    restarted, or a replica promoted.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    found: int = 0
 
 
 class Onlooker(threading.Thread):

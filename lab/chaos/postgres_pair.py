@@ -25,7 +25,7 @@ from rocket_rides.errors import Unavailable
 
 # What a standby, or a primary that comes back, still needs is there.
 SETTINGS = {"wal_keep_size": "128MB", "wal_retrieve_retry_interval": "100ms"}
-RECORDED = {"wal_level": "logical"}  # so that `lab.chaos.recording` can tell what is committed
+RECORDED = {"wal_level": "logical"}  # for `lab.chaos.trace.recorder`
 PATIENCE = 60.0  # seconds
 POLL = 0.02
 

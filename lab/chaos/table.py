@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Sized
+from decimal import Decimal, localcontext
 from statistics import median
 
-from lab.chaos.checker import double, true_total
-from lab.chaos.evidence import Evidence
-from lab.chaos.log_checker import Story
-from lab.chaos.logs import Said
-from lab.chaos.losses import lost, undone
-from lab.chaos.minutes_checker import every_minute_is_exact
-from lab.chaos.nights_evidence import ENDS_IN_ORDER
-from lab.chaos.nights_seen import was_found
-from lab.chaos.play import Outcome
-from lab.chaos.receipts_checker import DEAD, DELIVERED, Deliveries
+from lab.chaos.books.clients import double
+from lab.chaos.books.log import Story
+from lab.chaos.books.losses import lost, undone
+from lab.chaos.books.receipts import DEAD, DELIVERED, Deliveries
+from lab.chaos.evidence import Evidence, Healed
+from lab.chaos.nights import AGREED, COULD_NOT_RUN, DRIFTED, FAILED, KILLED
+from lab.chaos.outcome import Outcome
 from lab.chaos.recovery import Recovery
+from rocket_rides.distance import EXACT
 
 
 def table(rows: dict[str, str]) -> str:
@@ -26,7 +25,7 @@ def table(rows: dict[str, str]) -> str:
 
 def figures(outcome: Outcome) -> dict[str, str]:
     """The figures of a run, in words."""
-    evidence, said = outcome.evidence, outcome.said
+    evidence = outcome.evidence
     asks = evidence.asks
     answered = sum(1 for ask in asks if ask.answers)
     half = sum(1 for ask in asks if not ask.whole)
@@ -37,8 +36,10 @@ def figures(outcome: Outcome) -> dict[str, str]:
     never = ", ".join(sorted(outcome.moot.keys() - outcome.faults))
     others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
-    totals = [standing.total for standing in evidence.final.consumers.values()]
-    exact = totals.count(true_total(evidence))
+    totals = evidence.final.totals.values()
+    exact = sum(total == true_total(evidence) for total in totals)
+    healed = [sum(counts) for counts in zip(*evidence.final.healed.values(), strict=True)]
+    said = Healed(*(healed or [0] * 4))
     return {
         "rides": f"{rides:,} ({answered:,} answered); {half:,} more were half sent or rolled back",
         "rides answered a second, outages included": f"{answered / outcome.played:.0f}",
@@ -47,18 +48,18 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "memory of chaos' own processes": f"{outcome.memory / 2**20:,.0f} MB",
         "faults": f"{outcome.faults.total()}: {kinds}",
         "faults that could not be injected": never or "none",
-        "injected consumer crashes": f"{said.crashes:,}",
-        "re-sends skipped, by all consumers": f"{said.skipped:,}",
-        "gaps healed, by all consumers": f"{said.gaps:,}, of {said.healed:,} rides",
+        "crashes injected into totals": f"{said.crashes:,}",
+        "re-sends skipped, by all totals": f"{said.skipped:,}",
+        "gaps healed, by all totals": f"{said.gaps:,}, of {said.rides:,} rides",
         "true log entries seen by the onlooker": f"{len(story.true):,}",
         "untrue log entries": others or "none",
         "recoveries": chains(outcome.recoveries),
         "slowest recovery": slowest(outcome.recoveries),
         "receipts delivered": receipts(evidence),
-        "minutes": minutes(evidence, said),
         "nightly runs": nights(evidence),
-        "drifts": drifts(evidence),
-        "exact totals": f"{exact} of {len(evidence.names)}",
+        "drifts": f"{outcome.drifts:,}",
+        "looks at the tables": f"{outcome.looks:,}",
+        "exact totals": f"{exact} of {len(evidence.final.totals)}",
         "lost": f"{len(lost(evidence))}",
         "lost by restores": lost_of(*restored, "their backups"),
         "lost by asynchronous fail-overs": lost_of(*failed_over, "their standbys fell behind"),
@@ -66,42 +67,24 @@ def figures(outcome: Outcome) -> dict[str, str]:
     }
 
 
+def true_total(evidence: Evidence) -> Decimal:
+    """The exact sum of all rides, in metres."""
+    with localcontext(EXACT):
+        return sum(evidence.final.rides.values(), Decimal(0))
+
+
 def lost_of(gone: Sized, exposed: Sized, since: str) -> str:
     """What Postgres' past took along, in words."""
     return f"{len(gone):,} of {len(exposed):,} answered since {since}"
 
 
-def minutes(evidence: Evidence, said: Said) -> str:
-    """How the rollup went, in words."""
-    rows = len(evidence.rollup.minutes) if evidence.rollup else 0
-    wrong = sum(1 for _ in every_minute_is_exact(evidence))
-    folded = f"{said.marked:,} marks folded into {said.computed:,} computations"
-    return f"{rows:,}, {wrong:,} of them wrong; {folded}"
-
-
 def nights(evidence: Evidence) -> str:
     """How the runs of the nightly job ended, in words."""
-    if evidence.nights is None:
-        return "none"
-    ends = Counter(night.end for night in evidence.nights.nights)
-    told = ", ".join(f"{ends[end]:,} {end}" for end in ENDS_IN_ORDER if ends[end])
-    seconds = [night.ended - night.began for night in evidence.nights.nights if night.finished]
-    return f"{told}; {median(seconds):.0f} s in the middle" if seconds else told
-
-
-def drifts(evidence: Evidence) -> str:
-    """What became of the drifts that were made, in words."""
-    if (known := evidence.nights) is None or not known.made:
-        return "none"
-    kinds = Counter(drift.kind for drift in known.made)
-    found = sum(was_found(evidence, drift) for drift in known.made)
-    repaired = sum(not drift.is_there for drift in known.final)
-    undone = len(known.made) - len(known.final)
-    told = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-    return (
-        f"{len(known.made):,} made ({told}), {found:,} reported,"
-        f" {repaired:,} repaired, {undone:,} undone by restores or fail-overs"
-    )
+    ends = Counter(night.end for night in evidence.nights.all)
+    in_order = (AGREED, DRIFTED, KILLED, COULD_NOT_RUN, FAILED)
+    told = ", ".join(f"{ends[end]:,} {end}" for end in in_order if ends[end])
+    seconds = [night.seconds for night in evidence.nights.all if night.finished]
+    return f"{told}; {median(seconds):.0f} s in the middle" if seconds else told or "none"
 
 
 def receipts(evidence: Evidence) -> str:
@@ -110,8 +93,7 @@ def receipts(evidence: Evidence) -> str:
     accepted = deliveries.accepted()
     again = sum(accepted.values()) - sum(map(bool, accepted.values()))
     failed = sum(not delivery.accepted for delivery in deliveries.true)
-    final = evidence.receipts.outcomes.values() if evidence.receipts else ()
-    outcomes = Counter(receipt.outcome for receipt in final)
+    outcomes = Counter(receipt.outcome for receipt in evidence.receipts.values())
     return (
         f"{outcomes[DELIVERED]:,}, {again:,} repeated after they were accepted; "
         f"{outcomes[DEAD]:,} dead as meant; {failed:,} attempts failed; "

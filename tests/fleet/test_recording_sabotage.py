@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
-from lab.chaos.judge import Verdict, judge
-from lab.chaos.recording import Loss
+from lab.chaos.trace.judge import Verdict, judge
+from lab.chaos.trace.recording import Loss
 from tests.support.clusters import fresh_world
 from tests.support.recorded import recorded_postgres, recording
 from tests.support.sabotage import (

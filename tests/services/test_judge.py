@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from demo.embedded.servers import Redis
 from lab.chaos.backup import Backup
-from lab.chaos.judge import INTERESTING, lines
-from lab.chaos.pgoutput import Change, Row
-from lab.chaos.recording import Appended, Commit, Life, Limits, Loss, Rewind, Step
+from lab.chaos.trace.judge import INTERESTING, lines
+from lab.chaos.trace.pgoutput import Change, Row
+from lab.chaos.trace.recording import Appended, Commit, Life, Limits, Loss, Rewind, Step
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
 from tests.support.recorded import Tape, recorded_world, recording

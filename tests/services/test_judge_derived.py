@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from demo.embedded.servers import Redis
-from lab.chaos.recording import Appended, Commit, Step
+from lab.chaos.trace.recording import Appended, Commit, Step
 from tests.support import resets
 from tests.support.receipts import staff
 from tests.support.receiver import ACCEPT, Receiver, refuse

@@ -7,9 +7,9 @@ import pytest
 
 from demo.embedded.servers import Redis
 from lab.chaos.backup import Backup
-from lab.chaos.pgoutput import Change
-from lab.chaos.recorder import TABLES
-from lab.chaos.recording import Appended, Commit, End, Life, Limits, Recording, Step, read
+from lab.chaos.trace.pgoutput import Change
+from lab.chaos.trace.recorder import TABLES
+from lab.chaos.trace.recording import Appended, Commit, End, Life, Limits, Recording, Step, read
 from tests.support.clusters import restore
 from tests.support.recorded import LONGEST_LOG, recorded_world, recording
 from tests.support.world import World, drain, eventually, take, transaction

@@ -7,8 +7,8 @@ from pathlib import Path
 from demo.embedded.servers import Postgres, Redis
 from lab.chaos.observer import LogReader
 from lab.chaos.postgres_pair import RECORDED
-from lab.chaos.recorder import Recorder
-from lab.chaos.recording import Recording, Step, read
+from lab.chaos.trace.recorder import Recorder
+from lab.chaos.trace.recording import Recording, Step, read
 from tests.support.clusters import world_on
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from lab.chaos.judge import Verdict, judge
-from lab.chaos.pgoutput import Change
-from lab.chaos.recording import Commit, Life, Step
+from lab.chaos.trace.judge import Verdict, judge
+from lab.chaos.trace.pgoutput import Change
+from lab.chaos.trace.recording import Commit, Life, Step
 
 
 def plus(much: str) -> Callable[[str], str]:

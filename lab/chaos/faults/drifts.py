@@ -18,7 +18,7 @@ def _make(kind: str, scene: Scene, dice: random.Random) -> str:
     while scene.drifts and time.monotonic() < deadline and not scene.over.is_set():
         with suppress(*AWAY):
             if drift := scene.drifts.make(kind, dice):
-                return f"{drift.kind} {drift.victim} ({drift.mark})"
+                return drift
         scene.wait(AGAIN)
     raise Moot
 

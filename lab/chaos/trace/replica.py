@@ -8,9 +8,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
-from lab.chaos.recording import Appended, Loss
-from lab.chaos.specified import Bounds, Entry, Ride, Terms, Total
+from lab.chaos.trace.recording import Appended, Loss
+from lab.chaos.trace.specified import Bounds, Entry, Ride, Terms, Total
 
 UNREAD = 2.0  # seconds after a fault in which its effects may show
 
@@ -103,8 +104,20 @@ class LogBook:
         return any(loss.began <= at <= loss.ended + UNREAD for loss in self._losses)
 
 
+class Healing(NamedTuple):
+    """What a total has counted of healing; the distance is in millimetres."""
+
+    gaps: int = 0
+    rides: int = 0  # in those gaps
+    distance: int = 0  # of those rides
+    skipped: int = 0  # entries that were sent again
+
+    def since(self, before: "Healing") -> "Healing":
+        return Healing(*(now - then for now, then in zip(self, before, strict=True)))
+
+
 @dataclass
-class Books:
+class Replica:
     """One life of the database."""
 
     last_sent: int = 0
@@ -120,7 +133,8 @@ class Books:
     # Their rows, by kind and name.
     checkpoints: dict[tuple[str, str], str] = field(default_factory=dict)
     totals: dict[str, Total] = field(default_factory=dict)
-    healed: dict[str, int] = field(default_factory=dict)  # gaps, by total
+    healing: dict[str, Healing] = field(default_factory=dict)  # by total
+    drifts: dict[str, int] = field(default_factory=dict)  # by total: what the nemesis has added
     rollup: int = 0  # how far the marker is
     computed: dict[str, int] = field(default_factory=dict)  # minutes, and their labels
     in_minute: dict[str, list[int]] = field(default_factory=dict)  # rides sent
@@ -130,6 +144,7 @@ class Books:
     outcomes: dict[int, str] = field(default_factory=dict)
     reopened: set[int] = field(default_factory=set)  # rides with an outcome that may be replaced
     receipts_complete_to: int = 0
+    mends: int = 0  # of that
 
     def take(self, ride: int, distance: int, minute: str) -> None:
         self.rides[ride] = distance

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from lab.chaos import specified
-from lab.chaos.books import Books, LogBook, millimetres
-from lab.chaos.pgoutput import Change, Row
-from lab.chaos.rows import number, text, total_of
-from lab.chaos.specified import Entry, Reading, Ride, Total, require
+from lab.chaos.trace import specified
+from lab.chaos.trace.pgoutput import Change, Row
+from lab.chaos.trace.replica import Healing, LogBook, Replica, millimetres
+from lab.chaos.trace.rows import healing_of, number, text, total_of
+from lab.chaos.trace.specified import Entry, Reading, Ride, Total, require
 
 Did = Mapping[str, list[Change]]  # what a commit did, by table
 
@@ -17,8 +17,8 @@ class TotalsJudge:
 
     at = 0.0  # the time of the commit, in seconds
 
-    def __init__(self, books: Books, log: LogBook, met: Counter[str], began: float) -> None:
-        self._books = books
+    def __init__(self, replica: Replica, log: LogBook, met: Counter[str], began: float) -> None:
+        self._replica = replica
         self._began = began  # the life
         self._log = log
         self.met = met
@@ -39,46 +39,47 @@ class TotalsJudge:
         """Its name; a checkpoint stays whose it is."""
         kind, name, row = (text(checkpoint.row, column) for column in ("kind", "name", "id"))
         if checkpoint.what == "I":
-            self._books.checkpoints[kind, name] = row
-        known = self._books.checkpoints.get((kind, name))
+            self._replica.checkpoints[kind, name] = row
+        known = self._replica.checkpoints.get((kind, name))
         require(known == row, "a checkpoint stays whose it is")
         return name
 
     def _moves(self, name: str, row: Row, counted: Row, reset: Row) -> None:
-        books = self._books
-        was = books.totals.get(name)
-        healed = number(row, "gaps_healed") - books.healed.get(name, 0)
+        replica = self._replica
+        was = replica.totals.get(name)
+        healing = healing_of(row)
+        healed = healing.since(replica.healing.get(name, Healing()))
         then = total_of(row, counted.get("total_distance"), was)
         if was is None:
             require(then == Total(), "a total begins with nothing")
         elif reset:
-            self._resets(was, then, reset)
+            self._resets(name, was, then, reset)
         elif then != was:
-            self._counts(was, then, healed)
-            self.met["heals"] += healed > 0
-            healed = 0
+            self._counts(name, was, then, healed)
+            self.met["heals"] += healed.gaps > 0
         else:
             require(not counted, "nothing counts twice")
-        require(not healed, "a gap heals where rides are counted")
-        books.totals[name] = then
-        books.healed[name] = number(row, "gaps_healed")
+        reads = was is not None and not reset and then != was
+        require(reads or healed == Healing(), "a gap heals where entries are read")
+        replica.totals[name] = then
+        replica.healing[name] = healing
 
     def _applied(self, resets: list[Change]) -> dict[str, Row]:
         """The rows of resets that were applied, by consumer."""
-        books, applied = self._books, {}
+        replica, applied = self._replica, {}
         for change in resets:
             require(change.what != "D", "nobody deletes a reset")
             row = change.row
-            was, status = books.resets.get(number(row, "id")), text(row, "status")
+            was, status = replica.resets.get(number(row, "id")), text(row, "status")
             require(was in {None, "pending"}, "a reset is settled once")
             require(was or status == "pending", "a reset is pending first")
-            books.resets[number(row, "id")] = status
+            replica.resets[number(row, "id")] = status
             if status == "applied":
                 applied[text(row, "consumer_name")] = row
         return applied
 
-    def _resets(self, was: Total, then: Total, row: Row) -> None:
-        books = self._books
+    def _resets(self, name: str, was: Total, then: Total, row: Row) -> None:
+        replica = self._replica
         told = [
             (number(row, f"{when}_ride_id"), millimetres(row[f"{when}_total"]))
             for when in ("from", "to")
@@ -86,36 +87,36 @@ class TotalsJudge:
         stood = [(total.ride_id, total.distance) for total in (was, then)]
         require(told == stood, "a reset tells from where to where")
         require(was.redis_id == then.redis_id, "a reset reads nothing")
-        require(was.ride_id <= then.ride_id <= books.last_sent, "no checkpoint is past last_sent")
-        require(then.distance == books.total_upto(then.ride_id), "a reset makes it right")
+        require(was.ride_id <= then.ride_id <= replica.last_sent, "no checkpoint is past last_sent")
+        require(then.distance == replica.total_upto(then.ride_id), "a reset makes it right")
+        replica.drifts.pop(name, None)
         self.met["resets"] += 1
 
-    def _counts(self, was: Total, then: Total, healed: int) -> None:
-        """What lies between two positions was read; in so many gaps it was `healed`."""
-        books = self._books
+    def _counts(self, name: str, was: Total, then: Total, healed: Healing) -> None:
+        """What lies between two positions was read, and the rest was `healed`."""
+        replica = self._replica
         entries = self._read(was, then)
-        terms = books.terms_about({entry.term for entry in entries})
-        true = specified.believed(books.drawn, terms, entries)
+        terms = replica.terms_about({entry.term for entry in entries})
+        true = specified.believed(replica.drawn, terms, entries)
         if missed := self._missed(true, then):
             entries = [entry for entry in entries if entry not in missed]
             true = [entry for entry in true if entry not in missed]
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
-        rides = books.sent_between(was.ride_id, max(last, then.ride_id))
+        rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
         specified.counts(
-            books.bounds(terms),
-            [Ride(ride, books.rides[ride]) for ride in rides],
+            replica.bounds(terms),
+            [Ride(ride, replica.rides[ride]) for ride in rides],
             Reading(tuple(entries), self._known(last, then.ride_id)),
             was,
             then,
             is_wiped=then.redis_id == 0 and self._log.has_lost(self.at),
         )
-        exact = books.total_upto(then.ride_id)
+        exact = replica.total_upto(then.ride_id) + replica.drifts.get(name, 0)
         require(then.distance == exact, "a total is the sum of its rides")
-        more = healed - self._gaps(was, then, true)
-        require(
-            healed >= 0 and (more <= 0 or (more == 1 and (missed or self._may_miss(true)))),
-            f"{healed} gaps were counted as healed",
-        )
+        read_all = not missed and not self._may_miss(true)
+        needed = self._healing(was, then, true)
+        require(healed == needed or not read_all, f"{healed} is not what there was: {needed}")
+        require(min(healed) >= 0 and healed.gaps <= needed.gaps + 1, f"{healed} is too much")
         self._meets(was, then, entries, true)
 
     def _may_miss(self, true: list[Entry]) -> bool:
@@ -124,14 +125,20 @@ class TotalsJudge:
             self._log.was_gone(entry, self._began, self.at) for entry in true
         )
 
-    def _gaps(self, was: Total, then: Total, true: list[Entry]) -> int:
-        """How many there are in what was read, and behind it."""
-        last, gaps = was.ride_id, 0
+    def _healing(self, was: Total, then: Total, true: list[Entry]) -> Healing:
+        """What these entries leave out, up to where the total is then, and what they repeat."""
+        last, gaps, skipped = was.ride_id, 0, 0
         for entry in true:
-            if last < entry.ride.id <= then.ride_id:
+            if entry.ride.id <= last:
+                skipped += 1
+            elif entry.ride.id <= then.ride_id:
                 gaps += last < entry.prev
                 last = entry.ride.id
-        return gaps + (last < then.ride_id)
+        gaps += last < then.ride_id
+        rides = self._replica.sent_between(was.ride_id, then.ride_id)
+        unsaid = {*rides} - {entry.ride.id for entry in true}
+        distance = sum(self._replica.rides[ride] for ride in unsaid)
+        return Healing(gaps, len(unsaid), distance, skipped)
 
     def _missed(self, true: list[Entry], then: Total) -> set[Entry]:
         """What it would have counted; it may have come too late for it."""
@@ -150,15 +157,15 @@ class TotalsJudge:
         """What a reader that is at `ride` knew to be sent, if its entries end at `last`."""
         if last >= ride:
             return 0
-        if ride not in self._books.heights and ride > self._books.first_sent:
+        if ride not in self._replica.heights and ride > self._replica.first_sent:
             if not self._log.hides(self.at):
                 return 0
             self.met["counts, unseen"] += 1
-        return min(ride, self._books.last_sent)
+        return min(ride, self._replica.last_sent)
 
     def _meets(self, was: Total, then: Total, entries: list[Entry], true: list[Entry]) -> None:
         new = {entry.ride.id for entry in true if entry.ride.id > was.ride_id}
-        counted = self._books.sent_between(was.ride_id, then.ride_id)
+        counted = self._replica.sent_between(was.ride_id, then.ride_id)
         self.met["counts" if counted else "counts nothing"] += 1
         self.met["skips what was sent again"] += len(true) > len(new)
         self.met["disbelieves"] += len(entries) > len(true)

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import msgspec
 
-from lab.chaos.books import as_number, millimetres, position
-from lab.chaos.pgoutput import Row
-from lab.chaos.specified import Ride, Total, require
+from lab.chaos.trace.pgoutput import Row
+from lab.chaos.trace.replica import Healing, as_number, millimetres, position
+from lab.chaos.trace.specified import Ride, Total, require
 
 
 class _Data(msgspec.Struct):
@@ -45,6 +45,13 @@ def staged(row: Row) -> Ride:
 
 def name_of(row: Row) -> int:
     return as_number(text(row, "term").encode())
+
+
+def healing_of(checkpoint: Row) -> Healing:
+    gaps, rides, skipped = (
+        number(checkpoint, column) for column in ("gaps_healed", "rides_healed", "resends_skipped")
+    )
+    return Healing(gaps, rides, millimetres(checkpoint["distance_healed"]), skipped)
 
 
 def is_reopened(receipt: Row) -> bool:

@@ -1,33 +1,29 @@
-"""`python -m lab.chaos.judge FILE`: replays a recording through the specification.
+"""Replays a recording through the specification.
 
 Each commit must be a transition that the specification allows where it came, and must lead to what
-it led to (`lab.chaos.specified`); or else be one of a projection, which is checked against the
-rides themselves: a minute against its label, an outcome, and how far each of them says it is
-complete. What no transition explains is refused as well. The first step that is refused is shown,
-with ten before it and ten after it, and the status is 1. A recording that never met an INTERESTING
-transition is thin: that is said, with how often each was met, and the status is 2; so it is if the
-recording is cut short.
+it led to (`lab.chaos.trace.specified`); or else be one of a projection, which is checked against
+the rides themselves: a minute against its label, an outcome, and how far each of them says it is
+complete; or a drift that the nemesis made. What no transition explains is refused as well.
 
 An entry that the onlooker did not see is allowed where a fault may have hidden it, and only there.
 A consumer may have missed entries that the onlooker saw only once a fault may have taken some. Each
 life of the database is judged by itself, from the rows that it begins with, which must be right.
 """
 
-import argparse
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import msgspec
 
-from lab.chaos.books import Books, LogBook
-from lab.chaos.derived_judge import DerivedJudge
-from lab.chaos.opening import opened
-from lab.chaos.pgoutput import Change
-from lab.chaos.recording import Appended, Commit, End, Life, Limits, Loss, Rewind, Step, read
-from lab.chaos.sending_judge import SendingJudge
-from lab.chaos.specified import NotAllowed, require
-from lab.chaos.totals_judge import TotalsJudge
+from lab.chaos.trace.derived import DerivedJudge
+from lab.chaos.trace.drifts import makes_wrong
+from lab.chaos.trace.opening import opened
+from lab.chaos.trace.pgoutput import Change
+from lab.chaos.trace.recording import Appended, Commit, End, Life, Limits, Loss, Rewind, Step
+from lab.chaos.trace.replica import LogBook, Replica
+from lab.chaos.trace.sending import SendingJudge
+from lab.chaos.trace.specified import NotAllowed, require
+from lab.chaos.trace.totals import TotalsJudge
 
 AROUND = 10  # steps
 INTERESTING = (
@@ -57,7 +53,7 @@ class Judge:
         self.met: Counter[str] = Counter()
         self._log = log
         self._lives = rewinds + 1  # to come, at most
-        self._begin(Books(), 0)
+        self._begin(Replica(), 0)
 
     def replay(self, step: Life | Commit) -> None:
         """Raises NotAllowed."""
@@ -73,16 +69,21 @@ class Judge:
         except (LookupError, ValueError, ArithmeticError, msgspec.MsgspecError) as error:
             raise NotAllowed(f"no commit says so: {error!r}") from error
 
-    def _begin(self, books: Books, at: float) -> None:
-        self._sending = SendingJudge(books, self._log, self.met)
-        self._totals = TotalsJudge(books, self._log, self.met, at)
-        self._derived = DerivedJudge(books, self.met)
+    def _begin(self, replica: Replica, at: float) -> None:
+        self._replica = replica
+        self._sending = SendingJudge(replica, self._log, self.met)
+        self._totals = TotalsJudge(replica, self._log, self.met, at)
+        self._derived = DerivedJudge(replica, self.met)
 
     def _commit(self, changes: list[Change]) -> None:
         did: defaultdict[str, list[Change]] = defaultdict(list)
         for change in changes:
             require(change.what != "T", "no table is emptied")
             did[change.table].append(change)
+        if did["drifts"]:
+            makes_wrong(self._replica, did)
+            self.met["makes something wrong"] += 1
+            return
         self._sending.takes(did)
         self._sending.begins(did)
         self._sending.moves(did)
@@ -158,27 +159,6 @@ def shown(step: Step) -> str:
     return f"{step.at:.3f} {changes}{f'; {more} more' if more > 0 else ''}"
 
 
-def main() -> int:
-    """Judge FILE; returns 1 when a step is refused, and 2 when not all was met, or told."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.chaos.judge",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("file", type=Path, metavar="FILE")
-    file = parser.parse_args().file
-    try:
-        if not isinstance(next(read(file), None), Limits):
-            raise msgspec.ValidationError("it does not begin as one does")
-        verdict = judge(lambda: read(file))
-    except (OSError, msgspec.MsgspecError) as error:
-        print(f"{file} is not a recording of this version: {error}")
-        return 2
-    for line in lines(verdict):
-        print(line)
-    return verdict.status
-
-
 def lines(verdict: Verdict) -> Iterator[str]:
     """A verdict for a person."""
     if verdict.refused:
@@ -191,7 +171,3 @@ def lines(verdict: Verdict) -> Iterator[str]:
         yield f"thin: never met: {', '.join(verdict.missing)}"
     if not verdict.is_whole:
         yield "the recording is cut short"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

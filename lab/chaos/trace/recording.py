@@ -1,7 +1,7 @@
 """A recording: what a run's processes did, in the order in which they committed it.
 
-Nothing in them takes part. Postgres tells of each transaction (`lab.chaos.recorder`), an onlooker
-of the log's entries, and the nemesis when the log may have lost some.
+Nothing in them takes part. Postgres tells of each transaction (`lab.chaos.trace.recorder`), an
+onlooker of the log's entries, and the nemesis when the log may have lost some.
 
 A restore or a fail-over begins another *life* of the database: the recording goes on with the rows
 that are there then.
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from lab.chaos.evidence import Told
-from lab.chaos.pgoutput import Row, Transaction
+from lab.chaos.observer import Told
+from lab.chaos.trace.pgoutput import Row, Transaction
 from rocket_rides.log import Record
 
 LIMIT = 2 << 30  # bytes

@@ -16,9 +16,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from lab.chaos.drifts import prepare
 from lab.chaos.observer import Onlooker
-from lab.chaos.pgoutput import Decoder, Row
-from lab.chaos.recording import Commit, Life, Recording
+from lab.chaos.trace.pgoutput import Decoder, Row
+from lab.chaos.trace.recording import Commit, Life, Recording
 from rocket_rides import database
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
@@ -35,7 +36,18 @@ TABLES = {
     "staged_log_records": ("id", "data"),
     "streamer_state": ("only_row", "last_sent_id"),
     "terms": ("after", "term"),
-    "checkpoints": ("id", "kind", "name", "last_redis_id", "last_ride_id", "gaps_healed"),
+    "checkpoints": (
+        "id",
+        "kind",
+        "name",
+        "last_redis_id",
+        "last_ride_id",
+        "gaps_healed",
+        "rides_healed",
+        "distance_healed",
+        "resends_skipped",
+        "resets_applied",
+    ),
     "consumer_states": ("id", "name", "total_distance"),
     "resets": (
         "id",
@@ -49,7 +61,8 @@ TABLES = {
     "rollup_state": ("only_row", "complete_to", "generation"),
     "ride_minutes": ("minute", "rides", "distance", "upto"),
     "receipts": ("ride_id", "outcome", "replay_at", "dropped_at"),
-    "receipts_state": ("only_row", "complete_to"),
+    "receipts_state": ("only_row", "complete_to", "mends"),
+    "chaos.drifts": ("token", "kind", "victim", "mark"),
 }
 IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
@@ -121,6 +134,7 @@ class Recorder(Onlooker):
 
     def _begin_life(self, connection: psycopg.Connection) -> None:
         """Make a slot, and write what is there as of its beginning."""
+        prepare(connection)
         if not connection.execute(IS_PUBLISHED, [PUBLICATION]).rowcount:
             connection.execute(publish(connection.info.server_version))
         connection.execute(DROP_OTHERS)
@@ -178,9 +192,13 @@ def publish(version: int) -> sql.Composed:
     """The statement that has Postgres tell of TABLES; before 15 it tells of all their columns."""
     what = "{} ({})" if version >= COLUMN_LISTS else "{}"
     tables = sql.SQL(", ").join(
-        sql.SQL(what).format(sql.Identifier(table), columns_of(table)) for table in TABLES
+        sql.SQL(what).format(name_of(table), columns_of(table)) for table in TABLES
     )
     return sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(PUBLICATION), tables)
+
+
+def name_of(table: str) -> sql.Identifier:
+    return sql.Identifier(*table.split("."))
 
 
 def columns_of(table: str, as_: str = "{}") -> sql.Composed:
@@ -197,9 +215,9 @@ def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
         for table, names in TABLES.items():
             query = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
-                columns_of(table, "{}::text"), sql.Identifier(table)
+                columns_of(table, "{}::text"), name_of(table)
             )
             rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
-            tables[table] = [dict(zip(names, row, strict=True)) for row in rows]
+            tables[table.split(".")[-1]] = [dict(zip(names, row, strict=True)) for row in rows]
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return tables

@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
-from lab.chaos.evidence import Evidence, Reading, Told
+from lab.chaos.evidence import Evidence
 from lab.chaos.journal import Ask
+from lab.chaos.observer import Reading, Told
 from rocket_rides.log import Record
 
 Findings = Iterator[str]
@@ -126,7 +127,24 @@ def nobody_is_blamed_without_reason(evidence: Evidence) -> Findings:
     if not evidence.foreign and not evidence.restores:
         yield from evidence.blamed
     seen = len(Story(evidence).others)
-    for name, standing in evidence.final.consumers.items():
-        more, less = standing.unbelieved > seen, standing.unbelieved < seen
+    for name, told in evidence.final.unbelieved.items():
+        more, less = told > seen, told < seen
         if (more and not evidence.read_again) or (less and not evidence.left_unread):
-            yield f"{name} did not believe {standing.unbelieved} entries, but {seen} are untrue"
+            yield f"{name} did not believe {told} entries, but {seen} are untrue"
+
+
+def nothing_is_healed_that_the_log_told(evidence: Evidence) -> Findings:
+    """Where nothing was taken from the log and nobody else wrote to it, there is no gap."""
+    if evidence.keeps_log and not evidence.restores and not evidence.foreign:
+        for name, healed in evidence.final.healed.items():
+            if healed.gaps or healed.rides:
+                yield f"{name} healed {healed.rides} rides in {healed.gaps} gaps of a whole log"
+
+
+CLAIMS = (
+    the_log_is_in_order,
+    the_log_is_a_chain_of_rides,
+    what_is_not_true_is_explained,
+    nobody_is_blamed_without_reason,
+    nothing_is_healed_that_the_log_told,
+)

@@ -1,0 +1,68 @@
+"""The clients' journal: what was answered is there, once, and nothing else is."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+
+from lab.chaos.books.losses import lost
+from lab.chaos.evidence import Evidence
+from lab.chaos.journal import Ask
+
+Findings = Iterator[str]
+
+
+def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
+    """Requests for one ride that led to more than one, with the rides' ids."""
+    by_distance = _by_distance(evidence)
+    return [
+        (ask, ids) for ask in evidence.asks if len(ids := by_distance.get(ask.distance, [])) > 1
+    ]
+
+
+def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
+    for ask in lost(evidence):
+        ids = [answer.ride for answer in ask.answers]
+        yield f"a ride of {ask.distance} m was answered (as {ids}) and is lost"
+    for ask, ids in double(evidence):
+        yield f"one ride of {ask.distance} m was asked for, but there are {ids}"
+
+
+def every_request_was_answered(evidence: Evidence) -> Findings:
+    for ask in evidence.asks:
+        if ask.key and ask.whole and not ask.given_up and not ask.answers:
+            yield f"the ride of {ask.distance} m (key {ask.key}) was never answered"
+
+
+def every_ride_was_asked_for(evidence: Evidence) -> Findings:
+    asked = {ask.distance: ask for ask in evidence.asks}
+    keys = evidence.final.keys
+    for ride, distance in evidence.final.rides.items():
+        ask = asked.get(distance)
+        if ask is None:
+            yield f"ride {ride} of {distance} m was never asked for"
+        elif not ask.whole:
+            yield f"ride {ride} of {distance} m exists, but its request was never completed"
+        elif ask.key and keys.get(ask.key) != ride:
+            yield f"ride {ride} was taken under key {ask.key}, which names {keys.get(ask.key)}"
+
+
+def no_process_ended_by_itself(evidence: Evidence) -> Findings:
+    for end in evidence.exits:
+        if not end.expected:
+            sent = f"it was sent {end.sent.name}" if end.sent else "nobody had sent it a signal"
+            yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
+
+
+def _by_distance(evidence: Evidence) -> dict[Decimal, list[int]]:
+    by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
+    for ride, distance in evidence.final.rides.items():
+        by_distance[distance].append(ride)
+    return by_distance
+
+
+CLAIMS = (
+    every_answered_ride_is_there_once,
+    every_request_was_answered,
+    every_ride_was_asked_for,
+    no_process_ended_by_itself,
+)

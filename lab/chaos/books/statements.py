@@ -1,0 +1,155 @@
+"""What must be true of the tables. Each statement returns a sentence for each thing that is not.
+
+They add up the rides anew, in Postgres' exact decimals, and share nothing with the statements of
+the program. What the nemesis has made wrong (`lab.chaos.drifts`) is left out for as long as it is.
+"""
+
+# The outbox: a ride has its record until it is sent, and then no more.
+RECORDS = """
+    SELECT format('ride %s was sent, and is still staged', staged_log_records.id)
+    FROM staged_log_records, streamer_state WHERE staged_log_records.id <= last_sent_id
+    UNION ALL
+    SELECT format('ride %s was not sent, and has no record', rides.id)
+    FROM streamer_state, rides LEFT JOIN staged_log_records USING (id)
+    WHERE rides.id > last_sent_id AND staged_log_records.id IS NULL
+    UNION ALL
+    SELECT format('record %s is staged of no ride', staged_log_records.id)
+    FROM staged_log_records LEFT JOIN rides USING (id) WHERE rides.id IS NULL
+"""
+# Nothing counts before the streamer has committed it.
+EARLY = """
+    SELECT format('%s stands at ride %s, and %s is the last one sent',
+                  name, last_ride_id, last_sent_id)
+    FROM checkpoints, streamer_state WHERE last_ride_id > last_sent_id
+"""
+TOTALS = """
+    SELECT format('%s''s total is %s m, not %s m (%s m)',
+                  name, total_distance, exact, total_distance - exact)
+    FROM (
+        SELECT name, total_distance, (
+            SELECT coalesce(sum(distance), 0.000) FROM rides WHERE id <= last_ride_id
+        ) + CASE WHEN EXISTS (
+            SELECT FROM chaos.known_drifts WHERE is_there AND (kind, victim) = ('total', name)
+        ) THEN 0.001 ELSE 0 END AS exact
+        FROM checkpoints JOIN consumer_states USING (kind, name)
+    ) totals
+    WHERE total_distance <> exact
+"""
+# A minute's row has the rides that the minute has up to its label.
+MINUTES = """
+    SELECT format('the minute %s says %s rides of %s m, not %s rides of %s m',
+                  to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), rides, distance, number, exact)
+    FROM (
+        SELECT ride_minutes.*, count(ride.id) AS number,
+               coalesce(sum(ride.distance), 0.000) AS exact
+        FROM ride_minutes LEFT JOIN rides ride
+        ON date_trunc('minute', ride.created_at, 'UTC') = minute AND ride.id <= upto
+        GROUP BY minute
+    ) minutes
+    WHERE (rides, distance) <> (number, exact) AND NOT EXISTS (
+        SELECT FROM chaos.known_drifts
+        WHERE is_there AND kind = 'minute' AND victim::timestamptz = minute
+    )
+"""
+# Up to complete_to, each ride is in its minute; and no label is of what was never sent.
+COMPLETE_MINUTES = """
+    SELECT format('ride %s is not in the minute %s, and the rollup is complete to ride %s',
+                  id, to_char(created_at AT TIME ZONE 'UTC', 'HH24:MI'), complete_to)
+    FROM rollup_state, rides
+    LEFT JOIN ride_minutes ON minute = date_trunc('minute', created_at, 'UTC')
+    WHERE id <= complete_to AND (upto IS NULL OR upto < id)
+    UNION ALL
+    SELECT format('the minute %s is labelled %s, which was never sent',
+                  to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), upto)
+    FROM ride_minutes, streamer_state WHERE upto > last_sent_id
+"""
+# Up to complete_to, each ride has its outcome; and only what was sent has one.
+COMPLETE_RECEIPTS = """
+    SELECT format('ride %s has no outcome, and receipts are complete to ride %s', id, complete_to)
+    FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
+    WHERE id <= complete_to AND outcome IS NULL AND NOT EXISTS (
+        SELECT FROM chaos.drifts WHERE (kind, victim) = ('outcome', id::text)
+    )
+    UNION ALL
+    SELECT format('there is a receipt of ride %s, which does not exist', ride_id)
+    FROM receipts LEFT JOIN rides ON id = ride_id WHERE id IS NULL
+    UNION ALL
+    SELECT format('there is a receipt of ride %s, which was never sent', ride_id)
+    FROM receipts, streamer_state WHERE ride_id > last_sent_id
+"""
+# What is counted agrees with the tables: both are written in the same transactions.
+COUNTS = """
+    SELECT format('the streamer counts %s records sent of %s', records_sent, sent)
+    FROM streamer_state, LATERAL (
+        SELECT count(*) AS sent FROM rides WHERE id <= last_sent_id
+    ) rides WHERE records_sent <> sent
+    UNION ALL
+    SELECT format('%s counts %s entries set aside of %s', name, entries_set_aside, number)
+    FROM checkpoints, LATERAL (
+        SELECT count(*) AS number FROM dead_letters
+        WHERE (consumer_kind, consumer_name) = (kind, name)
+    ) letters WHERE entries_set_aside <> number
+    UNION ALL
+    SELECT format('%s counts %s resets applied of %s', name, resets_applied, number)
+    FROM checkpoints, LATERAL (
+        SELECT count(*) AS number FROM resets
+        WHERE (consumer_kind, consumer_name, status) = (kind, name, 'applied')
+    ) applied WHERE resets_applied <> number
+    UNION ALL
+    SELECT format('workers count %s receipts %s of %s', counted, outcome, number)
+    FROM (
+        SELECT outcome, counted, (
+            SELECT count(*) FROM receipts WHERE receipts.outcome = ended.outcome
+        ) + (
+            -- those that the nemesis has deleted: each is decided once more
+            SELECT count(*) FROM chaos.drifts WHERE (kind, mark) = ('outcome', ended.outcome)
+        ) AS number
+        FROM (
+            SELECT 'delivered' AS outcome, sum(delivered) AS counted FROM receipts_workers
+            UNION ALL SELECT 'dead', sum(dead) FROM receipts_workers
+        ) ended
+    ) counts WHERE coalesce(counted, 0) <> number
+    UNION ALL
+    SELECT format('workers count %s rides swept up of %s', swept, number)
+    FROM (SELECT sum(swept) AS swept FROM receipts_workers) workers, LATERAL (
+        SELECT count(*) + (SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome') AS number
+        FROM rides
+    ) rides WHERE swept > number
+"""
+AT_ANY_MOMENT = (
+    RECORDS,
+    EARLY,
+    TOTALS,
+    MINUTES,
+    COMPLETE_MINUTES,
+    COMPLETE_RECEIPTS,
+    COUNTS,
+)
+
+# When nothing is left to do: everybody stands at the last ride, and nothing was set aside.
+LAST = """
+    WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides), stands AS (
+        SELECT 'the last record sent' AS what, last_sent_id AS at FROM streamer_state
+        UNION ALL SELECT name || '''s last ride', last_ride_id FROM checkpoints WHERE kind = 'total'
+        UNION ALL SELECT 'what the rollup is complete to', complete_to FROM rollup_state
+        UNION ALL SELECT 'what receipts are complete to', complete_to FROM receipts_state
+    )
+    SELECT format('%s is %s, not %s', what, at, ride) FROM stands, newest WHERE at <> ride
+"""
+SET_ASIDE = """
+    SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM dead_letters
+    UNION ALL
+    SELECT format('the minute %s was set aside: %s',
+                  to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), reason) FROM set_aside_minutes
+"""
+# The receiver of a run refuses for good each hundredth of the distances, and nothing else.
+OUTCOMES = """
+    SELECT format('the receipt of ride %s is %s, and was not meant to be', id, outcome)
+    FROM rides JOIN receipts ON ride_id = id
+    WHERE (outcome = 'dead') <> (distance % 100.900 = 0)
+"""
+REPAIRED = """
+    SELECT format('the drift of the %s %s was never repaired', kind, victim)
+    FROM chaos.known_drifts WHERE is_there
+"""
+WHEN_SETTLED = (LAST, SET_ASIDE, OUTCOMES, REPAIRED)

@@ -1,0 +1,82 @@
+"""Looks at the tables, each time in one snapshot: while everything is being broken, and in the end.
+
+What must be true at any moment is true in every snapshot, also just after a crash, a restore or a
+fail-over.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from itertools import islice
+
+import psycopg
+
+from lab.chaos.books import nightly_statements, statements
+from lab.chaos.books.nightly_statements import MISSED
+from lab.chaos.observer import Onlooker
+from rocket_rides import database
+from rocket_rides.errors import Unavailable
+
+PAUSE = 2.0  # seconds between two looks; more where they take long
+SHARE = 0.1  # of the time that looks may take: they add up all rides
+MOST = 5  # findings of one kind that are listed
+
+AT_ANY_MOMENT = (*statements.AT_ANY_MOMENT, *nightly_statements.AT_ANY_MOMENT)
+WHEN_SETTLED = (*AT_ANY_MOMENT, *statements.WHEN_SETTLED)
+
+
+class TablesJudge(Onlooker):
+    """Looks at the tables of the database that `url` leads to, until its end."""
+
+    def __init__(self, url: Callable[[], str]) -> None:
+        super().__init__(name="judge of the tables", daemon=True)
+        self.looks = 0
+        self.found: dict[str, None] = {}  # sentences, each once
+        self._url = url
+        self._ending = threading.Event()
+
+    def look_on(self) -> None:
+        pause = PAUSE
+        while not self._ending.wait(pause):
+            began = time.monotonic()
+            try:
+                with closing(database.connect(self._url(), "chaos")) as connection:
+                    found = broken(connection, AT_ANY_MOMENT)
+            except (psycopg.OperationalError, Unavailable):
+                continue
+            self.looks += 1
+            self.found |= dict.fromkeys(f"on the way, {sentence}" for sentence in found)
+            pause = max(PAUSE, (time.monotonic() - began) / SHARE)
+
+    def end(self) -> None:
+        self._ending.set()
+        if self.ident:
+            self.join()
+
+
+def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:
+    """What is not as these statements want it, in one snapshot. Raises psycopg.Error."""
+    found: list[str] = []
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    with connection.transaction():
+        for claim in claims:
+            found += most_of(sentence for (sentence,) in connection.execute(claim))
+    return found
+
+
+def missed(connection: psycopg.Connection, drifts: list[str], full: int) -> list[str]:
+    """What the nightly job should have found of these drifts, by their tokens; see MISSED.
+
+    `full` is the reconciliation that compared everything. Raises psycopg.Error.
+    """
+    values = {"there": drifts, "full": full}
+    return most_of(sentence for (sentence,) in connection.execute(MISSED, values))
+
+
+def most_of(findings: Iterable[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    findings = iter(findings)
+    listed = [*islice(findings, MOST)]
+    more = sum(1 for _ in findings)
+    return [*listed, f"... and {more} more of these"] if more else listed
