@@ -2,12 +2,11 @@
 
 import random
 
-from lab.chaos.checker import check
-from lab.chaos.evidence import FinalStanding
+from lab.chaos.books.judge import check
+from lab.chaos.books.losses import Undoing, undone
 from lab.chaos.journal import Answer
-from lab.chaos.losses import Undoing, undone
 from lab.chaos.restore import Restore
-from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, keep_another, sound
+from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, keep_another, sound
 
 
 def test_what_a_restore_undoes_is_told_apart() -> None:
@@ -25,9 +24,8 @@ def test_a_lost_ride_may_come_back_once() -> None:
     evidence = sound()
     gone, final = evidence.asks[3], evidence.final
     gone.answers.append(Answer(4, GONE, LATER, LATER))
-    final.rides[4], final.keys["d"], final.last_sent = GONE, 4, 4
-    evidence.rollup = evidence.receipts = None
-    final.consumers["c0"] = FinalStanding(4, ONE + TWO + GONE, unbelieved=3)
+    final.rides[4], final.keys["d"] = GONE, 4
+    evidence.receipts = {}
     assert check(evidence) == []
     assert undone(evidence, by_failover=False) == ([], [])
     gone.answers.pop()

@@ -9,7 +9,9 @@ from tqdm import tqdm
 from lab.chaos import play
 from lab.chaos.fleet import Fleet
 from lab.chaos.nights import JOB, can_run
-from lab.chaos.play import Options, Outcome, Play
+from lab.chaos.options import Options
+from lab.chaos.outcome import Outcome
+from lab.chaos.play import Play
 
 pytestmark = [
     pytest.mark.skipif(not can_run(), reason="needs Spark and Java"),
@@ -17,7 +19,7 @@ pytestmark = [
 ]
 
 KINDS = ("nightly", "wrong-total", "lost-outcome")
-OPTIONS = Options(seed=1, seconds=24, rate=10, kinds=KINDS, every=4, recovery=60)
+OPTIONS = Options(seed=1, seconds=24, rate=10, faults=KINDS, every=4, recovery=60)
 SHORT = replace(OPTIONS, seconds=8, rest=60)  # the last runs tell
 LIE = "from analytics import emit, reconcile, result; {}; reconcile.main()"
 AGREES_ALWAYS = "result.Compared.wrong = False; result.Compared.drift = 0"
@@ -37,11 +39,10 @@ def played(options: Options, *job: str) -> Outcome:
 def test_what_drifts_is_found_and_repaired() -> None:
     outcome = played(OPTIONS, *JOB)
     assert outcome.findings == []
-    nights = outcome.evidence.nights
-    assert nights
-    assert {drift.kind for drift in nights.final} == {"total", "outcome"}
-    assert outcome.evidence.counts
-    assert outcome.evidence.counts.resets_asked
+    assert outcome.drifts
+    assert outcome.verdict
+    assert outcome.verdict.met["makes something wrong"]
+    assert outcome.verdict.met["resets"]
 
 
 @pytest.mark.parametrize(

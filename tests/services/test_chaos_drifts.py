@@ -1,4 +1,4 @@
-"""The drifts that chaos makes: Postgres alone says whether one is still there."""
+"""The drifts that chaos makes: Postgres alone says whether one is still there, and was found."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -7,26 +7,34 @@ from typing import cast
 
 import pytest
 
-from lab.chaos.drifts import MINUTE, OUTCOME, TOTAL, Drift, Drifts, Proved, figures, read_drifts
+from lab.chaos.books.nightly_statements import AT_ANY_MOMENT
+from lab.chaos.books.tables import broken, missed
+from lab.chaos.drifts import MINUTE, OUTCOME, TOTAL, Drifts, prepare, there
 from lab.chaos.fleet import CONSUMERS, Fleet
 from tests.support.resets import ask
 from tests.support.rollup import hurry, is_complete, lead, send_at
 from tests.support.world import World, catch_up
 
-RIGHT = 10.0  # metres of all rides
 FIRST = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
 OUTCOMES = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
     SELECT id, 'delivered', 1, now(), now() FROM rides
 """
 COMPLETE = "UPDATE receipts_state SET complete_to = 4"
-PROVED = """
+NIGHT = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
-    VALUES (4, 10, 4, 1, '{"rollup": {"proved_upto": 4}, "receipts": {"proved_upto": 3}}')
+    VALUES (4, 10, 4, 1, jsonb_build_object(
+        'rollup', '{"proved_upto": 4}'::jsonb,
+        'receipts', jsonb_build_object('proved_upto', 4, 'missing', %s::int),
+        'consumers', jsonb_build_array(jsonb_build_object(
+            'name', %s::text, 'drift', %s::numeric, 'last_ride_id', 4, 'stray', %s::boolean
+        ))
+    )) RETURNING id
 """
-ASK = """
-    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) VALUES (1, %s, 1)
+RECOMPUTE = """
+    INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) VALUES (%s, %s, 1)
 """
+MADE = "SELECT victim, mark FROM chaos.drifts WHERE kind = %s"
 
 
 @pytest.fixture
@@ -41,107 +49,115 @@ def drifts(world: World) -> Drifts:
     assert is_complete(world)
     world.connection.execute(OUTCOMES)
     world.connection.execute(COMPLETE)
-    drifts = Drifts(cast(Fleet, world))
-    drifts.prepare()
-    return drifts
+    prepare(world.connection)
+    return Drifts(cast(Fleet, world))
 
 
-def make(drifts: Drifts, kind: str, seed: int = 1) -> Drift:
-    drift = drifts.make(kind, random.Random(seed))
-    assert drift
-    assert drift.tried < drift.settled
-    return drift
+def make(drifts: Drifts, world: World, kind: str, seed: int = 1) -> tuple[str, str]:
+    """Its victim and its mark."""
+    before = world.connection.execute(MADE, [kind]).fetchall()
+    assert drifts.make(kind, random.Random(seed))
+    [made] = {*world.connection.execute(MADE, [kind])} - {*before}
+    return made[0], made[1]
 
 
-def there(drifts: Drifts) -> frozenset[str]:
-    look = drifts.look()
-    assert look
-    return look.there
+def night(
+    world: World, *, missing: int = 0, total: str = "", drift: str = "0", stray: bool = False
+) -> int:
+    """The nightly job's row; returns its id."""
+    return world.value(NIGHT, missing, total or CONSUMERS[0], drift, stray)
 
 
 def test_a_total_has_a_millimetre_too_much_until_it_is_reset(world: World, drifts: Drifts) -> None:
-    drift = make(drifts, TOTAL)
-    assert world.standing(drift.victim) == (4, Decimal("10.001"))
-    assert there(drifts) == {drift.token}
+    victim, mark = make(drifts, world, TOTAL)
+    assert world.standing(victim) == (4, Decimal("10.001"))
+    assert mark == "0"
+    assert len(there(world.connection)) == 1
     assert drifts.make(TOTAL, random.Random(1)) is None  # not yet again
-    ask(world, upto=4, name=drift.victim)
-    world.consumer(drift.victim).run_once()
-    assert world.standing(drift.victim) == (4, Decimal(10))
-    assert there(drifts) == frozenset()
-    again = make(drifts, TOTAL)
-    assert (again.victim, again.mark) == (drift.victim, "1")
-    assert there(drifts) == {again.token}
+    ask(world, upto=4, name=victim)
+    world.consumer(victim).run_once()
+    assert world.standing(victim) == (4, Decimal(10))
+    assert there(world.connection) == []
+    assert make(drifts, world, TOTAL) == (victim, "1")
+    assert len(there(world.connection)) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_minute_is_wrong_until_it_is_computed_anew(
     world: World, drifts: Drifts, seed: int
 ) -> None:
-    drift = make(drifts, MINUTE, seed)
-    assert there(drifts) == {drift.token}
-    rides, metres = figures(drift.mark)
-    wrong = "SELECT count(*) FROM ride_minutes WHERE (minute, rides, distance) = (%s, %s, %s)"
-    assert world.value(wrong, drift.victim, rides, metres) == 1
+    victim, mark = make(drifts, world, MINUTE, seed)
+    assert len(there(world.connection)) == 1
     assert not is_complete(world)
-    world.connection.execute(PROVED)
-    world.connection.execute(ASK, [drift.victim])
+    world.connection.execute(RECOMPUTE, [night(world), victim])
     hurry(lead(world))
     assert is_complete(world)
-    assert there(drifts) == frozenset()
-    again = {
-        (other.victim, other.mark)
-        for other in (drifts.make(MINUTE, random.Random(n)) for n in range(9))
-        if other
-    }
-    assert again
-    assert (drift.victim, drift.mark) not in again
+    assert there(world.connection) == []
+    for other in range(9):
+        drifts.make(MINUTE, random.Random(other))
+    assert world.connection.execute(MADE, [MINUTE]).fetchall().count((victim, mark)) == 1
 
 
 def test_an_outcome_is_gone_until_there_is_another(world: World, drifts: Drifts) -> None:
-    drift = make(drifts, OUTCOME)
-    assert drift.mark == "delivered"
-    has = f"SELECT count(*) FROM receipts WHERE ride_id = {drift.victim}"
-    assert world.value(has) == 0
-    assert there(drifts) == {drift.token}
-    world.connection.execute(OUTCOMES + f" WHERE id = {drift.victim}")
-    assert there(drifts) == frozenset()
-    others = {make(drifts, OUTCOME, seed).victim for seed in range(3)}
-    assert others == {"1", "2", "3", "4"} - {drift.victim}
+    victim, mark = make(drifts, world, OUTCOME)
+    assert mark == "delivered"
+    assert world.value(f"SELECT count(*) FROM receipts WHERE ride_id = {victim}") == 0
+    assert len(there(world.connection)) == 1
+    world.connection.execute(OUTCOMES + f" WHERE id = {victim}")
+    assert there(world.connection) == []
+    others = {make(drifts, world, OUTCOME, seed)[0] for seed in range(3)}
+    assert others == {"1", "2", "3", "4"} - {victim}
+    assert drifts.outcomes == {1, 2, 3, 4}
     assert drifts.make(OUTCOME, random.Random(1)) is None  # each ride once
 
 
 def test_what_a_rollback_undoes_is_not_there(world: World, drifts: Drifts) -> None:
     """As a restore does, it takes the drift and what is known of it."""
-    drift = make(drifts, TOTAL)
+    make(drifts, world, TOTAL)
     world.connection.execute("DELETE FROM chaos.drifts")
-    assert there(drifts) == frozenset()
-    assert drift.token in drifts.made
-    assert read_drifts(world.connection) == []
+    assert there(world.connection) == []
+    assert drifts.made == 1
 
 
-def test_a_night_has_to_come_across_what_it_compares(world: World, drifts: Drifts) -> None:
-    made = {kind: make(drifts, kind).token for kind in (TOTAL, MINUTE, OUTCOME)}
+@pytest.mark.parametrize("kind", [TOTAL, MINUTE, OUTCOME])
+def test_a_night_has_to_find_what_was_there_when_it_began(
+    world: World, drifts: Drifts, kind: str
+) -> None:
+    victim, _ = make(drifts, world, kind)
+    tokens = there(world.connection)
+    first = night(world)
+    assert missed(world.connection, tokens, 0) == []
+    if kind == TOTAL:  # the first one may have begun before; the others have nothing new
+        assert missed(world.connection, tokens, night(world)) != []
+    assert missed(world.connection, tokens, first) == [
+        f"night {first} missed the drift of the {kind} {victim}"
+    ]
+    found = night(world, missing=1, total=victim, drift="0.001")
+    world.connection.execute(RECOMPUTE, [found, victim if kind == MINUTE else FIRST])
+    assert f"night {found} " not in "\n".join(missed(world.connection, tokens, found))
 
-    def due(after: Proved, upto: Proved) -> set[str]:
-        look = drifts.look(after, upto)
-        assert look
-        return {kind for kind, token in made.items() if token in look.due}
 
-    everything = {TOTAL, MINUTE, OUTCOME}
-    assert due(Proved(), Proved(4, 4)) == everything
-    assert due(Proved(), Proved()) == {TOTAL}
-    assert due(Proved(4, 4), Proved(4, 4)) == {TOTAL}  # nothing new
-    send_at(world, (str(FIRST), 1))
-    assert due(Proved(), Proved(4, 4)) == everything - (
-        {MINUTE} if drifts.made[made[MINUTE]].victim == "2026-03-01T10:01:00Z" else set()
+def test_what_nobody_made_wrong_may_not_be_called_wrong(world: World, drifts: Drifts) -> None:
+    assert broken(world.connection, AT_ANY_MOMENT) == []
+    one = night(world, missing=1, stray=True)
+    world.connection.execute(RECOMPUTE, [one, FIRST])
+    ask(world, upto=4, name=CONSUMERS[0])
+    reset, minute, missing, stray = broken(world.connection, AT_ANY_MOMENT)
+    assert f"a reset of {CONSUMERS[0]}" in reset
+    assert minute == "the nightly job called the minute 10:01 wrong, and nobody had made it so"
+    assert missing == f"night {one} found 1 receipts missing, of 0"
+    assert stray == f"night {one} found a checkpoint past every ride: {CONSUMERS[0]}"
+
+
+def test_what_was_made_wrong_may_be(world: World, drifts: Drifts) -> None:
+    total, minute = (make(drifts, world, kind)[0] for kind in (TOTAL, MINUTE))
+    make(drifts, world, OUTCOME)
+    one = night(world, missing=1, total=total, drift="0.001")
+    world.connection.execute(RECOMPUTE, [one, minute])
+    world.connection.execute(
+        "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (%s, %s)", [one, total]
     )
-
-
-def test_the_newest_run_says_what_is_proved(world: World, drifts: Drifts) -> None:
-    world.connection.execute(PROVED)
-    look = drifts.look()
-    assert look
-    assert look.proved == Proved(4, 3)
+    assert broken(world.connection, AT_ANY_MOMENT) == []
 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_postgres_that_is_away(
@@ -149,4 +165,4 @@ def test_a_mistake_of_ours_is_not_taken_for_a_postgres_that_is_away(
 ) -> None:
     world.connection.execute("DROP VIEW chaos.known_drifts")
     with pytest.raises(Exception, match="known_drifts"):
-        drifts.look()
+        drifts.make(TOTAL, random.Random(1))

@@ -5,12 +5,10 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from lab.chaos.accounts import Account, Tally
-from lab.chaos.counts import FinalCounts, ReaderCounts
 from lab.chaos.deliveries import Delivery
-from lab.chaos.derived import FinalReceipt, FinalReceipts, FinalRollup, Minute
-from lab.chaos.evidence import Evidence, FinalStanding, FinalState, Told
+from lab.chaos.evidence import Evidence, FinalReceipt, FinalState, Healed
 from lab.chaos.journal import Answer, Ask
+from lab.chaos.observer import Told
 from lab.chaos.restore import Restore
 from lab.chaos.service import Exit
 from rocket_rides.log import Record
@@ -57,10 +55,9 @@ def sound() -> Evidence:
             rides={1: ONE, 3: TWO},
             times=defaultdict(lambda: NOON, {1: taken(50), 3: taken(LATER)}),
             keys={"a": 1, "b": 3},
-            staged=[],
-            last_sent=3,
-            consumers={"c0": FinalStanding(3, ONE + TWO, unbelieved=3)},
-            dead_letters=[],
+            totals={"c0": ONE + TWO},
+            unbelieved={"c0": 3},
+            healed={"c0": Healed(0, 0, 0, 0)},
             terms={b"": (0, 0), b"first": (0, 1), b"void": (1, 1), b"second": (1, 3)},
         ),
         told=[
@@ -72,17 +69,10 @@ def sound() -> Evidence:
             Told(Record(3, 1, TWO, b"second"), LATER),
         ],
         exits=[Exit("streamer0", -9, signal.SIGKILL, 10), Exit("api", 0, signal.SIGTERM, 10)],
-        names=("c0",),
         restores=[Restore(began=100, killed=110)],
         foreign={THEIRS},
         blamed=["c0: WARNING c0 skipped 2 entries from another database"],
-        rollup=FinalRollup(
-            {NOON: Minute(1, ONE, 2), NOON + timedelta(minutes=2): Minute(1, TWO, 3)}, complete_to=3
-        ),
-        receipts=FinalReceipts(
-            {1: FinalReceipt("delivered", 52), 3: FinalReceipt("delivered", LATER + 2)},
-            complete_to=3,
-        ),
+        receipts={1: FinalReceipt("delivered", 52), 3: FinalReceipt("delivered", LATER + 2)},
         deliveries=[
             delivery(1, ONE, 50, status=503),
             delivery(1, ONE, 50),
@@ -90,47 +80,6 @@ def sound() -> Evidence:
             delivery(3, TWO, LATER),
             delivery(3, TWO, LATER),
         ],
-    )
-
-
-def undisturbed() -> Evidence:
-    """Two rides, one of them healed; a consumer's counts and its lines say so; nothing broke."""
-    return Evidence(
-        asks=[answered(1, ONE, "a", 50), answered(2, TWO, "b", 51)],
-        final=FinalState(
-            rides={1: ONE, 2: TWO},
-            times=defaultdict(lambda: NOON),
-            keys={"a": 1, "b": 2},
-            staged=[],
-            last_sent=2,
-            consumers={"c0": FinalStanding(2, ONE + TWO)},
-            dead_letters=[],
-            terms={b"": (0, 0), b"first": (0, 2)},
-        ),
-        told=[Told(Record(1, 0, ONE, b"first"), 50)],
-        receipts=FinalReceipts(
-            {1: FinalReceipt("delivered", 52), 2: FinalReceipt("delivered", 53)}, complete_to=2
-        ),
-        deliveries=[
-            Delivery("1", 1, ONE, NOON, 51, 204),
-            Delivery("2", 2, TWO, NOON, 52, 204),
-        ],
-        counts=FinalCounts(
-            {("total", "c0"): ReaderCounts(1, 1, TWO, skipped=3, crashes=2)}, delivered=2, sent=2
-        ),
-        accounts={
-            ("total", "c0"): Account(
-                [
-                    (50, Tally(crashes=1)),
-                    (50, Tally(news=1)),
-                    (51, Tally(skipped=3)),
-                    (52, Tally(gaps=1, rides=1, metres=TWO)),
-                    (52, Tally(news=1)),
-                    (53, Tally(crashes=1)),
-                ]
-            )
-        },
-        batch_size=20,
     )
 
 

@@ -56,8 +56,8 @@ OTHERS = """
 AT_ANY_MOMENT = (RESETS, MINUTES, OTHERS)
 
 # The drifts that were `there` before the `full` run, which compares everything: each run up to that
-# one which began after one was made, and compared what it is in, has listed it. An incremental run compares the
-# minutes of the days that have new rides, and the receipts of new rides.
+# one which began after one was made, and compared what it is in, has listed it. An incremental run
+# compares the minutes of the days that have new rides, and the receipts of new rides.
 MISSED = """
     WITH runs AS (
         SELECT id, compared, id = %(full)s AS is_full,

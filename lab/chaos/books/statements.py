@@ -127,14 +127,22 @@ AT_ANY_MOMENT = (
 )
 
 # When nothing is left to do: everybody stands at the last ride, and nothing was set aside.
-LAST = """
+COUNTED = """
     WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides), stands AS (
         SELECT 'the last record sent' AS what, last_sent_id AS at FROM streamer_state
         UNION ALL SELECT name || '''s last ride', last_ride_id FROM checkpoints WHERE kind = 'total'
-        UNION ALL SELECT 'what the rollup is complete to', complete_to FROM rollup_state
-        UNION ALL SELECT 'what receipts are complete to', complete_to FROM receipts_state
     )
     SELECT format('%s is %s, not %s', what, at, ride) FROM stands, newest WHERE at <> ride
+"""
+ROLLED_UP = """
+    SELECT format('the rollup is complete to ride %s, not %s', complete_to, ride)
+    FROM rollup_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
+    WHERE complete_to <> ride
+"""
+DELIVERED = """
+    SELECT format('receipts are complete to ride %s, not %s', complete_to, ride)
+    FROM receipts_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
+    WHERE complete_to <> ride
 """
 SET_ASIDE = """
     SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM dead_letters
@@ -152,4 +160,4 @@ REPAIRED = """
     SELECT format('the drift of the %s %s was never repaired', kind, victim)
     FROM chaos.known_drifts WHERE is_there
 """
-WHEN_SETTLED = (LAST, SET_ASIDE, OUTCOMES, REPAIRED)
+WHEN_SETTLED = (COUNTED, ROLLED_UP, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)

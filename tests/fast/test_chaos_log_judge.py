@@ -1,4 +1,4 @@
-"""What chaos' checker finds in the log: each mistake made on purpose."""
+"""What the judge of the books finds in the log: each mistake made on purpose."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -6,11 +6,12 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from lab.chaos.checker import check
-from lab.chaos.evidence import Evidence, FinalStanding, Reading, Told
-from lab.chaos.log_checker import Story
+from lab.chaos.books.judge import check
+from lab.chaos.books.log import Story
+from lab.chaos.evidence import Evidence
+from lab.chaos.observer import Reading, Told
 from rocket_rides.log import Record
-from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, THEIRS, TWO, sound
+from tests.support.evidence import GONE, LATER, MEANWHILE, THEIRS, TWO, sound
 
 LATE, ENDED = "has ride 1 after ride 3, but not before", "has ride 1, of a term that had ended"
 NOBODYS = "an entry that nobody can have written"
@@ -80,12 +81,12 @@ def blame_a_stranger_that_never_was(evidence: Evidence) -> None:
 
 
 def believe_one_more_not(evidence: Evidence) -> None:
-    evidence.final.consumers["c0"] = FinalStanding(3, ONE + TWO, unbelieved=4)
+    evidence.final.unbelieved["c0"] = 4
     evidence.left_unread = True
 
 
 def believe_one_less_not(evidence: Evidence) -> None:
-    evidence.final.consumers["c0"] = FinalStanding(3, ONE + TWO, unbelieved=2)
+    evidence.final.unbelieved["c0"] = 2
     evidence.read_again = True
 
 
@@ -168,7 +169,7 @@ def test_a_ride_that_waited_for_the_standby_in_vain_may_be_in_the_log() -> None:
         (believe_one_less_not, "c0 did not believe 2 entries, but 3 are untrue"),
     ],
 )
-def test_the_checker_finds_in_the_log(breakage: Callable[[Evidence], None], expected: str) -> None:
+def test_the_judge_finds_in_the_log(breakage: Callable[[Evidence], None], expected: str) -> None:
     evidence = sound()
     assert check(evidence) == []
     breakage(evidence)
