@@ -21,6 +21,7 @@ import json
 import signal
 import sys
 
+import psycopg
 from tqdm import tqdm
 
 from demo.embedded import stock
@@ -32,6 +33,7 @@ from lab.chaos.options import arguments
 from lab.chaos.play import Play
 from lab.chaos.table import figures, table
 from lab.chaos.trace.judge import lines
+from rocket_rides.errors import Unavailable
 
 FILL_DISKS = {"disk-full", "warehouse-full"}
 
@@ -69,7 +71,7 @@ def main() -> int:
         ) as bar:
             outcome = Play(fleet, options).run(bar)
         keep = bool(outcome.findings)
-    except (ServerFailed, TimeoutError) as reason:
+    except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, SystemExit) as end:

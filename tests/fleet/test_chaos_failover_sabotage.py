@@ -13,24 +13,19 @@ from typing import Any
 import pytest
 import redis
 
-from consumers.digest import Gap
-from consumers.reader import Reader
-from consumers.round import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
-from lab.chaos.checker import check
-from lab.chaos.counts import read_counts
-from lab.chaos.evidence import Evidence, Told, read_final_state
 from lab.chaos.journal import Answer, Ask
+from lab.chaos.observer import Told
 from lab.chaos.postgres_pair import PostgresPair
 from lab.chaos.redis_pair import RedisPair
 from lab.chaos.restore import Restore
 from rocket_rides.log import START, Log, decode
 from streamer.drain import Streamer
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
+from tests.support.sabotage import Patch, heal_nothing
+from tests.support.scenarios import findings
 from tests.support.world import Consumer, World, catch_up, drain
-
-Patch = pytest.MonkeyPatch
 
 
 def take(world: World, distance: int) -> Ask:
@@ -41,10 +36,9 @@ def take(world: World, distance: int) -> Ask:
     return Ask(answer.distance, whole=True, asked_at=asked, answers=[answer])
 
 
-def findings(world: World, asks: list[Ask], log: Log, **others: Any) -> list[str]:
+def found_in(world: World, asks: list[Ask], log: Log, **others: Any) -> list[str]:
     told = [Told(decode(entry.fields), time.monotonic()) for entry in log.read(START, 100)]
-    final, counts = read_final_state(world.connect()), read_counts(world.connect())
-    return check(Evidence(asks, final, told, counts=counts, names=("consumer0",), **others))
+    return findings(world, asks, told, **others)
 
 
 def postgres_fails_over(world: World, pair: PostgresPair, *, waits: bool) -> list[str]:
@@ -64,7 +58,7 @@ def postgres_fails_over(world: World, pair: PostgresPair, *, waits: bool) -> lis
     drain(world.streamer())
     catch_up(world.consumer())
     restores = [] if waits else [Restore(began, killed, by_failover=True)]
-    return findings(world, asks, world.log(), restores=restores)
+    return found_in(world, asks, world.log(), restores=restores)
 
 
 def cut_the_standby_off_in_secret(patch: Patch) -> None:
@@ -128,19 +122,11 @@ def redis_fails_over(world: World, pair: RedisPair, *, waits: bool) -> list[str]
     asks.append(take(world, 4))
     send()
     catch_up(Consumer(world.connect(), log(), "consumer0", Total))
-    return findings(world, asks, log(), keeps_log=waits)
+    return found_in(world, asks, log(), keeps_log=waits)
 
 
 def do_not_wait(patch: Patch) -> None:
     patch.setattr(Log, "wait_for_replicas", lambda _: None)
-
-
-def heal_nothing(patch: Patch) -> None:
-    patch.setattr(Reader, "_heal", lambda _, gap: heal_none_of(gap))
-
-
-def heal_none_of(gap: Gap) -> Healed:
-    return Healed(gap, 0, Decimal(0))
 
 
 @pytest.mark.parametrize(

@@ -1,67 +1,241 @@
-"""The proof can fail: each guarantee broken on purpose, in the test's own process, and reported.
+"""The proof can fail: each promise broken on purpose, in the real code, and both judges look at it.
 
-Every scenario is also played unbroken: then the checker has nothing to say.
+Each scenario is also played unbroken: then neither has anything to say. A judge that can't see a
+kind of sabotage has None here: the books don't show what a step between two looks did, and the
+trace has no step for what a customer or another Redis was told.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.sabotage import (
-    Patch,
-    Scenario,
-    a_batch_sent_again,
-    a_lost_log,
-    a_lost_tail,
-    a_restored_database,
-    another_fleet,
-    believe_in_every_term,
-    close_gaps_when_idle_alone,
-    count_again,
-    delete_more_than_was_sent,
-    heal_nothing,
-    more_than_a_batch,
-    move_the_checkpoint_alone,
-    out_of_order,
-    skip_the_barrier,
-    two_batches,
-)
-from tests.support.world import World
+from demo.embedded.servers import Postgres, Redis
+from lab.chaos.trace.judge import Verdict, judge
+from lab.chaos.trace.recording import Loss
+from tests.support import sabotage as broken
+from tests.support import scenarios as play
+from tests.support.clusters import fresh_world
+from tests.support.recorded import recorded_postgres, recording
+from tests.support.sabotage import Patch, Sabotage
+from tests.support.scenarios import Scenario
+from tests.support.world import PATIENCE, World
 
-SABOTAGE: list[tuple[Scenario, Callable[[Patch], None], list[str]]] = [
-    (
-        out_of_order,
-        skip_the_barrier,
-        ["consumer0's total is 5", "prev of ride 2 is 0, not 1", "1 records are left staged: [1]"],
+
+class Case(NamedTuple):
+    """What is played, what is broken, and what the judges of the books and of the trace say."""
+
+    scenario: Scenario
+    sabotage: Sabotage
+    books: tuple[str, ...]
+    trace: str | None
+
+    def __str__(self) -> str:
+        return f"{self.scenario.__name__}-{self.sabotage.__name__}"
+
+
+LEADS_TO = "what it read leads to"
+CASES = [
+    Case(
+        play.out_of_order,
+        broken.skip_the_barrier,
+        ("total is 5.000 m, not 6.000 m", "prev of ride 2 is 0, not 1", "1 was sent, and is still"),
+        "No record is staged behind the log's back",
     ),
-    (
-        more_than_a_batch,
-        delete_more_than_was_sent,
-        ["consumer0's total is 9", "prev of ride 6 is 2, not 5"],
+    Case(
+        play.more_than_a_batch,
+        broken.delete_more_than_was_sent,
+        ("total is 9.000 m, not 21.000 m", "prev of ride 6 is 2, not 5"),
+        "what is sent is deleted, up to last_sent",
     ),
-    (two_batches, move_the_checkpoint_alone, ["consumer0's total is 0.000 m, not 3.000 m"]),
-    (a_lost_log, heal_nothing, ["consumer0's total is 4.000 m, not 10.000 m (-6.000 m)"]),
-    (another_fleet, believe_in_every_term, ["total is 42.000 m, not 6.000 m (+36.000 m)"]),
-    (a_restored_database, believe_in_every_term, ["consumer0's total is", "not 61.000 m"]),
-    (a_lost_tail, close_gaps_when_idle_alone, ["total is 1.000 m, not 6.000 m (-5.000 m)"]),
-    (a_batch_sent_again, count_again, ["consumer0's total is 6.000 m, not 3.000 m (+3.000 m)"]),
+    Case(
+        play.two_batches,
+        broken.move_the_checkpoint_alone,
+        ("total is 0.000 m, not 3.000 m (-3.000 m)",),
+        LEADS_TO,
+    ),
+    Case(play.a_lost_log, broken.heal_nothing, ("total is 4.000 m, not 10.000 m",), LEADS_TO),
+    Case(
+        play.another_fleet,
+        broken.believe_in_every_term,
+        ("total is 42.000 m, not 6.000 m", "did not believe 0 entries, but 3 are untrue"),
+        LEADS_TO,
+    ),
+    # In a world of its own, which is not recorded.
+    Case(play.a_restored_database, broken.believe_in_every_term, ("not 61.000 m",), None),
+    Case(
+        play.a_lost_tail,
+        broken.close_gaps_when_idle_alone,
+        ("consumer0's last ride is 1, not 3",),
+        None,
+    ),
+    Case(
+        play.a_batch_sent_again,
+        broken.count_again,
+        ("total is 6.000 m, not 3.000 m (3.000 m)",),
+        LEADS_TO,
+    ),
+    Case(
+        play.minutes,
+        broken.write_nothing,
+        ("ride 1 is not in the minute 12:00, and the rollup is complete to ride 2",),
+        "ride 1 is not in its minute, which is called complete",
+    ),
+    Case(
+        play.minutes,
+        broken.mark_new_minutes_alone,
+        ("ride 2 is not in the minute 12:00, and the rollup is complete to ride 2",),
+        "ride 2 is not in its minute, which is called complete",
+    ),
+    Case(
+        play.minutes,
+        broken.leave_all_dirty,
+        ("1 minutes are left dirty", "the rollup is complete to ride 0, not 2"),
+        None,
+    ),
+    Case(
+        play.minutes,
+        broken.run_ahead,
+        ("the rollup is complete to ride 3, not 2",),
+        "complete_to is past the marker",
+    ),
+    Case(
+        play.a_receiver_at_work,
+        broken.save_nothing,
+        ("receipts are complete to ride 0, not 3",),
+        None,
+    ),
+    Case(
+        play.a_receiver_at_work,
+        broken.acknowledge_nothing,
+        ("3 entries are left pending",),
+        None,
+    ),
+    Case(
+        play.a_receiver_at_work,
+        broken.send_nothing,
+        (
+            "ride 2 is called delivered, but nobody has accepted its receipt",
+            "the receipt of ride 3 is delivered, and was not meant to be",
+        ),
+        None,
+    ),
+    Case(
+        play.a_receiver_at_work,
+        broken.sign_with_another_secret,
+        (
+            "what is no receipt (WebhookVerificationError: No matching signature found)",
+            "the receipt of ride 1 is dead, and was not meant to be",
+        ),
+        None,
+    ),
+    Case(
+        play.a_receiver_at_work,
+        broken.send_other_rides,
+        ("the receiver was sent a receipt of ride 1 of 1.001 m at 2026-11-22 12:00:30+00:00",),
+        None,
+    ),
+    Case(
+        play.a_receiver_that_fails,
+        broken.name_each_attempt_anew,
+        ("the receipt of ride 1 came under two webhook-ids",),
+        None,
+    ),
+    Case(
+        play.a_receiver_that_fails,
+        broken.give_up_at_once,
+        ("the receipt of ride 1 is dead, and was not meant to be",),
+        None,
+    ),
+    Case(
+        play.a_flushed_log,
+        broken.look_for_nothing,
+        ("receipts are complete to ride 0, not 1",),
+        None,
+    ),
 ]
+# A trigger that counts a column never, or twice; what it plays; who notices.
+HEALED = "is not what there "
+MISCOUNTED = [
+    ("checkpoints", "gaps_healed", play.a_lost_log, None, HEALED),
+    ("checkpoints", "rides_healed", play.a_lost_log, None, HEALED),
+    ("checkpoints", "distance_healed", play.a_lost_log, None, HEALED),
+    ("checkpoints", "resends_skipped", play.a_batch_sent_again, None, HEALED),
+    ("checkpoints", "entries_set_aside", play.nonsense, "entries set aside of 1", None),
+    ("streamer_state", "records_sent", play.two_batches, "records sent of 2", None),
+    ("receipts_workers", "delivered", play.a_receiver_at_work, "receipts delivered of 2", None),
+    ("receipts_workers", "dead", play.a_receiver_at_work, "receipts dead of 1", None),
+]
+MISCOUNT = """
+    CREATE FUNCTION miscount() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN NEW.{1} := {2}; RETURN NEW; END $$;
+    CREATE TRIGGER miscount BEFORE UPDATE ON {0} FOR EACH ROW EXECUTE FUNCTION miscount()
+"""
+NEVER, TWICE = "OLD.{0}", "2 * NEW.{0} - OLD.{0}"
 
 
-@pytest.mark.parametrize(("scenario", "sabotage", "expected"), SABOTAGE)
-def test_sabotage_is_reported(
-    world: World,
-    monkeypatch: Patch,
+@pytest.fixture(scope="module")
+def server(prepared: Path) -> Iterator[Postgres]:
+    with recorded_postgres(prepared) as postgres:
+        yield postgres
+
+
+@pytest.fixture
+def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
+    with fresh_world(server, redis, tmp_path) as world:
+        yield world
+
+
+def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
+    """By both, with the loss of the log where there is one."""
+    with recording(world) as tape:
+        books = scenario(world)
+    loses = (play.a_lost_log, play.a_lost_tail, play.a_flushed_log)
+    until = time.monotonic() if scenario in loses else 0
+    steps = [Loss("redis-flush", 0, until), *tape.steps]
+    return books, judge(lambda: iter(steps))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_sabotage_is_reported(recorded: World, monkeypatch: Patch, case: Case) -> None:
+    case.sabotage(monkeypatch)
+    books, verdict = judged(recorded, case.scenario)
+    for sentence in case.books:
+        assert sentence in "\n".join(books)
+    assert (case.trace or "") in verdict.refused
+    assert bool(case.trace) == bool(verdict.refused)
+
+
+@pytest.mark.parametrize("how", [NEVER, TWICE], ids=["never", "twice"])
+@pytest.mark.parametrize(("table", "column", "scenario", "books", "trace"), MISCOUNTED)
+def test_what_is_not_counted_once_is_reported(
+    recorded: World,
+    table: str,
+    column: str,
     scenario: Scenario,
-    sabotage: Callable[[Patch], None],
-    expected: list[str],
+    books: str | None,
+    trace: str | None,
+    how: str,
 ) -> None:
-    sabotage(monkeypatch)
-    found = "\n".join(scenario(world))
-    for sentence in expected:
-        assert sentence in found
+    recorded.connection.execute("INSERT INTO receipts_workers (name) VALUES ('worker')")
+    recorded.connection.execute(MISCOUNT.format(table, column, how.format(column)), prepare=False)
+    found, verdict = judged(recorded, scenario)
+    assert (books or "") in "\n".join(found)
+    assert bool(books) == bool(found)
+    assert (trace or "") in verdict.refused
+    assert bool(trace) == bool(verdict.refused)
 
 
-@pytest.mark.parametrize("scenario", [scenario for scenario, _, _ in SABOTAGE])
-def test_the_same_without_sabotage_is_found_to_be_right(world: World, scenario: Scenario) -> None:
-    assert scenario(world) == []
+@pytest.mark.parametrize(
+    "scenario", dict.fromkeys([case.scenario for case in CASES] + [play.nonsense])
+)
+def test_the_same_without_sabotage_is_found_to_be_right(
+    recorded: World, monkeypatch: Patch, scenario: Scenario
+) -> None:
+    monkeypatch.setattr(play, "LONGEST", PATIENCE)
+    books, verdict = judged(recorded, scenario)
+    assert books == []
+    assert verdict.refused == ""
+    assert bool(verdict.met["heals"]) == (scenario in (play.a_lost_log, play.a_lost_tail))

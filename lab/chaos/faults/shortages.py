@@ -20,6 +20,7 @@ PLENTY = 45.0  # seconds between two long shortages; while there is one, other f
 AGAIN = 0.5  # seconds; a Redis that was restarted knows of no limit
 CALM_DOWN = 1.0  # seconds until whoever failed on a full disk has ended
 TURN = 10.0  # seconds to wait for a restore or a fail-over to end
+HANGS = 20.0  # seconds without an answer
 SEGMENTS = 20  # of the WAL, more than Postgres keeps in reserve
 NEXT_SEGMENT = "SELECT pg_logical_emit_message(false, 'full', ''), pg_switch_wal()"
 
@@ -72,7 +73,9 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
         if wal:
             _need_wal(scene)
         scene.wait(seconds)
-        return f"postgres (at {disk.used() // 2**20} MB{', for its WAL' if wal else ''})"
+        said = f"postgres (at {disk.used() // 2**20} MB{', for its WAL' if wal else ''})"
+    _restart_if_it_hangs(scene)
+    return said
 
 
 def fill_warehouse(scene: Scene, dice: random.Random) -> str:
@@ -109,6 +112,20 @@ def _filled(
         kept.wait_until_it_serves()
         kept.may_end.clear()
         guard.release()
+
+
+def _restart_if_it_hangs(scene: Scene) -> None:
+    """As a supervisor does that asks a server whether it lives.
+
+    Seen with Postgres 18: one whose recovery has failed for want of room, after a crash, does not
+    end and recovers no more; its postmaster tells every client for ever that it is starting.
+    """
+    deadline = time.monotonic() + HANGS
+    while time.monotonic() < deadline:
+        with suppress(psycopg.Error, Unavailable), closing(scene.fleet.connect()):
+            return
+        time.sleep(AGAIN)
+    scene.fleet.postgres.crash(0)
 
 
 def _need_wal(scene: Scene) -> None:

@@ -1,0 +1,294 @@
+"""Scenarios for the proofs of chaos: each plays on real servers, and returns the evidence of it."""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, nullcontext, suppress
+from decimal import Decimal
+from typing import Any
+
+import redis
+
+from consumers.receipts.breaker import Breaker
+from consumers.receipts.courier import Courier
+from consumers.receipts.deliveries import Deliveries
+from consumers.receipts.worker import Patience, Worker
+from consumers.rollup.dirty import MarksLost
+from consumers.rollup.lead import Lead
+from consumers.rollup.minutes import SESSION
+from lab.chaos.backup import Backup
+from lab.chaos.books import statements
+from lab.chaos.books.judge import check
+from lab.chaos.books.tables import AT_ANY_MOMENT, broken
+from lab.chaos.deliveries import Mood
+from lab.chaos.drifts import prepare
+from lab.chaos.evidence import Evidence, read_final_state, read_receipts
+from lab.chaos.journal import Answer, Ask
+from lab.chaos.observer import LogReader, Told
+from lab.chaos.receiver import Receiver
+from lab.chaos.restore import Restore
+from lab.chaos.settling import left_over
+from rocket_rides.log import Record
+from rocket_rides.terms import Term
+from tests.support.clusters import restore, world_of_its_own
+from tests.support.disasters import flush
+from tests.support.world import PATIENCE, World, catch_up, drain, take, transaction
+
+Scenario = Callable[[World], list[str]]
+LONGEST = 1.2  # seconds that a worker gets for receipts that never come to an end
+ROUNDS = 3
+
+
+def ask(distance: int | str | Decimal, ride: int) -> Ask:
+    """A ride that was asked for and answered."""
+    metres, now = Decimal(distance), time.monotonic()
+    return Ask(metres, whole=True, answers=[Answer(ride, metres, now, now)])
+
+
+def findings(
+    world: World,
+    asks: list[Ask],
+    told: Iterable[Told | Record] = (),
+    settled: Iterable[str] = (statements.COUNTED,),
+    **others: Any,
+) -> list[str]:
+    """Those of the judge of the books, by what the log `told`, or tells in the end."""
+    log = [t if isinstance(t, Told) else Told(t, 0) for t in told or world.records()]
+    connection = world.connect()
+    prepare(connection)
+    tables = broken(connection, (*AT_ANY_MOMENT, *settled))
+    return check(Evidence(asks, read_final_state(world.connect()), log, tables=tables, **others))
+
+
+def out_of_order(world: World) -> list[str]:
+    """A transaction draws a low number and commits after higher ones."""
+    streamer, consumer = world.streamer(), world.consumer()
+    with transaction(world) as slow:
+        [first] = take(slow, 1)
+        [second] = world.take(2)
+        drain(streamer)
+        catch_up(consumer)
+        slow.commit()
+    [third] = world.take(3)
+    drain(streamer)
+    catch_up(consumer)
+    return findings(world, [ask(1, first), ask(2, second), ask(3, third)])
+
+
+def more_than_a_batch(world: World) -> list[str]:
+    """Five records are staged, and a batch has two."""
+    streamer, consumer = world.streamer(batch_size=2), world.consumer()
+    asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2, 3, 4, 5), start=1)]
+    drain(streamer)
+    [last] = world.take(6)
+    drain(streamer)
+    catch_up(consumer)
+    return findings(world, [*asks, ask(6, last)])
+
+
+def two_batches(world: World) -> list[str]:
+    """A consumer counts one batch, and then another."""
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = []
+    for distance in (1, 2):
+        asks += [ask(distance, ride) for ride in world.take(distance)]
+        drain(streamer)
+        catch_up(consumer)
+    return findings(world, asks)
+
+
+def a_lost_log(world: World) -> list[str]:
+    """The log is flushed before the consumer has read it."""
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2, 3), start=1)]
+    drain(streamer)
+    seen = world.records()
+    flush(world)
+    [last] = world.take(4)
+    drain(streamer)
+    catch_up(consumer)
+    return findings(world, [*asks, ask(4, last)], seen + world.records())
+
+
+def a_batch_sent_again(world: World) -> list[str]:
+    """A full batch is in the log twice."""
+    streamer, consumer = world.streamer(), world.consumer(batch_size=2)
+    asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2), start=1)]
+    streamer.run_once(double_send=True)
+    catch_up(consumer)
+    return findings(world, asks)
+
+
+STRANGER = Term("0123456789abcdef", 0)
+
+
+def stranger_writes(world: World, number: int) -> Record:
+    """An entry of another fleet's."""
+    distance = number * 7
+    data = f'{{"id": {number}, "distance": {distance}}}'
+    world.log().append([(number, data)], number - 1, STRANGER)
+    return Record(number, number - 1, Decimal(distance), STRANGER.name.encode())
+
+
+def another_fleet(world: World) -> list[str]:
+    """It writes to the same stream, and has the same ids."""
+    streamer, consumer = world.streamer(), world.consumer()
+    asks, foreign = [], set()
+    for number in (1, 2, 3):
+        foreign.add(stranger_writes(world, number))
+        asks += [ask(number, ride) for ride in world.take(number)]
+        drain(streamer)
+        catch_up(consumer)
+    return findings(world, asks, foreign=foreign)
+
+
+def a_restored_database(world: World) -> list[str]:
+    """Two rides are in the log, and in the database no more; three new ones come."""
+    with world_of_its_own(world.redis, world.folder) as own:
+        reader = LogReader(lambda: own.redis.url, own.stream)
+        reader.start()
+        asks = take_and_count(own, 1)
+        backup = Backup(own.postgres, "first")
+        asks += take_and_count(own, 100, 200)
+        restore(own, backup, recovery_signal=False)
+        restored = Restore(backup.began, time.monotonic())
+        asks += take_and_count(own, 10, 20, 30)
+        reader.end()
+        return findings(own, asks, reader.told, restores=[restored])
+
+
+def take_and_count(world: World, *distances: int) -> list[Ask]:
+    rides = world.take(*distances)
+    asks = [ask(distance, ride) for distance, ride in zip(distances, rides, strict=True)]
+    drain(world.streamer())
+    catch_up(world.consumer())
+    return asks
+
+
+def a_lost_tail(world: World) -> list[str]:
+    """The log has lost the newest rides, and another fleet never lets a read be empty."""
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = [ask(1, ride) for ride in world.take(1)]
+    drain(streamer)
+    streamer._log.appending = lambda *_: nullcontext()  # type: ignore[method-assign,assignment]
+    asks += [ask(d, ride) for d, ride in enumerate(world.take(2, 3), start=2)]
+    drain(streamer)
+    foreign = set()
+    for number in (1, 2, 3):
+        foreign.add(stranger_writes(world, number))
+        consumer.run_once()
+    return findings(world, asks, foreign=foreign)
+
+
+def nonsense(world: World) -> list[str]:
+    """Somebody writes what is no record."""
+    [first] = world.take(1)
+    no_record: dict[Any, Any] = {"data": "nonsense", "prev": "0"}
+    world.log().redis.xadd(world.stream, no_record)
+    drain(world.streamer())
+    catch_up(world.consumer())
+    return findings(world, [ask(1, first)])
+
+
+TAKE_IN_ONE_MINUTE = """
+    WITH ride AS (
+        INSERT INTO rides (distance, created_at)
+        SELECT unnest(%s::numeric[]), '2026-11-22 12:00:30Z' RETURNING id, distance
+    ), staged AS (
+        INSERT INTO staged_log_records (id, action, object, data)
+        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
+    )
+    SELECT id, distance FROM ride
+"""
+
+
+def take_in_one_minute(world: World, *distances: str) -> list[Ask]:
+    """Rides of one minute, asked for, answered and sent."""
+    rides = world.connection.execute(TAKE_IN_ONE_MINUTE, [list(distances)]).fetchall()
+    drain(world.streamer())
+    return [ask(distance, ride) for ride, distance in rides]
+
+
+def minutes(world: World) -> list[str]:
+    """A minute gets rides, is computed, and gets more."""
+    lead = Lead(world.connect(**SESSION), world.log())
+    asks: list[Ask] = []
+    for distance in ("1", "2"):
+        asks += take_in_one_minute(world, distance)
+        for _ in range(ROUNDS):
+            lead.marker.run_once()
+            with suppress(MarksLost):
+                lead.indexer.run_once(lead.marker.at.ride_id)
+    with redis.Redis.from_url(world.redis.url) as client:
+        left = left_over(world.connection, client, world.stream)
+    return findings(world, asks, settled=[statements.ROLLED_UP], errors=left)
+
+
+def delivered(
+    world: World,
+    receiver: Receiver,
+    asks: Iterable[Ask],
+    first: Mood = Mood.WELL,
+    longest: float | None = None,
+) -> None:
+    """Let a worker deliver until every receipt has its outcome, or no longer.
+
+    Until the receiver has been sent anything, it is in its `first` mood.
+    """
+    last = max(answer.ride for ask in asks for answer in ask.answers)
+    with (
+        Courier(receiver.url, receiver.secret, concurrency=8, timeout=5) as courier,
+        ExitStack() as failing,
+    ):
+        failing.enter_context(receiver.failing(first))
+        patience = Patience(attempts=100, timeout=5, claim_after=0.2, sweep_after=0.1)
+        deliveries = Deliveries(courier, Breaker())
+        worker = Worker(world.connect(), world.log(), "worker", deliveries, patience)
+        assert worker.join()
+        deadline = time.monotonic() + (longest or LONGEST)
+        while time.monotonic() < deadline:
+            worker.run_once(wait=0.02)
+            if receiver.deliveries:
+                failing.close()
+            if world.value("SELECT complete_to FROM receipts_state") >= last:
+                break
+
+
+def judged(world: World, receiver: Receiver, asks: list[Ask]) -> list[str]:
+    with redis.Redis.from_url(world.redis.url) as client:
+        left = left_over(world.connection, client, world.stream)
+    settled = [statements.DELIVERED, statements.OUTCOMES]
+    return findings(
+        world,
+        asks,
+        settled=settled,
+        errors=left,
+        receipts=read_receipts(world.connection),
+        deliveries=receiver.deliveries,
+    )
+
+
+def a_receiver_at_work(world: World) -> list[str]:
+    """It takes two receipts, and never the third."""
+    asks = take_in_one_minute(world, "1", "2", "100.9")
+    with Receiver() as receiver:
+        delivered(world, receiver, asks)
+        return judged(world, receiver, asks)
+
+
+def a_receiver_that_fails(world: World) -> list[str]:
+    """It hangs up in the middle of its first answer."""
+    asks = take_in_one_minute(world, "1")
+    with Receiver() as receiver:
+        delivered(world, receiver, asks, first=Mood.CUTTING, longest=PATIENCE)
+        return judged(world, receiver, asks)
+
+
+def a_flushed_log(world: World) -> list[str]:
+    """Nobody has read it."""
+    asks = take_in_one_minute(world, "1")
+    told = [Told(record, 0) for record in world.records()]
+    flush(world)
+    with Receiver() as receiver:
+        delivered(world, receiver, asks)
+        found = judged(world, receiver, asks)
+    return [finding for finding in found if told and "saw no true entry" not in finding]
