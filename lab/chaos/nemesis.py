@@ -21,6 +21,18 @@ EVERY = 1.5  # average seconds from the start of one fault to the start of the n
 TURNS = 0.75  # by this share of the run each kind has had its turn, on average
 
 
+# They keep no ride from the totals, however long they take.
+HARMLESS = {
+    "lost-outcome",
+    "nightly",
+    "receiver-fails",
+    "stranger",
+    "warehouse-full",
+    "wrong-minute",
+    "wrong-total",
+}
+
+
 class Planned(NamedTuple):
     """A planned fault: when (seconds from the start), its kind, and the dice for the rest."""
 
@@ -69,6 +81,7 @@ class Nemesis(threading.Thread):
         self._journal = journal.open("w")
         self._guard = threading.Lock()
         self._under_way: list[threading.Thread] = []
+        self._breaks = 0  # faults that are under way and may keep rides from the totals
 
     def run(self) -> None:
         start = time.monotonic()
@@ -89,9 +102,24 @@ class Nemesis(threading.Thread):
             self.join()
         self._journal.close()
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing keeps rides from the totals now."""
+        return not self._breaks
+
     def _inject(self, fault: Planned) -> None:
         self._note(f"{fault.kind} ...")
         began = time.monotonic()
+        is_harmful = fault.kind not in HARMLESS
+        with self._guard:
+            self._breaks += is_harmful
+        try:
+            self._strike(fault, began)
+        finally:
+            with self._guard:
+                self._breaks -= is_harmful
+
+    def _strike(self, fault: Planned, began: float) -> None:
         try:
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:

@@ -1,6 +1,6 @@
-"""Two onlookers: one reads the log as it is written, the other watches the consumers' progress.
+"""An onlooker: it reads the log as it is written.
 
-The first keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
+It keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
 as a rule before it is trimmed. It misses what is lost before it could read it (cut from the end of
 the file, flushed, or trimmed where Redis is full, or before it reads from a promoted replica), and
 may miss what is written while there are two Redis that take entries: it vouches for the order of
@@ -9,27 +9,20 @@ what it saw, not for having seen everything.
 
 import threading
 import time
-from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
-import psycopg
 import redis
 
-from rocket_rides import database
-from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.errors import in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
 
 MOST = 10_000  # entries at once; several batches
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
 BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
-SLOWEST = """
-    SELECT min(last_ride_id) FROM checkpoints WHERE kind = 'total' HAVING count(*) = %s
-"""
 
 
 class Told(NamedTuple):
@@ -145,67 +138,6 @@ class LogReader(Onlooker):
             self._noted.add((redis_id, record))
             self.told.append(Told(record, time.monotonic()))
             self._tell(redis_id, self.told[-1])
-
-    def end(self) -> None:
-        self._ending.set()
-        if self.ident:
-            self.join()
-
-
-class Look(NamedTuple):
-    """What the slowest consumer had counted; both times are monotonic."""
-
-    asked: float
-    answered: float
-    counted: int  # every consumer had counted the rides up to this one
-
-
-class Watch(Onlooker):
-    """Notes when each ride had been counted by all of the `consumers`."""
-
-    def __init__(self, url: Callable[[], str], consumers: int) -> None:
-        super().__init__(name="watch", daemon=True)
-        self.looks: list[Look] = []  # only those that differ from the one before
-        self._url = url
-        self._consumers = consumers
-        self._ending = threading.Event()
-
-    def look_on(self) -> None:
-        while not self._ending.is_set():
-            try:
-                with closing(database.connect(self._url(), "chaos")) as connection:
-                    known = None  # a restore may have come in between
-                    while not self._ending.wait(PAUSE):
-                        known = self._look(connection, known)
-            except (psycopg.Error, Unavailable):
-                self._ending.wait(PAUSE)
-
-    def _look(self, connection: psycopg.Connection, known: int | None) -> int | None:
-        asked = time.monotonic()
-        row = connection.execute(SLOWEST, [self._consumers]).fetchone()
-        if row is None or row[0] == known:
-            return known
-        self.looks.append(Look(asked, time.monotonic(), row[0]))
-        return self.looks[-1].counted
-
-    def counted_at(self, ride: int, after: float, before: float) -> float | None:
-        """When every consumer had counted `ride`; None if not all had by `before`.
-
-        Ride ids are comparable only between two restores, so `after` and `before` must both lie
-        between the same two.
-        """
-        first = bisect_left(self.looks, after, key=attrgetter("asked"))
-        for index in range(first, len(self.looks)):
-            look = self.looks[index]
-            if look.asked >= before:
-                break
-            if look.counted >= ride:
-                return look.answered
-        return None
-
-    @property
-    def counted(self) -> int:
-        return self.looks[-1].counted if self.looks else 0
 
     def end(self) -> None:
         self._ending.set()

@@ -16,7 +16,7 @@ from lab.chaos.evidence import Evidence, read_final_state, read_receipts
 from lab.chaos.fleet import STREAM
 from lab.chaos.nights import read_warehouse
 from lab.chaos.options import LOSE_ENTRIES
-from lab.chaos.recovery import Recovery, recoveries, too_slow
+from lab.chaos.recovery import Recovery, too_slow
 from lab.chaos.settling import left_over
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
@@ -51,8 +51,7 @@ def judged(play: Play, played: float, seconds: float) -> Outcome:
     """Collect the evidence of a run that is over, and ask both judges."""
     began = time.monotonic()
     evidence = collected(play)
-    struck = play.nemesis.struck
-    recovered = recoveries(struck, evidence.asks, play.watch, evidence.restores)
+    struck, recovered = play.nemesis.struck, play.recoveries.all
     found = [*check(evidence), *too_slow(recovered, play.options.recovery)]
     if struck and not recovered:
         found.append("no recovery was seen")

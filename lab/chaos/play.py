@@ -17,9 +17,10 @@ from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import JOB, Nights, can_run
-from lab.chaos.observer import LogReader, Onlooker, Watch
+from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.options import LOSE_ENTRIES, Options
 from lab.chaos.outcome import Outcome, judged
+from lab.chaos.recovery import Recoveries
 from lab.chaos.settling import (
     BEHIND,
     CATCH_UP,
@@ -74,10 +75,10 @@ class Play:
         self.recorder = (
             Recorder(lambda: fleet.postgres_url, self.recording) if self.recording else None
         )
-        self.watch = Watch(lambda: fleet.postgres_url, len(CONSUMERS))
         self.tables = TablesJudge(lambda: fleet.postgres_url)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
+        self.recoveries = Recoveries(lambda: fleet.postgres_url, len(CONSUMERS), self.nemesis)
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate)
         self._count_at = 0.0  # on the monotonic clock
 
@@ -94,7 +95,7 @@ class Play:
     @property
     def onlookers(self) -> list[Onlooker]:
         """All that there are, in the order in which they start."""
-        every = (self.recorder, self.reader, self.watch, self.tables, self.nights)
+        every = (self.recorder, self.reader, self.recoveries, self.tables, self.nights)
         return [onlooker for onlooker in every if onlooker]
 
     def run(self, bar: Any) -> Outcome:
@@ -154,7 +155,7 @@ class Play:
             self._end_nights(self.nights)
         time.sleep(QUIET)
         self.errors += self.fleet.end()
-        for onlooker in (self.watch, self.reader, self.tables):
+        for onlooker in (self.recoveries, self.reader, self.tables):
             onlooker.end()
         if self.recorder and self.recording:
             self._end_recording(self.recorder, self.recording)

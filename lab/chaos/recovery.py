@@ -1,70 +1,82 @@
-"""How long it took until rides reached the totals again, when nothing was broken any more.
+"""How long it takes until the totals have caught up, whenever nothing is broken any more.
 
-Faults overlap. So they are taken together: a fault that begins before the fleet has recovered from
-those before it belongs to the same *chain*, and a chain ends with the last end of its faults. From
-then on nothing is broken until the fleet has recovered, and how long that takes is asserted.
+Faults overlap. So they are taken together, in *chains*: a chain ends when no fault is under way,
+and the fleet has recovered from it when every total has all rides that had been taken by then. A
+fault that begins before that belongs to the same chain. How long a recovery may take is asserted.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
-from operator import attrgetter
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
-from lab.chaos.journal import Ask
-from lab.chaos.nemesis import Struck
-from lab.chaos.observer import Watch
-from lab.chaos.restore import Restore
+import psycopg
+
+from lab.chaos.nemesis import Nemesis
+from lab.chaos.observer import Onlooker
+from rocket_rides import database
+from rocket_rides.errors import Unavailable
 
 LONGEST = 10.0  # seconds that a recovery may take
-# They keep no ride from the totals, however long they take, so no recovery has to wait for their
-# end. Only from their end on is there anything to recover from.
-HARMLESS = {
-    "lost-outcome",
-    "nightly",
-    "receiver-fails",
-    "stranger",
-    "warehouse-full",
-    "wrong-minute",
-    "wrong-total",
-}
-HARMLESS_VICTIMS = ("receipts", "rollup")
-NEVER = float("inf")
+PAUSE = 0.05
+STANDS = """
+    SELECT (SELECT coalesce(max(id), 0) FROM rides), min(last_ride_id)
+    FROM checkpoints WHERE kind = 'total' HAVING count(*) = %s
+"""
 
 
 class Recovery(NamedTuple):
-    """From the end of a chain of faults until a ride asked for after it was in every total."""
+    """From the end of a chain of faults until every total had all rides taken by then."""
 
     seconds: float
     after: str  # the fault that ended last
-    faults: int = 1  # in the chain
-    lasted: float = 0  # seconds, from the first fault's beginning to the last one's end
+    faults: int  # in the chain
 
 
-def recoveries(
-    struck: Iterable[Struck], asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore] = ()
-) -> list[Recovery]:
-    """One for each chain of faults after which a ride was asked for and counted."""
-    lives = Lives(asks, watch, restores)
-    measured = []
-    spans = (f._replace(began=f.ended) if is_harmless(f) else f for f in struck)
-    for chain, counted in _chains(sorted(spans), lives):
-        if counted < NEVER:
-            last = max(chain, key=attrgetter("ended"))
-            measured.append(
-                Recovery(
-                    counted - last.ended,
-                    f"{last.kind} of {last.hit}",
-                    len(chain),
-                    last.ended - chain[0].began,
-                )
-            )
-    return measured
+class Recoveries(Onlooker):
+    """Measures each, on the database that `url` leads to, with so many totals."""
 
+    def __init__(self, url: Callable[[], str], totals: int, nemesis: Nemesis) -> None:
+        super().__init__(name="watch on recoveries", daemon=True)
+        self.all: list[Recovery] = []
+        self._url = url
+        self._totals = totals
+        self._nemesis = nemesis
+        self._recovered_from = 0  # faults
+        self._ending = threading.Event()
 
-def is_harmless(fault: Struck) -> bool:
-    """Whether rides get into the totals meanwhile."""
-    return fault.kind in HARMLESS or fault.hit.startswith(HARMLESS_VICTIMS)
+    def look_on(self) -> None:
+        while not self._ending.wait(PAUSE):
+            struck = len(self._nemesis.struck)
+            if self._nemesis.is_calm and struck > self._recovered_from:
+                self._measure(struck)
+
+    def _measure(self, struck: int) -> None:
+        """Until the fleet has recovered, or the next fault begins."""
+        began, last, taken = time.monotonic(), self._nemesis.struck[struck - 1], None
+        while self._nemesis.is_calm and not self._ending.wait(PAUSE):
+            newest, slowest = self._stand()
+            taken = newest if taken is None else taken
+            if taken is not None and slowest >= taken:
+                seconds, faults = time.monotonic() - began, struck - self._recovered_from
+                self.all.append(Recovery(seconds, f"{last.kind} of {last.hit}", faults))
+                self._recovered_from = struck
+                return
+
+    def _stand(self) -> tuple[int | None, int]:
+        """The newest ride, if Postgres tells, and the one at which the slowest total stands."""
+        try:
+            with closing(database.connect(self._url(), "chaos")) as connection:
+                row = connection.execute(STANDS, [self._totals]).fetchone()
+        except (psycopg.Error, Unavailable):
+            row = None
+        return row or (None, -1)
+
+    def end(self) -> None:
+        self._ending.set()
+        if self.ident:
+            self.join()
 
 
 def too_slow(recoveries: Iterable[Recovery], longest: float) -> Iterator[str]:
@@ -74,60 +86,6 @@ def too_slow(recoveries: Iterable[Recovery], longest: float) -> Iterator[str]:
             alone = each.faults == 1
             chain = "" if alone else f", the last of {each.faults} faults that overlapped,"
             yield (
-                f"after {each.after}{chain} it took {each.seconds:.1f} s until rides were counted, "
-                f"and may take {longest:.0f} s"
+                f"after {each.after}{chain} it took {each.seconds:.1f} s until all rides were "
+                f"counted, and may take {longest:.0f} s"
             )
-
-
-def _chains(struck: Sequence[Struck], lives: "Lives") -> Iterator[tuple[list[Struck], float]]:
-    """The faults, by when they began, in chains; and when the fleet had recovered from each."""
-    chain: list[Struck] = []
-    ended = counted = 0.0
-    for fault in struck:
-        if chain and fault.began > ended and fault.began > (counted := lives.first_counted(ended)):
-            yield chain, counted
-            chain = []
-        ended = max(ended, fault.ended) if chain else fault.ended
-        chain.append(fault)
-    if chain:
-        yield chain, lives.first_counted(ended)
-
-
-class Lives:
-    """The database between one restore and the next, which draws some of the same ids again."""
-
-    def __init__(self, asks: Iterable[Ask], watch: Watch, restores: Iterable[Restore]) -> None:
-        self._bounds = [0.0, *sorted(restore.killed for restore in restores), NEVER]
-        rides: list[list[tuple[float, int]]] = [[] for _ in pairwise(self._bounds)]
-        for ask in asks:
-            life = bisect_right(self._bounds, ask.asked_at) - 1
-            if ask.answers and ask.answers[0].came < self._bounds[life + 1]:
-                rides[life].append((ask.asked_at, ask.answers[0].ride))
-        spans = zip(pairwise(self._bounds), rides, strict=True)
-        self._lives = [Life(*span, sorted(taken), watch) for span, taken in spans]
-
-    def first_counted(self, since: float) -> float:
-        """When every total had the first ride that was asked for after `since`; or never."""
-        first = bisect_left(self._bounds, since, lo=1) - 1
-        moments = (life.first_counted(since) for life in self._lives[first:])
-        return next((moment for moment in moments if moment is not None), NEVER)
-
-
-class Life:
-    """One of them, with its `rides`: when each was asked for, in order, and its id."""
-
-    def __init__(
-        self, begin: float, end: float, rides: Sequence[tuple[float, int]], watch: Watch
-    ) -> None:
-        self._begin, self._end, self._watch = begin, end, watch
-        self._moments = [asked_at for asked_at, _ in rides]
-        # The lowest ride asked for at that moment or later, which is the first to be counted.
-        self._least = list(accumulate((ride for _, ride in reversed(rides)), min))[::-1]
-
-    def first_counted(self, since: float) -> float | None:
-        """When every total had the first ride that was asked for after `since`, in this life."""
-        since = max(since, self._begin)
-        index = bisect_right(self._moments, since)
-        if since >= self._end or index == len(self._least):
-            return None
-        return self._watch.counted_at(self._least[index], since, self._end)

@@ -104,8 +104,7 @@ def receipts(evidence: Evidence) -> str:
 def chains(recoveries: Sequence[Recovery]) -> str:
     """How many there were, and of how many faults, in words."""
     faults = sum(recovery.faults for recovery in recoveries)
-    lasted = max((recovery.lasted for recovery in recoveries), default=0)
-    return f"{len(recoveries):,}, from {faults:,} faults; the longest chain took {lasted:.0f} s"
+    return f"{len(recoveries):,}, from {faults:,} faults"
 
 
 def slowest(recoveries: Iterable[Recovery]) -> str:
