@@ -1,1 +1,1 @@
-"""A whole fleet, a nemesis that breaks it at random, and a checker that reports what was lost."""
+"""A whole fleet, a nemesis that breaks it at random, and two judges that report what was lost."""

@@ -1,6 +1,6 @@
 """The proof can fail, for fail-overs: each one that keeps less than it promises is reported.
 
-Every scenario is also played unbroken: then the checker has nothing to say.
+Every scenario is also played unbroken: then the judge of the books has nothing to say.
 """
 
 import time
