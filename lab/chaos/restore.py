@@ -1,4 +1,4 @@
-"""A restore, as the judge of the books sees it: what it may have undone, and what it left in the log.
+"""A restore, as the judge of the books sees it: what it may have undone, and left in the log.
 
 To promote a standby that is behind comes to the same.
 """

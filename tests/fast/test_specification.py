@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import pytest
 
 from lab.specification.__main__ import SABOTAGES, SMALL
-from lab.specification.core import Consumer, Core, State
+from lab.specification.core import Core
 from lab.specification.explorer import Refused, Result, Step, System, Way, explore
 from lab.specification.group import Group
 from lab.specification.reset import Reset
 from lab.specification.rollup import Rollup
+from lab.specification.states import Consumer, State
 
 HALF = "a consumer commits its checkpoint, and crashes before its total is written"
 # The one step at which each story turns: who reads it learns what the step is for.

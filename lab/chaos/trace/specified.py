@@ -11,9 +11,10 @@ Distances are millimetres; an entry's id and a term's name are numbers.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lab.specification.core import Consumer as Total
-from lab.specification.core import Core, Database, Entry, Leader, Ride, State, Writer, is_true
+from lab.specification.core import Core
 from lab.specification.explorer import Refused
+from lab.specification.states import Consumer as Total
+from lab.specification.states import Database, Entry, Leader, Ride, State, Writer, is_true
 from rocket_rides.log import LARGEST_ID
 
 __all__ = ["Entry", "Ride", "Total"]  # of the specification
