@@ -28,7 +28,7 @@ ASKS_FOR_NO_RESET = "emit.ASK_FOR_RESETS = emit.ASK_FOR_RESETS.replace('WHERE', 
 
 def played(options: Options, *job: str) -> Outcome:
     """The drifts are made whatever the machine does, and the last runs come across them."""
-    fleet = Fleet(rate=options.rate)
+    fleet = Fleet(rate=options.rate, recorded=options.trace)
     try:
         fleet.start()
         return Play(fleet, options, job).run(tqdm(disable=True))
