@@ -20,6 +20,7 @@ from consumers.receipts.attempts import Known
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier, Kind, Verdict
 from consumers.receipts.deliveries import Deliveries
+from consumers.receipts.group import Group
 from consumers.receipts.outcomes import Saved
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.sweep import Sweep
@@ -36,7 +37,6 @@ from lab.chaos.derived import read_receipts, read_rollup
 from lab.chaos.evidence import Evidence, Told, read_final_state
 from lab.chaos.journal import Answer, Ask
 from lab.chaos.receiver import Receiver
-from rocket_rides.groups import Group
 from rocket_rides.receipts import WEBHOOK_ID
 from tests.support.disasters import flush
 from tests.support.world import PATIENCE, World, drain

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from api import consumers
+from consumers.receipts.group import Group
 from rocket_rides import groups, sessions
-from rocket_rides.groups import Group
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.seen_groups import look as groups_of

@@ -15,6 +15,7 @@ ick = partial(
     tests="services/test_ick.py services/test_ick_model.py",
 )
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
+member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
 readers = partial(Mutant, file="streamer/readers.py", tests="services/test_readers.py")
 
 MUTANTS = [
@@ -226,32 +227,32 @@ MUTANTS = [
         "min(size - call('ZCARD', to) + 1, LIMIT / 2)\n",
     ),
     ick("every reservation is a backwash", "if ARGV[4] == 'backwash' then", "if true then"),
-    groups(
+    member(
         "a claim takes from whoever has the entry",
         "'IDLE', idle, id, id, 1, owner)",
         "'IDLE', idle, id, id, 1)",
     ),
-    groups(
+    member(
         "a claim does not ask for how long the entry was idle",
         "group, 'IDLE', idle, id, id",
         "group, 'IDLE', 0, id, id",
     ),
-    groups(
+    member(
         "a pending id whose entry was trimmed stays pending",
         "      redis.call('XACK', key, group, id)\n",
         "",
     ),
-    groups(
+    member(
         "a heartbeat takes back what others have claimed",
         "id, id, 1, member) == 1",
         "id, id, 1) == 1",
     ),
-    groups(
+    member(
         "a heartbeat is a delivery",
         "member, 0, id, 'JUSTID')\n    kept[#kept + 1] = renewed[1]",
         "member, 0, id)\n    kept[#kept + 1] = renewed[1][1]",
     ),
-    groups(
+    member(
         "a member is removed with what is pending under its name",
         "'-', '+', 1, ARGV[2]) > 0 then return 0 end",
         "'-', '+', 1, ARGV[2]) < 0 then return 0 end",
@@ -269,7 +270,7 @@ MUTANTS = [
         "idle = math.max(idle, facts(member)['idle'])",
         tests="services/test_groups.py services/test_readers.py",
     ),
-    groups(
+    member(
         "what members have been given counts as unread",
         "max(after, self.last_delivered(), key=as_numbers)",
         "min(after, self.last_delivered(), key=as_numbers)",
