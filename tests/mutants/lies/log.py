@@ -4,14 +4,14 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-log = partial(Mutant, file="rocket_rides/log/__init__.py", tests="services/test_appending.py")
-decode = partial(Mutant, file="rocket_rides/log/__init__.py", tests="fast/test_decode.py")
+log = partial(Mutant, file="rocket_rides/log/stream.py", tests="services/test_appending.py")
+decode = partial(Mutant, file="rocket_rides/log/entries.py", tests="fast/test_decode.py")
 terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms.py")
 known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
 ick = partial(
     Mutant,
-    file="rocket_rides/ick.lua",
+    file="consumers/rollup/ick.lua",
     tests="services/test_ick.py services/test_ick_model.py",
 )
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
@@ -26,6 +26,7 @@ MUTANTS = [
         "a full Redis is taken for one that has appended",
         'raise LogFull("Redis is out of memory and refuses to append") from None',
         "return",
+        file="rocket_rides/log/errors.py",
         tests="services/test_appending.py services/test_trimming.py",
     ),
     log(
@@ -93,8 +94,9 @@ MUTANTS = [
     ),
     log(
         "a Redis that syncs its file now and then passes for durable",
-        '            "appendfsync": "always",\n',
+        '    "appendfsync": "always",\n',
         "",
+        file="streamer/checks.py",
         tests="services/test_leader.py::"
         "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
