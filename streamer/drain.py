@@ -12,6 +12,7 @@ from rocket_rides import terms
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import reached
 from rocket_rides.log import Log
+from streamer import leaders_term
 from streamer.barrier import Barrier
 
 # Starts in the index at last_sent, so it never visits the rows that were deleted before.
@@ -49,7 +50,7 @@ class Streamer:
         self._log = log
         self._batch_size = batch_size
         self.barrier = Barrier(connection)
-        self.term = terms.begin(connection)
+        self.term = leaders_term.begin(connection)
         self.last_sent = self.term.after
         # Records up to _settled may be sent; up to _drained none are left. Both can be above
         # last_sent, where transactions that rolled back drew numbers.

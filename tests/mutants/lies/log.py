@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 log = partial(Mutant, file="rocket_rides/log/stream.py", tests="services/test_appending.py")
 decode = partial(Mutant, file="rocket_rides/log/entries.py", tests="fast/test_decode.py")
 terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms.py")
+term = partial(Mutant, file="streamer/leaders_term.py", tests="services/test_terms.py")
 known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
 ick = partial(
@@ -120,20 +121,20 @@ MUTANTS = [
         "if not is_exact(distance):",
         "if distance <= 0:",
     ),
-    terms(
+    term(
         "a leader begins below a term that began later",
         "WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)",
         "WHERE true",
         tests="services/test_broken_by_hand.py",
     ),
-    terms(
+    term(
         "a leader begins though the next ride was sent",
         "LIMIT 1\n      ), true)",
         "LIMIT 1\n      ), true) IS NOT NULL",
         tests="services/test_broken_by_hand.py::"
         "test_a_last_sent_that_was_set_back_is_said_and_begins_no_term",
     ),
-    terms(
+    term(
         "a term that was replaced is forgotten",
         "void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]",
         "void = terms.void",
@@ -151,7 +152,7 @@ MUTANTS = [
         "<> %(known)s::text",
         tests="services/test_terms.py::test_terms_that_are_all_gone_are_believed_no_longer",
     ),
-    terms(
+    term(
         "after a mend, no term begins at last_sent",
         "        if upto:\n            connection.execute(OWN, [upto, _draw(), []])\n",
         "",
@@ -159,7 +160,7 @@ MUTANTS = [
         explained="no leader has such a term: the next one begins its own at last_sent, before it"
         " sends anything, and nobody believes anything below it either way",
     ),
-    terms(
+    term(
         "a mend forgets which terms there were",
         "connection.execute(OWN, [0, _draw(), void])",
         "connection.execute(OWN, [0, _draw(), []])",

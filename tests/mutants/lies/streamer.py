@@ -267,8 +267,8 @@ MUTANTS = [
     ),
     mend(
         "the log is still believed about mended rides",
-        "    terms.disown(connection, last_sent)  # first",
-        "    # first",
+        "    leaders_term.disown(connection, last_sent)\n",
+        "",
         tests="services/test_mend.py::"
         "test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides",
     ),
