@@ -82,7 +82,5 @@ def positions(log: Log) -> list[GroupState]:
             last.decode(),
             int(idle) if idle else None,
         )
-        for name, pending, first, last, idle in log.run(
-            log.redis.register_script(POSITIONS), f"{OURS}-"
-        )
+        for name, pending, first, last, idle in log.run(POSITIONS, f"{OURS}-")
     ]

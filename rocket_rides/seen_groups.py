@@ -71,8 +71,7 @@ def _entries(
     """By id: the rides that are the first to be pending, and the last entries given to anyone."""
     pending = sorted({at.first_pending for at in states if at.first_pending})
     delivered = sorted({at.last_delivered for at in states})
-    script = log.redis.register_script(ENTRIES)
-    found = [entries(each) for each in log.run(script, len(pending), *pending, *delivered)]
+    found = [entries(each) for each in log.run(ENTRIES, len(pending), *pending, *delivered)]
     first = zip(pending, map(_ride, found), strict=False)
     return dict(first), dict(zip(delivered, found[len(pending) :], strict=True))
 

@@ -113,10 +113,6 @@ class Group:
         self.name = group
         self.member = member
         self._log = log
-        register = log.redis.register_script
-        self._claim, self._keep = register(CLAIM), register(KEEP)
-        self._remove = register(REMOVE_MEMBER)
-        self._pending_entries = register(PENDING_ENTRIES)
 
     def make(self, start_id: str = START) -> bool:
         """Make the group, and the stream if need be, unless it exists; returns whether it is new.
@@ -165,11 +161,11 @@ class Group:
         """The first `count` pending entries after the id `after`; one that was trimmed is empty."""
         if after == GREATEST_ID:
             return []
-        return entries(self._run(self._pending_entries, count, after))
+        return entries(self._run(PENDING_ENTRIES, count, after))
 
     def claim(self, ids: Iterable[str], from_member: str, min_idle_ms: int = 0) -> Claimed:
         """Take over those of `ids` that `from_member` has had for that long. It is a delivery."""
-        reply = self._run(self._claim, self.member, from_member, min_idle_ms, *ids)
+        reply = self._run(CLAIM, self.member, from_member, min_idle_ms, *ids)
         return Claimed(entries(reply[0]), [redis_id.decode() for redis_id in reply[1]])
 
     def keep(self, ids: Iterable[str]) -> list[str]:
@@ -178,7 +174,7 @@ class Group:
         The heartbeat of a slow delivery. What is not returned was claimed or acknowledged by
         somebody else, or its entry is gone.
         """
-        reply = self._run(self._keep, self.member, *ids)
+        reply = self._run(KEEP, self.member, *ids)
         return [redis_id.decode() for redis_id in reply]
 
     def members(self) -> list[Member]:
@@ -189,7 +185,7 @@ class Group:
 
     def remove_member(self, member: str) -> bool:
         """Remove a member unless something is pending under its name; returns whether it went."""
-        return bool(self._run(self._remove, member))
+        return bool(self._run(REMOVE_MEMBER, member))
 
     def last_delivered(self) -> str:
         """The id of the last entry that was given to any member."""
@@ -207,7 +203,7 @@ class Group:
         with _noticing_its_end():
             return self._log.command(*words)
 
-    def _run(self, script: Any, *values: object) -> Any:
+    def _run(self, script: str, *values: object) -> Any:
         with _noticing_its_end():
             return self._log.run(script, self.name, *values)
 
