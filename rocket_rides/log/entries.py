@@ -1,4 +1,10 @@
-"""The entries of the log: what the stream holds, and what a well-formed entry says."""
+"""The entries of the log form a chain: each names the one before it.
+
+An entry is `XADD rocket-rides-log * data {"id": 521, "distance": 539.837} prev 520 term 5f3a…`:
+`data` is the record's public JSON; `prev` the id of the record before it, so that a reader at 520
+knows it has missed nothing, and a reader further back knows that it has; `term` is the leader's,
+and tells a reader whether the entry comes from its own database: see `rocket_rides.terms`.
+"""
 
 from decimal import Decimal
 from typing import Any
