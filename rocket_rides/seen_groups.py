@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rocket_rides import groups
 from rocket_rides.groups import GroupState
 from rocket_rides.log import Entry, Invalid, Log, as_numbers, decode, entries
+from rocket_rides.terms import TERM_BYTES
 
 MOST_GROUPS = 100  # on one stream; the others are not shown
 
@@ -23,7 +24,7 @@ end
 return found
 """
 
-_TERM = re.compile(rb"[0-9a-f]{16}|")
+_TERM = re.compile(rb"[0-9a-f]{%d}|" % (2 * TERM_BYTES))
 
 
 class Ride(NamedTuple):

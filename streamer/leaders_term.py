@@ -7,7 +7,7 @@ import secrets
 
 import psycopg
 
-from rocket_rides.terms import StateLost, Term, last_sent
+from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
 
 VOID_KEPT = 100
 
@@ -58,4 +58,4 @@ def disown(connection: psycopg.Connection, upto: int) -> None:
 
 
 def _draw() -> str:
-    return secrets.token_hex(8)
+    return secrets.token_hex(TERM_BYTES)

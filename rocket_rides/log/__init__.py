@@ -1,6 +1,7 @@
 """The log: a Redis stream whose entries form a chain."""
 
 from rocket_rides.log.entries import (
+    GREATEST,
     LARGEST_ID,
     START,
     Entry,
@@ -14,6 +15,7 @@ from rocket_rides.log.errors import Forbidden, LogExhausted, LogFull, naming_the
 from rocket_rides.log.stream import Log
 
 __all__ = [
+    "GREATEST",
     "LARGEST_ID",
     "START",
     "Entry",
