@@ -3,7 +3,6 @@
 Postgres deletes while Redis appends; it commits only once Redis has answered.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 
 import psycopg
@@ -83,30 +82,29 @@ class Streamer:
         return len(batch)
 
     def _move(self, batch: list[tuple[int, str]], double_send: bool) -> None:
-        sent = [position for position, _ in batch]
         reached(Step.BEFORE_SEND)
         if double_send:
             self._log.append(batch, self.last_sent, self.term)
-        with self._sending(batch):
-            reached(Step.AFTER_SEND)
-            deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
-            values = [sent[-1], deleted, self.last_sent, self.term.name]
-            moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
-        if deleted != len(sent) or moved != 1:
+        if self._redis_accepts:
+            self._redis_accepts = False  # until it has taken this batch
+            with self._log.appending(batch, self.last_sent, self.term):
+                ours = self._take_out(batch)
+        else:
+            # It may be full: Postgres would delete in vain, again and again.
+            self._log.append(batch, self.last_sent, self.term)
+            ours = self._take_out(batch)
+        if not ours:
             raise Overtaken(
                 "another streamer, or somebody by hand, changed the outbox or streamer_state"
             )
         self._redis_accepts = True
         reached(Step.BEFORE_COMMIT)
 
-    def _sending(self, batch: list[tuple[int, str]]) -> AbstractContextManager[None]:
-        """Send the batch, during a block.
-
-        Before it where the last one did not get through: Redis may be full, and Postgres would
-        delete in vain, again and again.
-        """
-        accepts, self._redis_accepts = self._redis_accepts, False
-        if accepts:
-            return self._log.appending(batch, self.last_sent, self.term)
-        self._log.append(batch, self.last_sent, self.term)
-        return nullcontext()
+    def _take_out(self, batch: list[tuple[int, str]]) -> bool:
+        """Delete the batch from the outbox and move on; returns whether both were ours to do."""
+        reached(Step.AFTER_SEND)
+        sent = [position for position, _ in batch]
+        deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
+        values = [sent[-1], deleted, self.last_sent, self.term.name]
+        moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
+        return deleted == len(sent) and moved == 1
