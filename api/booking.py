@@ -37,8 +37,8 @@ TAKE_UNDER_KEY = f"""
     )
     SELECT id, distance FROM ride
 """  # noqa: S608 (no value is put in)
-# It writes a message to the WAL, for nobody, so that its commit waits for a synchronous standby, as
-# the ride's did: a session that is ended while it waits leaves a ride that only this server has.
+# Emits an empty WAL record, so that this lookup, too, waits for the synchronous standby: a session
+# that is ended while its ride waits for that leaves a ride that only this server has.
 FIND_KEY = """
     SELECT ride_id, distance FROM idempotency_keys, pg_logical_emit_message(true, 'replay', '')
     WHERE key = $1

@@ -56,7 +56,7 @@ def ride_distance(request: Request) -> Decimal:
     return _only_distance(fields)
 
 
-@lru_cache(maxsize=16)  # clients that there are many of all send the same
+@lru_cache(maxsize=16)  # few distinct values in practice
 def _media_type(content_type: str) -> tuple[str, str]:
     """What a Content-Type names: the media type, and the charset."""
     mimetype, parameters = parse_options_header(content_type)

@@ -13,6 +13,7 @@ from api.consumers import Answer
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
+from rocket_rides.log import LARGEST_ID
 from rocket_rides.seen_groups import SeenGroup
 
 routes = Blueprint("routes", __name__)
@@ -45,7 +46,7 @@ def take_ride() -> tuple[Answer, int, dict[str, str]]:
 @routes.get("/rides/<int:ride_id>")
 def show_ride(ride_id: int) -> Answer:
     """One ride."""
-    rows = _query(FIND_RIDE, [ride_id]) if ride_id < 2**63 else []
+    rows = _query(FIND_RIDE, [ride_id]) if ride_id <= LARGEST_ID else []
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     return {"ride": rows[0]}
@@ -54,7 +55,7 @@ def show_ride(ride_id: int) -> Answer:
 @routes.get("/rides/<int:ride_id>/receipt")
 def show_receipt(ride_id: int) -> Answer:
     """What came of a ride's receipt so far."""
-    rows = _query(receipts.FIND, [ride_id]) if ride_id < 2**63 else []
+    rows = _query(receipts.FIND, [ride_id]) if ride_id <= LARGEST_ID else []
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     [receipt] = rows

@@ -151,5 +151,5 @@ def is_alive(connection: psycopg.Connection) -> bool:
     if connection.closed:
         return False
     poll = select.poll()
-    poll.register(connection.pgconn.socket, select.POLLIN)
+    poll.register(connection, select.POLLIN)
     return not poll.poll(0)

@@ -16,7 +16,7 @@ from pathlib import Path
 POLL = 0.25  # seconds
 # honcho names each process that it starts. The process' own children inherit the name.
 NAME = "HONCHO_PROCESS_NAME"
-LOCK = "lock"  # a file in the data folder with the pid of the process `servers`
+LOCK = "lock"  # a file in the data folder, in which the process `servers` has its `identity`
 
 
 def end_with_honcho(end: Callable[[], None]) -> None:
@@ -54,9 +54,20 @@ def _honcho(fork: int) -> int:
 
 def _parent(process: int) -> int:
     """The pid of its parent; 0 when there is no such process."""
-    # "1234 (its name) S 1233 ...", where the name may hold anything.
-    status = _read(process, "stat").rpartition(")")[2].split()
+    status = _status(process)
     return int(status[1]) if status else 0
+
+
+def _started(process: int) -> str:
+    """When it started, in clock ticks since the boot; empty when there is no such process."""
+    status = _status(process)
+    return status[19] if status else ""
+
+
+def _status(process: int) -> list[str]:
+    """What /proc/PID/stat says after the name; nothing when there is no such process."""
+    # "1234 (its name) S 1233 ...", where the name may hold anything.
+    return _read(process, "stat").rpartition(")")[2].split()
 
 
 def _read(process: int, file: str) -> str:
@@ -66,17 +77,22 @@ def _read(process: int, file: str) -> str:
         return ""
 
 
+def identity(process: int) -> str:
+    """Its pid and when it started: a pid alone may be reused."""
+    return f"{process} {_started(process)}"
+
+
 def servers(data: Path) -> int:
     """The pid of the process `servers` of the fleet that uses the folder `data`.
 
     0 when there is none, or when that can't be determined.
     """
     try:
-        found = int((data / LOCK).read_text())
+        pid, _, started = (data / LOCK).read_text().partition(" ")
+        found = int(pid)
     except (OSError, ValueError):
         return 0
-    # The pid of a dead process may have been reused.
-    return found if "demo.embedded" in _read(found, "cmdline") else 0
+    return found if started and started == _started(found) else 0
 
 
 def another_fleet(data: Path) -> int:

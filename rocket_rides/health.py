@@ -6,12 +6,11 @@ active recently: even an idle one sends a query at least once a second. Exits wi
 such a session, else with 1.
 """
 
-import argparse
-
 import psycopg
 
 from rocket_rides import database, sessions, settings
 from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.options import Parser
 
 PATIENCE = "5s"
 # Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.
@@ -35,7 +34,7 @@ def is_at_work(connection: psycopg.Connection, session: str, silence: float = SI
 
 def main() -> int:
     """Return 0 when the process has a session that is at work, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m rocket_rides.health", description=__doc__)
+    parser = Parser("python -m rocket_rides.health", __doc__)
     parser.add_argument("name", help="streamer, rollup, or a consumer's name")
     parser.add_argument(
         "--consumer", action="store_true", help="a consumer, even if named streamer or rollup"

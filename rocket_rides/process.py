@@ -1,6 +1,5 @@
 """Running a process: it stops when asked to, survives a lost server, and logs to stdout."""
 
-import argparse
 import gc
 import logging
 import os
@@ -14,6 +13,7 @@ from typing import TextIO
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
+from rocket_rides.options import Parser
 from rocket_rides.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger(__name__)
@@ -107,10 +107,7 @@ class _Output(logging.StreamHandler[TextIO]):
 
 def take_no_arguments(module: str, description: str | None) -> None:
     """Answer --help and refuse arguments, for a process that only has settings."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    argparse.ArgumentParser(
-        prog=f"python -m {module}", description=description, formatter_class=formatter
-    ).parse_args()
+    Parser(f"python -m {module}", description).parse_args()
 
 
 def begin(level: str) -> None:

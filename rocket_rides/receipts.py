@@ -1,8 +1,5 @@
 """Receipts, as their workers, the API and a person's command all see them: in SQL."""
 
-# What a group's workers set aside, and the receipts' group, are of this kind of consumer.
-KIND = "receipts"
-
 # Receipts from a ride on are to be looked at again: the sweep (`consumers.receipts.sweep`) delivers
 # what has no outcome. Counted, so that a sweep that is under way can't undo it.
 SET_BACK = """

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rocket_rides import groups
 from rocket_rides.groups import GroupState
 from rocket_rides.log import Entry, Invalid, Log, as_numbers, decode, entries
+from rocket_rides.terms import TERM_BYTES
 
 MOST_GROUPS = 100  # on one stream; the others are not shown
 
@@ -23,7 +24,7 @@ end
 return found
 """
 
-_TERM = re.compile(rb"[0-9a-f]{16}|")
+_TERM = re.compile(rb"[0-9a-f]{%d}|" % (2 * TERM_BYTES))
 
 
 class Ride(NamedTuple):
@@ -71,8 +72,7 @@ def _entries(
     """By id: the rides that are the first to be pending, and the last entries given to anyone."""
     pending = sorted({at.first_pending for at in states if at.first_pending})
     delivered = sorted({at.last_delivered for at in states})
-    script = log.redis.register_script(ENTRIES)
-    found = [entries(each) for each in log.run(script, len(pending), *pending, *delivered)]
+    found = [entries(each) for each in log.run(ENTRIES, len(pending), *pending, *delivered)]
     first = zip(pending, map(_ride, found), strict=False)
     return dict(first), dict(zip(delivered, found[len(pending) :], strict=True))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections.abc import Callable
 from datetime import time
 from functools import cached_property
 from ipaddress import ip_address
@@ -10,6 +11,7 @@ from typing import Annotated, Literal, NoReturn
 from urllib.parse import quote
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     HttpUrl,
@@ -41,6 +43,17 @@ def _seconds(text: object) -> object:
     return durations.seconds(text) if isinstance(text, str) else text
 
 
+def _passes(require: Callable[[str], object]) -> AfterValidator:
+    """What `require` raises ValueError for is refused; empty text is as good as none."""
+
+    def check(text: str) -> str:
+        if text:
+            require(text)
+        return text
+
+    return AfterValidator(check)
+
+
 # Given as 90s, 10m, 12h or 7d; here in seconds.
 Duration = Annotated[float, BeforeValidator(_seconds), Field(ge=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -51,8 +64,8 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
-    database_url: str = ""
-    redis_url: str = ""
+    database_url: Annotated[str, _passes(require_postgres)] = ""
+    redis_url: Annotated[str, _passes(require_redis)] = ""
     data_dir: Path = PROJECT / ".data"
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     stream_max_length: int = Field(default=1_000_000, ge=1000)
@@ -69,9 +82,9 @@ class Settings(BaseSettings):
     api_threads: int = Field(default=512, ge=1, le=1024)
     api_client_timeout: float = Field(default=6, ge=1, le=60)
     api_connections: int = Field(default=8, ge=1, le=100)
-    api_url: str = ""
-    receipt_url: str = ""
-    receipt_secret: str = ""
+    api_url: Annotated[str, _passes(TypeAdapter(HttpUrl).validate_python)] = ""
+    receipt_url: Annotated[str, _passes(require_receiver)] = ""
+    receipt_secret: Annotated[str, _passes(require_secret)] = ""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
     receipt_attempts: int = Field(default=10, ge=1, le=100)
@@ -86,46 +99,15 @@ class Settings(BaseSettings):
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
-    @field_validator("database_url")
+    @field_validator("database_url", mode="before")
     @classmethod
-    def _is_postgres(cls, url: str) -> str:
-        url = url.replace("postgresql+psycopg://", "postgresql://")
-        if url:
-            require_postgres(url)
-        return url
-
-    @field_validator("redis_url")
-    @classmethod
-    def _is_redis(cls, url: str) -> str:
-        if url:
-            require_redis(url)
-        return url
+    def _without_driver(cls, url: str) -> str:
+        return url.replace("postgresql+psycopg://", "postgresql://")
 
     @field_validator("api_host", "watch_host")
     @classmethod
     def _is_address(cls, host: str) -> str:
         return str(ip_address("127.0.0.1" if host == "localhost" else host))
-
-    @field_validator("api_url")
-    @classmethod
-    def _is_http(cls, url: str) -> str:
-        if url:
-            TypeAdapter(HttpUrl).validate_python(url)
-        return url
-
-    @field_validator("receipt_url")
-    @classmethod
-    def _is_receiver(cls, url: str) -> str:
-        if url:
-            require_receiver(url)
-        return url
-
-    @field_validator("receipt_secret")
-    @classmethod
-    def _is_secret(cls, secret: str) -> str:
-        if secret:
-            require_secret(secret)
-        return secret
 
     @field_validator("reconcile_at")
     @classmethod

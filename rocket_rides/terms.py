@@ -19,7 +19,6 @@ table grows by one row for each leader that commits something. A reader loads al
 newest term changes: ten thousand rows take about 0.03 s.
 """
 
-import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -27,8 +26,8 @@ import psycopg
 
 from rocket_rides.errors import Unavailable
 
+TERM_BYTES = 8  # random ones; hexadecimal digits in the log and in Postgres
 NO_TERM = b""  # of entries that were written before there were terms
-VOID_KEPT = 100
 
 NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
 ALL = """
@@ -37,20 +36,6 @@ ALL = """
 # For a reader whose newest term is `known`: all terms, or NULL while that is still the newest.
 UNLESS_KNOWN = f"CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN ({ALL}) END"
 
-# Refused when more was sent than last_sent says: a later term began, or the next ride is no longer
-# staged. (A ride and its record commit together; records are deleted as they are sent, in order.)
-BEGIN = f"""
-    INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
-    WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
-      AND coalesce((
-          SELECT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = rides.id)
-          FROM rides WHERE id > last_sent_id ORDER BY id LIMIT 1
-      ), true)
-    ON CONFLICT (after) DO UPDATE
-    SET term = excluded.term, began_at = excluded.began_at,
-        void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]
-    RETURNING after
-"""  # noqa: S608
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RESTORE_STATE = (
     "INSERT INTO streamer_state (last_sent_id, records_sent) SELECT greatest("
@@ -60,13 +45,6 @@ RESTORE_STATE = (
     " ON CONFLICT (only_row) DO UPDATE"
     " SET last_sent_id = excluded.last_sent_id, records_sent = excluded.records_sent"
 )
-# Nothing sent up to some ride is believed any longer: readers heal it from the rides.
-DISOWN = f"""
-    WITH gone AS (DELETE FROM terms RETURNING after, term, void)
-    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
-    FROM gone CROSS JOIN unnest(term || void) name
-"""  # noqa: S608
-OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
 
 
 class StateLost(Unavailable):
@@ -93,39 +71,12 @@ class Range(NamedTuple):
     upto: int
 
 
-def begin(connection: psycopg.Connection) -> Term:
-    """Begin a term, committed when this returns: for the leader, before it sends anything.
-
-    Raises StateLost when `last_sent` is gone, or lower than what was sent.
-    """
-    name = _draw()
-    if row := connection.execute(BEGIN, {"term": name}).fetchone():
-        return Term(name, row[0])
-    raise StateLost(f"says that nothing after ride {last_sent(connection)} was sent, but it was")
-
-
 def last_sent(connection: psycopg.Connection) -> int:
     """The id of the last record that was sent and committed. Raises StateLost."""
     row = connection.execute(LAST_SENT).fetchone()
     if row is None:
         raise StateLost
     return int(row[0])
-
-
-def disown(connection: psycopg.Connection, upto: int) -> None:
-    """Stop readers from believing what the log says about rides up to `upto`.
-
-    `upto` is at most `last_sent`. The leader loses its term and begins another.
-    """
-    with connection.transaction():
-        [(void,)] = connection.execute(DISOWN)
-        connection.execute(OWN, [0, _draw(), void])
-        if upto:
-            connection.execute(OWN, [upto, _draw(), []])
-
-
-def _draw() -> str:
-    return secrets.token_hex(8)
 
 
 class Terms:

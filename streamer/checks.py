@@ -1,12 +1,18 @@
 """What a leader checks: the servers' durability, the sequence, and stranded records."""
 
 import psycopg
+import redis
 
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
 from rocket_rides.terms import StateLost
 
+DURABLE_REDIS = {
+    "appendonly": "yes",
+    "appendfsync": "always",
+    "maxmemory-policy": "noeviction",
+}
 DURABILITY = """
     SELECT name, setting FROM pg_settings
     WHERE (name = 'fsync' AND setting = 'off')
@@ -30,9 +36,25 @@ AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
 
 def durability_warnings(connection: psycopg.Connection, log: Log) -> list[str]:
     """Warnings about settings of either server that could lose committed work; usually none."""
-    return log.durability_warnings() + [
+    return _of_redis(log) + [
         f"Postgres has {name} {setting}: a crash may lose rides that were answered with 201"
         for name, setting in connection.execute(DURABILITY)
+    ]
+
+
+def _of_redis(log: Log) -> list[str]:
+    configured = {}
+    try:
+        for name in DURABLE_REDIS:
+            reply = log.command("CONFIG", "GET", name)
+            configured[name] = reply[1].decode() if reply else "unknown"
+    except redis.ResponseError:  # managed servers often forbid CONFIG
+        return ["Redis does not reveal its configuration: its durability can't be checked"]
+    return [
+        f"Redis has {name} {configured[name]}, not {value}:"
+        " a crash may lose entries, which then heal"
+        for name, value in DURABLE_REDIS.items()
+        if configured[name] != value
     ]
 
 

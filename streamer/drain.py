@@ -3,7 +3,6 @@
 Postgres deletes while Redis appends; it commits only once Redis has answered.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 
 import psycopg
@@ -12,6 +11,7 @@ from rocket_rides import terms
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import reached
 from rocket_rides.log import Log
+from streamer import leaders_term
 from streamer.barrier import Barrier
 
 # Starts in the index at last_sent, so it never visits the rows that were deleted before.
@@ -49,7 +49,7 @@ class Streamer:
         self._log = log
         self._batch_size = batch_size
         self.barrier = Barrier(connection)
-        self.term = terms.begin(connection)
+        self.term = leaders_term.begin(connection)
         self.last_sent = self.term.after
         # Records up to _settled may be sent; up to _drained none are left. Both can be above
         # last_sent, where transactions that rolled back drew numbers.
@@ -82,30 +82,29 @@ class Streamer:
         return len(batch)
 
     def _move(self, batch: list[tuple[int, str]], double_send: bool) -> None:
-        sent = [position for position, _ in batch]
         reached(Step.BEFORE_SEND)
         if double_send:
             self._log.append(batch, self.last_sent, self.term)
-        with self._sending(batch):
-            reached(Step.AFTER_SEND)
-            deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
-            values = [sent[-1], deleted, self.last_sent, self.term.name]
-            moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
-        if deleted != len(sent) or moved != 1:
+        if self._redis_accepts:
+            self._redis_accepts = False  # until it has taken this batch
+            with self._log.appending(batch, self.last_sent, self.term):
+                ours = self._take_out(batch)
+        else:
+            # It may be full: Postgres would delete in vain, again and again.
+            self._log.append(batch, self.last_sent, self.term)
+            ours = self._take_out(batch)
+        if not ours:
             raise Overtaken(
                 "another streamer, or somebody by hand, changed the outbox or streamer_state"
             )
         self._redis_accepts = True
         reached(Step.BEFORE_COMMIT)
 
-    def _sending(self, batch: list[tuple[int, str]]) -> AbstractContextManager[None]:
-        """Send the batch, during a block.
-
-        Before it where the last one did not get through: Redis may be full, and Postgres would
-        delete in vain, again and again.
-        """
-        accepts, self._redis_accepts = self._redis_accepts, False
-        if accepts:
-            return self._log.appending(batch, self.last_sent, self.term)
-        self._log.append(batch, self.last_sent, self.term)
-        return nullcontext()
+    def _take_out(self, batch: list[tuple[int, str]]) -> bool:
+        """Delete the batch from the outbox and move on; returns whether both were ours to do."""
+        reached(Step.AFTER_SEND)
+        sent = [position for position, _ in batch]
+        deleted = self._connection.execute(DELETE_SENT, [sent]).rowcount
+        values = [sent[-1], deleted, self.last_sent, self.term.name]
+        moved = self._connection.execute(MOVE_LAST_SENT, values).rowcount
+        return deleted == len(sent) and moved == 1

@@ -29,7 +29,7 @@ import psycopg
 
 from rocket_rides import database, errors, process, receipts, settings, terms
 from rocket_rides.errors import Unavailable
-from streamer import checks
+from streamer import checks, leaders_term
 from streamer.barrier import Barrier
 
 logger = logging.getLogger("streamer")
@@ -71,7 +71,8 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     last_sent = terms.last_sent(connection)
     if not checks.stranded_warnings(connection, last_sent):
         return [], []
-    terms.disown(connection, last_sent)  # first: a consumer that starts after this needs no reset
+    # First: a consumer that starts after this needs no reset.
+    leaders_term.disown(connection, last_sent)
     with connection.transaction():
         rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
         if rides:

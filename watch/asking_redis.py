@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar
 import redis
 
 from rocket_rides.errors import in_one_line
-from rocket_rides.ick import keys_of
 from rocket_rides.log import START, Forbidden, Log, as_numbers
+from rocket_rides.log.names import ick_keys, rollup_key
 from rocket_rides.seen_groups import SeenGroup, look
 from watch.asking import NO_ANSWER
 from watch.facts import Log as LogFacts
@@ -104,7 +104,7 @@ class AskingRedis:
         return int(self._if_allowed(lambda: self._log.command(*words)) or 0)
 
     def _dirty_minutes(self, ick: str) -> int:
-        _, *sets = keys_of(f"{self._log.name}/rollup/{ick}")
+        _, *sets = ick_keys(rollup_key(self._log.name, ick))
         return sum(int(self._log.command("ZCARD", key)) for key in sets)
 
 

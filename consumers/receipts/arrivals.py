@@ -14,8 +14,9 @@ import psycopg
 from consumers.digest import NOTHING, DeadLetter, Unbelieved
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.log import Entry, Invalid, decode
-from rocket_rides.receipts import KIND
 from rocket_rides.terms import UNLESS_KNOWN, Range, StateLost, Terms
+
+KIND = "receipts"  # of a consumer, as whose dead letters what it sets aside is listed
 
 BOUNDS = f"""
     SELECT last_sent_id, complete_to, ({LAST_DRAWN}), {UNLESS_KNOWN}

@@ -11,12 +11,12 @@ import psycopg
 
 from consumers.receipts.arrivals import Arrivals
 from consumers.receipts.deliveries import Deliveries
+from consumers.receipts.group import Group
 from consumers.receipts.hand import Hand
 from consumers.receipts.membership import Membership
 from consumers.receipts.round import Round, Step
 from consumers.receipts.sweep import Sweep
 from rocket_rides.faults import reached
-from rocket_rides.groups import Group
 from rocket_rides.log import Entry
 from rocket_rides.waiting import delays
 

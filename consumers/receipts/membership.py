@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 
 import psycopg
 
+from consumers.receipts.group import Group
 from rocket_rides.database import one_row
-from rocket_rides.groups import Group
 from rocket_rides.log import START, Entry
 
 PAGE = 500  # entries

@@ -27,10 +27,10 @@ import psycopg
 
 from consumers.receipts.arrivals import Arrivals
 from consumers.receipts.attempts import SUSPECT, is_due
+from consumers.receipts.group import Group
 from consumers.receipts.round import Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
-from rocket_rides.groups import Group
 from rocket_rides.locks import Lock
 from rocket_rides.log import START, Invalid, decode
 from rocket_rides.terms import StateLost

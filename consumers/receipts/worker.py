@@ -15,13 +15,14 @@ import redis
 
 from consumers.receipts.attempts import Attempts, Known
 from consumers.receipts.deliveries import NO_TIME, Deliveries
+from consumers.receipts.group import Group, GroupGone
 from consumers.receipts.hand import Errand, Hand
 from consumers.receipts.intake import Intake
 from consumers.receipts.outcomes import UNWRITTEN_DELAY, save
 from consumers.receipts.round import Round, Step
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.faults import reached
-from rocket_rides.groups import Group, GroupGone, name_of
+from rocket_rides.groups import name_of
 from rocket_rides.log import Log
 
 # Seconds.

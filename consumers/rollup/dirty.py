@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from consumers.rollup.ick import Ick
 from rocket_rides.errors import Unavailable
-from rocket_rides.ick import Ick
 from rocket_rides.log import Log, naming_the_server
+from rocket_rides.log.names import rollup_key
 
 AT_ONCE = 1000  # pairs; Redis does nothing else meanwhile
 
@@ -37,7 +38,7 @@ class DirtyMinutes:
         self.count = 0
         self._log = log
         self._ick = Ick(log.redis)
-        self._key = key(log, name)
+        self._key = rollup_key(log.name, name)
         self._server = log.replication_id()  # before the first write
         self._ick.ickadd(self._key)
 
@@ -78,16 +79,11 @@ class DirtyMinutes:
         return int(stats["total_min"]) if self.count else None
 
 
-def key(log: Log, name: str) -> str:
-    """Where the Ick of the generation `name` is."""
-    return f"{log.name}/rollup/{name}"
-
-
 @naming_the_server()
 def delete(log: Log, name: str) -> None:
     """Delete the Ick of an earlier generation, if it is there."""
     if name:
-        Ick(log.redis).ickunlink(key(log, name))
+        Ick(log.redis).ickunlink(rollup_key(log.name, name))
 
 
 def _score(ride: int) -> float:

@@ -68,12 +68,12 @@ def lock(data: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(descriptor, 20)
-            if not owner:  # it has not written its process id yet
+            owner = os.read(descriptor, 100).split()
+            if not owner:  # it has not written its identity yet
                 raise NeverStarts(f"another fleet is starting on {data}") from None
-            raise NeverStarts(fleet.in_the_way(data, int(owner))) from None
+            raise NeverStarts(fleet.in_the_way(data, int(owner[0]))) from None
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
+        os.write(descriptor, fleet.identity(os.getpid()).encode())
     except OSError as error:
         raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None
 

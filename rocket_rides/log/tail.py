@@ -4,9 +4,8 @@ An entry's time is the one that Redis put into its id when it was appended. Ids 
 Redis' clock was set back, times stand still until it has caught up.
 """
 
-from rocket_rides.log import START, Entry, Log, as_numbers
+from rocket_rides.log import GREATEST, START, Entry, Log, as_numbers
 
-GREATEST = 2**64 - 1  # of each half of an id
 BATCH = 1000
 
 

@@ -7,7 +7,8 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from rocket_rides.ick import Ick, keys_of
+from consumers.rollup.ick import Ick
+from rocket_rides.log.names import ick_keys
 
 ANYTHING: list[object] = [None, b"bytes", 1, 1.5, ("a",), ["a"]]
 NO_STRINGS = [*ANYTHING, True]
@@ -89,9 +90,9 @@ def test_scores_and_members_come_in_pairs(ick: Ick) -> None:
 
 def test_an_icks_keys_share_a_slot_of_a_cluster() -> None:
     """Redis hashes what is between the first { and the next }, or the whole key without any."""
-    assert keys_of("K") == ("K", "K/ick/{K}/pset", "K/ick/{K}/cset")
+    assert ick_keys("K") == ("K", "K/ick/{K}/pset", "K/ick/{K}/cset")
     for key in ("rollup", "rollup:5f3a", "größer 🚀", " ", "a/ick/b", "{tag}", "a{tag}b", "}{tag}"):
-        assert len({key_slot(name.encode()) for name in keys_of(key)}) == 1, key
+        assert len({key_slot(name.encode()) for name in ick_keys(key)}) == 1, key
     # Nothing to hash, or a brace that does not enclose a tag.
     for key in ("", "{", "}", "a{b", "a}b", "{}", "a{}b", "{}{tag}", "}{"):
-        assert len({key_slot(name.encode()) for name in keys_of(key)}) > 1, key
+        assert len({key_slot(name.encode()) for name in ick_keys(key)}) > 1, key

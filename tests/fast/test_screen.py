@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from subprocess import PIPE
 
-from rocket_rides.fleet import LOCK
+from rocket_rides.fleet import LOCK, identity
 from rocket_rides.settings import Settings
 from tests.support.known_facts import NOTHING, TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
@@ -125,12 +125,15 @@ def test_an_embedded_server_that_does_not_run_is_said_to_be_started_by_make_flee
     elsewhere = said("Connection refused", redis_url="redis://elsewhere")
     assert [line.endswith(hint) for line in elsewhere] == [True, False]
     assert not any(line.endswith(hint) for line in said("it does not answer"))
-    wait = [sys.executable, "-c", "print(flush=True); input()", "demo.embedded"]
+    wait = [sys.executable, "-c", "print(flush=True); input()"]
     with subprocess.Popen(wait, stdin=PIPE, stdout=PIPE) as servers:
         assert servers.stdout
         servers.stdout.readline()
-        (tmp_path / LOCK).write_text(str(servers.pid))
+        (tmp_path / LOCK).write_text(identity(servers.pid))
         assert not any(line.endswith(hint) for line in said(stopped))
+        (tmp_path / LOCK).write_text(f"{servers.pid} 1")  # another process had this pid before
+        assert all(line.endswith(hint) for line in said(stopped))
+        (tmp_path / LOCK).write_text(identity(servers.pid))
         servers.kill()
     assert all(line.endswith(hint) for line in said(stopped))
 

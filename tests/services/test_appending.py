@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
+from consumers.receipts.group import Group
 from lab.chaos.proxy import Proxy
-from rocket_rides.groups import Group
 from rocket_rides.log import LARGEST_ID, START, Log
 from rocket_rides.terms import Term
 from tests.support.world import World, eventually

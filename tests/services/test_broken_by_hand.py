@@ -6,7 +6,8 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from rocket_rides.terms import BEGIN, RESTORE_STATE, StateLost
+from rocket_rides.terms import RESTORE_STATE, StateLost
+from streamer.leaders_term import BEGIN
 from tests.support.world import World, catch_up, drain, eventually, exact, limited_redis
 
 TERMS = "SELECT after, term FROM terms ORDER BY after"

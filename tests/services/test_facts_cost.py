@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import redis
 
+from consumers.receipts.group import Group
 from rocket_rides import groups
-from rocket_rides.groups import Group
 from rocket_rides.seen_groups import SeenGroup
 from rocket_rides.standings import values
 from tests.support.looks import looking, said, seen

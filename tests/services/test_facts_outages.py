@@ -10,9 +10,9 @@ import psutil
 import pytest
 import redis
 
+from consumers.receipts.group import Group
 from demo.embedded.servers import Redis
 from rocket_rides import groups
-from rocket_rides.groups import Group
 from tests.support import rollup
 from tests.support.looks import look, looking, reader, said
 from tests.support.world import World, drain, eventually, free_port, limited_redis

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import redis
 
+from consumers.receipts.group import Group, GroupGone
 from rocket_rides import groups
-from rocket_rides.groups import Group, GroupGone
 from rocket_rides.log import START, Forbidden, Log
 from tests.support.world import World, eventually, limited_redis
 
@@ -142,7 +142,7 @@ def test_without_the_group_everything_says_that_it_is_gone(world: World, stream:
         with pytest.raises(GroupGone, match=r"^Redis"):
             command(workers)
     # Acknowledging is not refused by any server; there is nothing to acknowledge.
-    assert (workers.ack(["1-0"]), workers.ack([]), workers.destroy()) == (0, 0, False)
+    assert (workers.ack(["1-0"]), workers.ack([])) == (0, 0)
 
 
 def waiting_read(world: World, then: Callable[[], object]) -> tuple[float, bool]:
@@ -177,7 +177,7 @@ def major_version(world: World) -> int:
 
 
 def test_a_waiting_member_learns_that_its_group_is_gone(world: World) -> None:
-    waited, gone = waiting_read(world, lambda: group(world).destroy())
+    waited, gone = waiting_read(world, lambda: world.destroy_group(group(world).name))
     assert gone
     assert waited < 1
     waited, gone = waiting_read(world, lambda: world.log().start_anew())

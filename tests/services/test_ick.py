@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError
 
+from consumers.rollup.ick import Ick
 from demo.embedded.servers import Redis as Server
-from rocket_rides.ick import Ick, keys_of
+from rocket_rides.log.names import ick_keys
 from tests.support.ick_oracle import IckOracle
 
 pytestmark = pytest.mark.stream_servers
@@ -54,7 +55,7 @@ def new(client: Recording) -> Iterator[Callable[[], str]]:
         return made[-1]
 
     yield new
-    client.delete(*(name for key in made for name in keys_of(key)), "nothing")
+    client.delete(*(name for key in made for name in ick_keys(key)), "nothing")
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def key(new: Callable[[], str]) -> str:
 
 def contents(client: Redis, key: str) -> list[bytes | None]:
     """All that the three keys hold."""
-    return [client.dump(name) for name in keys_of(key)]
+    return [client.dump(name) for name in ick_keys(key)]
 
 
 def every_operation(ick: Ick, key: str, **options: bool) -> list[Callable[[], object]]:
@@ -140,7 +141,7 @@ def test_an_operation_is_one_command_that_names_all_keys(
             operation()
             assert [command for command, *_ in client.sent] == commands
             for words in client.sent:
-                assert client.command_getkeys(*words) == list(keys_of(key))
+                assert client.command_getkeys(*words) == list(ick_keys(key))
 
 
 def test_what_is_no_ick_is_refused_by_every_operation_and_stays_as_it_is(
@@ -195,7 +196,7 @@ def test_what_is_no_ick_is_refused_by_every_operation_and_stays_as_it_is(
         version_with_sets_of_another,
     ):
         key = new()
-        spoil(*keys_of(key))
+        spoil(*ick_keys(key))
         before = contents(client, key)
         for create in True, False:
             for number, operation in enumerate(every_operation(ick, key, create=create)):
@@ -353,7 +354,7 @@ def test_the_hazards_are_those_that_the_docstring_names(
     assert ick.ickexchange(key, 1, "a") == [("a", 2.0)]
     assert ick.ickexchange(key, 1, "a") == []
 
-    _, pset, cset = keys_of(key := new())  # one set that is lost alone, and how to tell
+    _, pset, cset = ick_keys(key := new())  # one set that is lost alone, and how to tell
     added, _ = ick.ickadd(key, 1, "a", 2, "b", 3, "c", 4, "d", 5, "e")
     committed = ick.ickcommit(key, *(member for member, _ in ick.ickreserve(key, 2)))
     reserved = ick.ickreserve(key, 2, create=False)

@@ -20,8 +20,9 @@ from hypothesis.stateful import (
 )
 from redis import Redis, ResponseError
 
+from consumers.rollup.ick import Ick
 from demo.embedded.servers import Redis as Server
-from rocket_rides.ick import Ick, keys_of
+from rocket_rides.log.names import ick_keys
 from tests.support.ick_oracle import IckOracle, Pairs, in_order
 
 pytestmark = pytest.mark.stream_servers
@@ -55,7 +56,7 @@ class OnAServer(RuleBasedStateMachine):
         return Redis.from_url(self.url, retry=None, single_connection_client=True, **options)
 
     def teardown(self) -> None:
-        self.look.delete(*keys_of(self.key))
+        self.look.delete(*ick_keys(self.key))
         for ick in *self.producers, self.consumer:
             ick.redis.close()
         self.look.close()
@@ -114,7 +115,7 @@ class Conformance(OnAServer):
 
     @invariant()
     def both_hold_the_same(self) -> None:
-        version, *sets = keys_of(self.key)
+        version, *sets = ick_keys(self.key)
         assert self.look.get(version) == (b"ick.v1" if self.model.there else None)
         for name, expected in zip(sets, (self.model.pset, self.model.cset), strict=True):
             held = self.look.zrange(name, 0, -1, withscores=True)
@@ -211,7 +212,7 @@ class NothingIsForgotten(OnAServer):
     def waiting(self) -> dict[str, float]:
         """All that is in the Ick, each with its lowest score."""
         found: dict[str, float] = {}
-        for name in keys_of(self.key)[1:]:
+        for name in ick_keys(self.key)[1:]:
             held: Any = self.look.zrange(name, 0, -1, withscores=True)
             for member, score in held:
                 text = member.decode()

@@ -14,8 +14,8 @@ import api.groups
 from api import consumers
 from api.groups import PATIENCE, Groups
 from api.pool import SESSION
+from consumers.receipts.group import Group
 from rocket_rides import groups
-from rocket_rides.groups import Group
 from rocket_rides.log import START
 from rocket_rides.seen_groups import SeenGroup, look
 from rocket_rides.standings import values

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from rocket_rides import terms
 from rocket_rides.errors import Overtaken, Unavailable
-from streamer import checks
+from streamer import checks, leaders_term
 from streamer.mend import mend
 from tests.support.disasters import stranded
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
@@ -139,7 +138,7 @@ def test_a_leader_goes_on_beside_a_mend(world: World) -> None:
     stranded(world)
     leader = world.streamer()
     world.take(50)
-    terms.disown(world.connection, leader.last_sent)
+    leaders_term.disown(world.connection, leader.last_sent)
     with pytest.raises(Overtaken):
         leader.run_once()
     assert drain(world.streamer()) == 1

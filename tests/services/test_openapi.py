@@ -16,7 +16,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi import checks
 
 from api.views import DESCRIPTION
-from rocket_rides.groups import Group
+from consumers.receipts.group import Group
 from rocket_rides.settings import PROJECT
 from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api
 from tests.support.rollup import hurry, lead

@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from api.consumers import show
+from consumers.receipts.group import Group
 from rocket_rides import groups
-from rocket_rides.groups import Group
 from rocket_rides.log import START, Log
 from rocket_rides.seen_groups import look
 from streamer import trimming
@@ -124,16 +124,16 @@ def test_another_databases_group_holds_nothing_back_once_it_is_idle(world: World
     # Our own never stops to count, nor does a group that somebody else named.
     group(world, "workers").make()
     assert slowest(world, patience=0) == START
-    group(world, "workers").destroy()
-    own.destroy()
+    world.destroy_group("workers")
+    world.destroy_group(own.name)
     own.make()
     assert slowest(world, patience=0) == START
-    own.destroy()
+    world.destroy_group(own.name)
     # One that nobody has ever read from is as idle as the entry at which it stands is old.
-    anothers.destroy()
+    world.destroy_group(ANOTHERS)
     anothers.make()
     assert slowest(world) == last
-    anothers.destroy()
+    world.destroy_group(ANOTHERS)
     anothers.make(ids[0])
     assert slowest(world) == ids[0]
 

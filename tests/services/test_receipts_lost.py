@@ -24,7 +24,7 @@ SUSPECTED = """
 LOSSES: dict[str, Callable[[Staff], object]] = {
     "a flush": lambda staff: flush(staff.world),
     "a deleted stream": lambda staff: staff.world.log().start_anew(),
-    "a destroyed group": lambda staff: staff.group.destroy(),
+    "a destroyed group": lambda staff: staff.world.destroy_group(staff.group.name),
     "trimming past the group by the cap": lambda staff: staff.world.log().trim_to(0, exactly=True),
     "a log without its newest entries": lambda staff: cut_newest(staff.world),
 }

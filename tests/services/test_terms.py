@@ -11,8 +11,9 @@ from consumers.round import Healed
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Entry
-from rocket_rides.terms import NO_TERM, Term, begin
+from rocket_rides.terms import NO_TERM, Term
 from streamer.drain import Step
+from streamer.leaders_term import begin
 from tests.support.clusters import fresh_world
 from tests.support.world import World, catch_up, chained, drain, eventually, exact
 

@@ -10,10 +10,11 @@ import psycopg
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier
 from consumers.receipts.deliveries import Deliveries
+from consumers.receipts.group import Group, GroupGone
 from consumers.receipts.round import Round
 from consumers.receipts.worker import Patience, Worker
 from rocket_rides import session_settings
-from rocket_rides.groups import Group, GroupGone, name_of
+from rocket_rides.groups import name_of
 from rocket_rides.log import Log
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World, drain, eventually

@@ -2,11 +2,11 @@
 
 from decimal import Decimal
 
-from consumers.rollup import dirty
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from rocket_rides.database import one_row
 from rocket_rides.locks import Lock, try_lock
+from rocket_rides.log.names import rollup_key
 from tests.support.world import World, drain
 
 KEPT = "SELECT minute::text, rides, distance FROM ride_minutes WHERE rides > 0 ORDER BY minute"
@@ -96,4 +96,4 @@ def icks(world: World) -> set[str]:
 def ick(world: World) -> str:
     """The key of the Ick that the database knows of."""
     [name] = one_row(world.connection.execute("SELECT ick FROM rollup_state"))
-    return dirty.key(world.log(), name)
+    return rollup_key(world.stream, name)

@@ -14,6 +14,7 @@ from consumers.reader import Reader
 from consumers.receipts import outcomes
 from consumers.receipts.attempts import Known
 from consumers.receipts.courier import Courier, Kind, Verdict
+from consumers.receipts.group import Group
 from consumers.receipts.outcomes import Saved
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.sweep import Sweep
@@ -21,7 +22,6 @@ from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import Generation
 from consumers.rollup.marker import Marker
 from consumers.round import NOTHING_HEALED, Healed, HealedSum
-from rocket_rides.groups import Group
 from rocket_rides.log import decode
 from rocket_rides.receipts import WEBHOOK_ID
 from rocket_rides.terms import Range, Terms

@@ -113,6 +113,10 @@ class World:
         self.logs.append(log)
         return log
 
+    def destroy_group(self, name: str) -> None:
+        """Remove a consumer group of the stream, and all that is pending in it."""
+        self.log().command("XGROUP", "DESTROY", self.stream, name)
+
     def streamer(self, batch_size: int = 1000) -> Streamer:
         return Streamer(self.connect(**session_settings.INDEX_SCANS), self.log(), batch_size)
 

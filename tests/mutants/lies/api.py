@@ -211,61 +211,10 @@ MUTANTS = [
         explained="the answer leaves out periods without rides, as well",
     ),
     lean(
-        "what is to be called before a view is not called",
-        "if self.before_request_funcs or self.url_value_preprocessors:",
-        "if self.url_value_preprocessors:",
-    ),
-    lean(
-        "what is to look at a path's values is not called",
-        "if self.before_request_funcs or self.url_value_preprocessors:",
-        "if self.before_request_funcs:",
-    ),
-    lean(
-        "what one request wants to be called after its view is not called",
-        "if request_ctx._after_request_functions or self.after_request_funcs.keys() != {None}:",
-        "if self.after_request_funcs.keys() != {None}:",
-    ),
-    lean(
-        "what one blueprint wants to be called after its views is not called",
-        "if request_ctx._after_request_functions or self.after_request_funcs.keys() != {None}:",
-        "if request_ctx._after_request_functions:",
-    ),
-    lean(
-        "what was registered last is called last after a view",
-        "in reversed(self.after_request_funcs[None]):",
-        "in self.after_request_funcs[None]:",
-    ),
-    lean(
-        "the answer of what is called after a view is not taken",
-        "            response = function(response)\n",
-        "            function(response)\n",
-    ),
-    lean(
-        "what is to be called after a request is not called without a signal",
-        "if self.teardown_request_funcs or request_tearing_down.receivers:",
-        "if request_tearing_down.receivers:",
-    ),
-    lean(
-        "the signal after a request is not sent alone",
-        "if self.teardown_request_funcs or request_tearing_down.receivers:",
-        "if self.teardown_request_funcs:",
-    ),
-    lean(
-        "what is to be called after a context is not called without a signal",
-        "if self.teardown_appcontext_funcs or appcontext_tearing_down.receivers:",
-        "if appcontext_tearing_down.receivers:",
-    ),
-    lean(
-        "the signal after a context is not sent alone",
-        "if self.teardown_appcontext_funcs or appcontext_tearing_down.receivers:",
-        "if self.teardown_appcontext_funcs:",
-    ),
-    lean(
         "an answer to HEAD has a body",
         'return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.get_data()]',
         "return [self.get_data()]",
     ),
-    lean("an answer has no status of its own", "self.json.answer(*rv)", "self.json.answer(rv[0])"),
     lean("a decimal is a string", 'decimal_format="number"', 'decimal_format="string"'),
     lean(
         "only one host is known",

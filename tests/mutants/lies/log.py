@@ -4,17 +4,19 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-log = partial(Mutant, file="rocket_rides/log/__init__.py", tests="services/test_appending.py")
-decode = partial(Mutant, file="rocket_rides/log/__init__.py", tests="fast/test_decode.py")
+log = partial(Mutant, file="rocket_rides/log/stream.py", tests="services/test_appending.py")
+decode = partial(Mutant, file="rocket_rides/log/entries.py", tests="fast/test_decode.py")
 terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms.py")
+term = partial(Mutant, file="streamer/leaders_term.py", tests="services/test_terms.py")
 known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
 ick = partial(
     Mutant,
-    file="rocket_rides/ick.lua",
+    file="consumers/rollup/ick.lua",
     tests="services/test_ick.py services/test_ick_model.py",
 )
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
+member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
 readers = partial(Mutant, file="streamer/readers.py", tests="services/test_readers.py")
 
 MUTANTS = [
@@ -25,6 +27,7 @@ MUTANTS = [
         "a full Redis is taken for one that has appended",
         'raise LogFull("Redis is out of memory and refuses to append") from None',
         "return",
+        file="rocket_rides/log/errors.py",
         tests="services/test_appending.py services/test_trimming.py",
     ),
     log(
@@ -92,8 +95,9 @@ MUTANTS = [
     ),
     log(
         "a Redis that syncs its file now and then passes for durable",
-        '            "appendfsync": "always",\n',
+        '    "appendfsync": "always",\n',
         "",
+        file="streamer/checks.py",
         tests="services/test_leader.py::"
         "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
@@ -117,20 +121,20 @@ MUTANTS = [
         "if not is_exact(distance):",
         "if distance <= 0:",
     ),
-    terms(
+    term(
         "a leader begins below a term that began later",
         "WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)",
         "WHERE true",
         tests="services/test_broken_by_hand.py",
     ),
-    terms(
+    term(
         "a leader begins though the next ride was sent",
         "LIMIT 1\n      ), true)",
         "LIMIT 1\n      ), true) IS NOT NULL",
         tests="services/test_broken_by_hand.py::"
         "test_a_last_sent_that_was_set_back_is_said_and_begins_no_term",
     ),
-    terms(
+    term(
         "a term that was replaced is forgotten",
         "void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]",
         "void = terms.void",
@@ -148,7 +152,7 @@ MUTANTS = [
         "<> %(known)s::text",
         tests="services/test_terms.py::test_terms_that_are_all_gone_are_believed_no_longer",
     ),
-    terms(
+    term(
         "after a mend, no term begins at last_sent",
         "        if upto:\n            connection.execute(OWN, [upto, _draw(), []])\n",
         "",
@@ -156,7 +160,7 @@ MUTANTS = [
         explained="no leader has such a term: the next one begins its own at last_sent, before it"
         " sends anything, and nobody believes anything below it either way",
     ),
-    terms(
+    term(
         "a mend forgets which terms there were",
         "connection.execute(OWN, [0, _draw(), void])",
         "connection.execute(OWN, [0, _draw(), []])",
@@ -226,32 +230,32 @@ MUTANTS = [
         "min(size - call('ZCARD', to) + 1, LIMIT / 2)\n",
     ),
     ick("every reservation is a backwash", "if ARGV[4] == 'backwash' then", "if true then"),
-    groups(
+    member(
         "a claim takes from whoever has the entry",
         "'IDLE', idle, id, id, 1, owner)",
         "'IDLE', idle, id, id, 1)",
     ),
-    groups(
+    member(
         "a claim does not ask for how long the entry was idle",
         "group, 'IDLE', idle, id, id",
         "group, 'IDLE', 0, id, id",
     ),
-    groups(
+    member(
         "a pending id whose entry was trimmed stays pending",
         "      redis.call('XACK', key, group, id)\n",
         "",
     ),
-    groups(
+    member(
         "a heartbeat takes back what others have claimed",
         "id, id, 1, member) == 1",
         "id, id, 1) == 1",
     ),
-    groups(
+    member(
         "a heartbeat is a delivery",
         "member, 0, id, 'JUSTID')\n    kept[#kept + 1] = renewed[1]",
         "member, 0, id)\n    kept[#kept + 1] = renewed[1][1]",
     ),
-    groups(
+    member(
         "a member is removed with what is pending under its name",
         "'-', '+', 1, ARGV[2]) > 0 then return 0 end",
         "'-', '+', 1, ARGV[2]) < 0 then return 0 end",
@@ -269,7 +273,7 @@ MUTANTS = [
         "idle = math.max(idle, facts(member)['idle'])",
         tests="services/test_groups.py services/test_readers.py",
     ),
-    groups(
+    member(
         "what members have been given counts as unread",
         "max(after, self.last_delivered(), key=as_numbers)",
         "min(after, self.last_delivered(), key=as_numbers)",

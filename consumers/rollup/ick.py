@@ -38,6 +38,8 @@ from typing import Any
 import redis
 from redis.client import NEVER_DECODE
 
+from rocket_rides.log.names import ick_keys
+
 LUA = Path(__file__).with_name("ick.lua").read_text("ascii")
 SHA = hashlib.sha1(LUA.encode(), usedforsecurity=False).hexdigest()  # Redis' name for the script
 
@@ -104,7 +106,7 @@ class Ick:
         if reply is None:
             return None
         version, *measures = reply
-        _, pset_key, cset_key = keys_of(key)
+        _, pset_key, cset_key = ick_keys(key)
         sizes = [size for size, *_ in measures]
         stats: dict[str, Any] = {
             "key": key,
@@ -144,20 +146,13 @@ class Ick:
         return committed, list(zip(names, scores, strict=True))
 
     def _call(self, key: str, operation: str, create: bool, *words: bytes | str | int) -> Any:
-        keys = [name.encode() for name in keys_of(key)]
+        keys = [name.encode() for name in ick_keys(key)]
         tail = [len(keys), *keys, operation, "create" if create else "there", *words]
         options = {NEVER_DECODE: True}  # whatever the client decodes otherwise
         try:
             return self.redis.execute_command("EVALSHA", SHA, *tail, **options)  # type: ignore[no-untyped-call]
         except redis.exceptions.NoScriptError:  # the server was restarted, or never saw it
             return self.redis.execute_command("EVAL", LUA, *tail, **options)  # type: ignore[no-untyped-call]
-
-
-def keys_of(key: str) -> tuple[str, str, str]:
-    """The keys of the Ick at `key`: its version, the producer set, the consumer set."""
-    if not isinstance(key, str):
-        raise TypeError(f"a key is a str, not {key!r}")
-    return key, f"{key}/ick/{{{key}}}/pset", f"{key}/ick/{{{key}}}/cset"
 
 
 def _score(score: float) -> str:

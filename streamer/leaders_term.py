@@ -1,0 +1,61 @@
+"""The leader's term: begun before it sends anything, and disowned when the log can't be mended.
+
+What terms are for, and what readers make of them, is in `rocket_rides.terms`.
+"""
+
+import secrets
+
+import psycopg
+
+from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
+
+VOID_KEPT = 100
+
+# Refused when more was sent than last_sent says: a later term began, or the next ride is no longer
+# staged. (A ride and its record commit together; records are deleted as they are sent, in order.)
+BEGIN = f"""
+    INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
+    WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
+      AND coalesce((
+          SELECT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = rides.id)
+          FROM rides WHERE id > last_sent_id ORDER BY id LIMIT 1
+      ), true)
+    ON CONFLICT (after) DO UPDATE
+    SET term = excluded.term, began_at = excluded.began_at,
+        void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]
+    RETURNING after
+"""  # noqa: S608
+# Nothing sent up to some ride is believed any longer: readers heal it from the rides.
+DISOWN = f"""
+    WITH gone AS (DELETE FROM terms RETURNING after, term, void)
+    SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
+    FROM gone CROSS JOIN unnest(term || void) name
+"""  # noqa: S608
+OWN = "INSERT INTO terms (after, term, void) VALUES (%s, %s, %s)"
+
+
+def begin(connection: psycopg.Connection) -> Term:
+    """Begin a term, committed when this returns: for the leader, before it sends anything.
+
+    Raises StateLost when `last_sent` is gone, or lower than what was sent.
+    """
+    name = _draw()
+    if row := connection.execute(BEGIN, {"term": name}).fetchone():
+        return Term(name, row[0])
+    raise StateLost(f"says that nothing after ride {last_sent(connection)} was sent, but it was")
+
+
+def disown(connection: psycopg.Connection, upto: int) -> None:
+    """Stop readers from believing what the log says about rides up to `upto`.
+
+    `upto` is at most `last_sent`. The leader loses its term and begins another.
+    """
+    with connection.transaction():
+        [(void,)] = connection.execute(DISOWN)
+        connection.execute(OWN, [0, _draw(), void])
+        if upto:
+            connection.execute(OWN, [upto, _draw(), []])
+
+
+def _draw() -> str:
+    return secrets.token_hex(TERM_BYTES)
