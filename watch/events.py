@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from rocket_rides.words import count, metres, number, printable
 from watch.facts import Counts, Database, Facts, Happened, Log, Reader, Server
 from watch.feed import Crashes, Event, Happening
 from watch.log_events import aside, lost, rise, set_aside
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
-from watch.words import count, metres, number, printable
 
 # What Postgres keeps is asked for as long; then it may be forgotten that it was told.
 KEPT_FOR = timedelta(minutes=30)

@@ -9,10 +9,8 @@ reads.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
-
-from watch.words import clock
 
 KEPT = 200  # events
 FOLDS_FOR = timedelta(seconds=60)
@@ -124,3 +122,8 @@ def _together(earlier: Happening, event: Happening) -> Happening | None:
     ):
         return replace(earlier, lines=(*earlier.lines, *event.lines))
     return None
+
+
+def clock(moment: datetime) -> str:
+    """The time of day: 14:03:22, in UTC."""
+    return f"{moment.astimezone(UTC):%H:%M:%S}"

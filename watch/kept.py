@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import msgspec
 
+from rocket_rides.words import count, metres, number
 from watch.facts import Happened
-from watch.words import count, metres, number
 
 
 class Kept(msgspec.Struct, tag_field="what"):

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from rocket_rides.log import START, as_numbers
+from rocket_rides.words import count, number, printable
 from watch.facts import Database, Happened, Log
 from watch.feed import Event
 from watch.naming import MOST_NAMED, named
-from watch.words import count, number, printable
 
 
 def lost(at: datetime, before: Log, now: Log) -> Iterator[Event]:

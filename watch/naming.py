@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from rocket_rides.words import number, printable
 from watch.facts import Reader
-from watch.words import number, printable
 
 MOST_NAMED = 3  # of one sort; the others are only counted
 

@@ -37,11 +37,11 @@ import msgspec
 from rocket_rides import fleet, settings
 from rocket_rides.options import Parser
 from rocket_rides.settings import Settings
+from rocket_rides.words import plain
 from watch.facts import Facts, Server
 from watch.gathering import Gatherer
 from watch.screen import screen
 from watch.verdict import ABSENT, notices, problems
-from watch.words import plain
 
 EVERY, SOON = 1.0, 0.2  # seconds
 SETTLED = ABSENT + 1  # seconds

@@ -11,9 +11,9 @@ from decimal import Decimal
 from math import inf
 from typing import Literal
 
-from watch.facts import Database, Facts, Reader
+from rocket_rides.words import age, count, metres, number, printable, signed
+from watch.facts import MOST, Database, Facts, Reader
 from watch.naming import MOST_NAMED, called, is_receipts, listed
-from watch.words import age, count_upto_most, metres, number, printable, signed
 
 # Seconds. Readers are behind by milliseconds, and whatever is killed, cut or wiped has healed after
 # one or two. What takes longer has not healed yet, or does not by itself.
@@ -75,7 +75,7 @@ def _notices(facts: Facts) -> Iterator[str]:
         return
     if dead := facts.database.receipts.dead:
         yield (
-            f"{count_upto_most(dead, 'receipt')} could not be delivered:"
+            f"{count(dead, 'receipt', MOST)} could not be delivered:"
             " make dead-letters says why; ARGS=--help says how to have one sent again"
         )
     late = [
@@ -89,7 +89,7 @@ def _notices(facts: Facts) -> Iterator[str]:
             " docs/running.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):
-        yield f"{count_upto_most(entries, 'entry')} of the log made no sense: dead_letters has why"
+        yield f"{count(entries, 'entry', MOST)} of the log made no sense: dead_letters has why"
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -148,7 +148,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     yield from _few(lost, "more totals are lost")
     if aside := database.rollup.minutes_set_aside:
         yield Problem(
-            f"{count_upto_most(aside, 'minute')} could not be computed:"
+            f"{count(aside, 'minute', MOST)} could not be computed:"
             " python -m consumers.rollup.aside says why, and has minutes tried again",
             "dead",
         )
@@ -167,11 +167,11 @@ def _late(database: Database) -> Iterator[Problem]:
     receipts = database.receipts
     oldest = receipts.oldest_undelivered_seconds
     if oldest is not None and oldest > RECEIPTS_LATE:
-        pending = count_upto_most(receipts.pending, "receipt")
+        pending = count(receipts.pending, "receipt", MOST)
         yield Problem(f"{pending} to deliver, the oldest for {age(oldest)}", "lags")
     late = [
         Problem(
-            f"{called(reader)} is {count_upto_most(reader.rides_behind or 0, 'ride')} and"
+            f"{called(reader)} is {count(reader.rides_behind or 0, 'ride', MOST)} and"
             f" {age(reader.seconds_behind)} behind",
             "lags",
         )

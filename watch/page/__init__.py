@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from watch import words
+from rocket_rides import words
 from watch.facts import Database, Facts, Reader
 from watch.feed import Happening
 from watch.history import History

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, timedelta
 
 from rocket_rides.charts import RIGHT, Chart, Frame, nice
+from rocket_rides.words import number
 from watch.facts import Hour
 from watch.history import BUCKET, WINDOW, Point
-from watch.words import number
 
 FRAME = Frame()
 HOLE = 3 * BUCKET  # seconds without a point that break a line

@@ -2,17 +2,44 @@
 
 import hashlib
 from base64 import b64encode
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from watch import words
+from rocket_rides import words
+from watch.facts import MOST
+from watch.feed import clock
 from watch.naming import called
 
 HERE = Path(__file__).parent
 STYLE = (HERE / "page.css").read_text()
 SCRIPT = (HERE / "page.js").read_text()
+
+
+def moment(value: datetime) -> str:
+    """A time with its date: 22 Nov 14:03, in UTC."""
+    utc = value.astimezone(UTC)
+    return f"{utc.day} {utc:%b %H:%M}"
+
+
+def iso(value: datetime) -> str:
+    """A time for programs."""
+    return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def capital(text: str) -> str:
+    """The same with a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """The same with a capital, unless it begins with a name."""
+    begins = text.partition(" ")[0] in ("a", "all", "reconciliation", "the")
+    return capital(text) if begins else text
+
 
 _environment = Environment(
     loader=FileSystemLoader(HERE),
@@ -21,23 +48,10 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_environment.filters.update(
-    metres=words.metres,
-    signed=words.signed,
-    number=words.number,
-    upto_most=words.upto_most,
-    count=words.count,
-    rate=words.rate,
-    age=words.age,
-    size=words.size,
-    clock=words.clock,
-    moment=words.moment,
-    iso=words.iso,
-    printable=words.printable,
-    sentence=words.sentence,
-    called=called,
-    capital=lambda text: text[:1].upper() + text[1:],
-)
+_words = (words.metres, words.signed, words.number, words.count, words.rate, words.age, words.size)
+for each in (*_words, words.printable, called, clock, moment, iso, capital, sentence):
+    _environment.filters[each.__name__] = each
+_environment.filters["upto_most"] = partial(words.number, most=MOST)
 
 
 def _hash(text: str) -> str:
