@@ -3,7 +3,7 @@
 The counters are as exact as the totals, so what happened while nobody looked is told all the same.
 A counter that fell was restored to an earlier time, and says nothing.
 
-What is the same every second (re-sends, receipts) is no event: the page shows its counters.
+What is the same every second (re-sends, receipts, crashes on purpose) is no event: the page shows its counters.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from rocket_rides.words import count, metres, number, printable
 from watch.facts import Counts, Database, Facts, Happened, Log, Reader, Server
-from watch.feed import Crashes, Event, Happening
+from watch.feed import Event
 from watch.log_events import aside, lost, rise, set_aside
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
@@ -31,9 +31,9 @@ class Events:
         self._told: set[Happened] = set()
         self._missing: set[str] = set()
 
-    def since_last(self, facts: Facts) -> list[Happening]:
+    def since_last(self, facts: Facts) -> list[Event]:
         """The events since the last call, the oldest first."""
-        events: list[Happening] = list(self._servers(facts))
+        events: list[Event] = list(self._servers(facts))
         if facts.log:
             if self._log:
                 events += lost(facts.at, self._log, facts.log)
@@ -82,7 +82,7 @@ class Events:
         self._missing = missing | (self._missing & known.keys() - there)
 
 
-def _between(at: datetime, before: Database, now: Database) -> Iterator[Happening]:
+def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     if now.rides.last_sent < before.rides.last_sent:
         yield Event(
             at,
@@ -113,10 +113,8 @@ def _missing_for(database: Database) -> Iterator[tuple[str, float]]:
             yield named(reader), 0 if reader.processes else reader.absent_seconds
 
 
-def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Happening]:
+def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Event]:
     name = named(reader)
-    if crashes := rise(before.crashes_injected, now.crashes_injected):
-        yield Crashes(at, name, crashes, at)
     if gaps := rise(before.gaps_healed, now.gaps_healed):
         rides = rise(before.rides_healed, now.rides_healed)
         distance = max(now.distance_healed - before.distance_healed, Decimal(0))

@@ -18,7 +18,7 @@ from tests.support.facts import (
 )
 from watch.events import Events
 from watch.facts import Agreement, Facts, Happened, Lead, Log, Reader, Rides
-from watch.feed import KEPT, Crashes, Event, Feed
+from watch.feed import KEPT, Event, Feed
 from watch.verdict import ABSENT
 
 
@@ -56,7 +56,9 @@ def test_an_entry_that_was_left_out_may_be_anyones() -> None:
 
 def test_what_healed_while_nobody_looked_is_told() -> None:
     before = counts(gaps_healed=4, rides_healed=9, distance_healed=Decimal("1.001"))
-    after = counts(gaps_healed=6, rides_healed=10, distance_healed=Decimal("1.003"))
+    after = counts(
+        gaps_healed=6, rides_healed=10, crashes_injected=3, distance_healed=Decimal("1.003")
+    )
     away = replace(facts(1), database=None, postgres=AWAY)
     assert told(of(total(counts=before)), away, of(total(counts=after))) == [
         "Postgres is back",
@@ -223,7 +225,7 @@ def test_names_that_are_gone_are_forgotten() -> None:
     ]
 
 
-def test_what_is_told_late_comes_to_its_place_in_time() -> None:
+def test_what_became_known_at_one_look_is_told_in_the_order_of_its_time() -> None:
     events = Events()
     events.since_last(facts())
     away = replace(facts(1), database=None, postgres=AWAY)
@@ -231,40 +233,12 @@ def test_what_is_told_late_comes_to_its_place_in_time() -> None:
     events.since_last(away)
     told_then = events.since_last(facts(3, happened=(lead,)))
     assert [event.words for event in told_then] == ["a streamer took the lead", "Postgres is back"]
-    feed = Feed()
-    at = [MOMENT + timedelta(seconds=second) for second in (30, 10, 20, -1, 40, 20)]
-    for number, moment in enumerate(at):
-        feed.add([Event(moment, "news", str(number))])
-    assert [event.words for _, event in feed.newest()] == ["4", "0", "5", "2", "1", "3"]
-    # A clock that was set back hides nothing.
-    feed.add([Event(MOMENT - timedelta(hours=1), "news", "new")])
-    assert feed.newest()[0][1].words == "new"
 
 
 def test_control_characters_of_a_name_are_made_visible() -> None:
     strange = total("a\x1b[31m\x00b")
     [words] = told(facts(), facts(1, readers=(*database().readers, strange)))
     assert words == "a\\x1b[31m\\x00b reads the log from now on"
-
-
-def test_crashes_are_folded_into_one_line_a_minute_for_each_reader() -> None:
-    feed = Feed()
-    for second in range(70):
-        at = MOMENT + timedelta(seconds=second)
-        feed.add([Crashes(at, "consumer0", 1, at), Crashes(at, "consumer1", 2, at)])
-        feed.add([Event(at, "healed", f"something else {second}")])
-    crashes = [event for _, event in feed.newest() if isinstance(event, Crashes)]
-    assert [(event.who, event.times) for event in crashes] == [
-        ("consumer1", 18),
-        ("consumer0", 9),
-        ("consumer1", 122),
-        ("consumer0", 61),
-    ]
-    assert crashes[0].words == (
-        "consumer1 crashed before a commit, on purpose, 18 times, the last at 14:04:31, and went on"
-    )
-    assert crashes[2].words.count("the last at 14:04:22")  # and it is shown at its first
-    assert {event.mood for event in crashes} == {"news"}
 
 
 def test_the_feed_keeps_the_newest() -> None:

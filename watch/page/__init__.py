@@ -9,13 +9,14 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
 
 from rocket_rides import words
 from watch.facts import Database, Facts, Reader
-from watch.feed import Happening
+from watch.feed import KEPT, Happening
 from watch.history import History
 from watch.page import charts
 from watch.page.slots import SLOTS, Slots
@@ -63,7 +64,6 @@ class Page:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self._slots = Slots()
-        self._events: dict[tuple[int, Happening], str] = {}
 
     def render(
         self,
@@ -87,7 +87,7 @@ class Page:
             parts[name] = block(with_block("slot"), "slot", slot)
         rides = database.rides if database else None
         taken, sent = (rides.taken, rides.sent) if rides else (None, None)
-        return Rendered(parts, self._feed(events), taken, sent)
+        return Rendered(parts, [_item(*each) for each in events], taken, sent)
 
     def whole(self, rendered: Rendered) -> bytes:
         """The page as a document."""
@@ -147,16 +147,12 @@ class Page:
             "token": self.scene.token,
         }
 
-    def _feed(self, events: Sequence[tuple[int, Happening]]) -> list[tuple[str, str]]:
-        known, self._events = self._events, {}
-        feed = []
-        for number, event in events:
-            item = known.get((number, event)) or block(
-                with_block("event"), "event", {"event": event, "event_number": number}
-            )
-            self._events[number, event] = item
-            feed.append((f"event-{number}", item))
-        return feed
+
+@lru_cache(2 * KEPT)  # of them all, one or two are new at a look
+def _item(number: int, event: Happening) -> tuple[str, str]:
+    """An event's id, and its HTML."""
+    item = block(with_block("event"), "event", {"event": event, "event_number": number})
+    return f"event-{number}", item
 
 
 def _behind(readers: Sequence[Reader]) -> Iterator[Reader]:

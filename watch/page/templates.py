@@ -11,12 +11,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from rocket_rides import words
 from watch.facts import MOST
-from watch.feed import clock
 from watch.naming import called
 
 HERE = Path(__file__).parent
 STYLE = (HERE / "page.css").read_text()
 SCRIPT = (HERE / "page.js").read_text()
+
+
+def clock(value: datetime) -> str:
+    """The time of day: 14:03:22, in UTC."""
+    return f"{value.astimezone(UTC):%H:%M:%S}"
 
 
 def moment(value: datetime) -> str:
