@@ -77,8 +77,8 @@ MUTANTS = [
     ),
     history(
         "a moment without Postgres is one without rides",
-        "                rates.append((now.at, None))",
-        "                rates.append((now.at, 0))",
+        "rates[begins] = None",
+        "rates[begins] = 0",
     ),
     facts(
         "a receipt that waits for nobody waits for a person",
