@@ -3,7 +3,8 @@
 The counters are as exact as the totals, so what happened while nobody looked is told all the same.
 A counter that fell was restored to an earlier time, and says nothing.
 
-What is the same every second (re-sends, receipts, crashes on purpose) is no event: the page shows its counters.
+What is the same every second (re-sends, receipts, crashes on purpose) is no event: the page shows
+its counters.
 """
 
 from collections.abc import Iterator

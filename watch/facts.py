@@ -147,15 +147,6 @@ class Reconciliation:
 
 
 @dataclass(frozen=True)
-class Hour:
-    """The rides of an hour, in UTC, from the rollup."""
-
-    begins: datetime
-    rides: int
-    distance: Decimal
-
-
-@dataclass(frozen=True)
 class Happened:
     """Something that Postgres keeps with its time: a lead, a reset, a reconciliation, an entry."""
 
@@ -176,7 +167,6 @@ class Database:
     receipts: Receipts
     dead_letters: dict[str, int]  # entries that were set aside, by the kind of the reader
     reconciliations: tuple[Reconciliation, ...]  # the newest first
-    hours: tuple[Hour, ...]  # of the last day
     happened: tuple[Happened, ...] = ()
     anybody: bool = True  # whether any process of a fleet has a session, the API's included
 

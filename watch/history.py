@@ -41,7 +41,10 @@ class History:
         """Keep what `facts` says; `at` is in seconds by a clock that only rises."""
         begins, seen = at // BUCKET * BUCKET, _seen(facts, at)
         if known := self._buckets.get(begins):
-            lag, latency = _greatest((known.lag, seen.lag)), _greatest((known.latency, seen.latency))
+            lag, latency = (
+                _greatest((known.lag, seen.lag)),
+                _greatest((known.latency, seen.latency)),
+            )
             seen = replace(seen, lag=lag, latency=latency)
         self._buckets[begins] = seen
         for old in [each for each in self._buckets if each < begins - WINDOW - BUCKET]:

@@ -11,7 +11,6 @@ from rocket_rides.sessions import API, CONSUMER, RECEIPTS, ROLLUP, STARTING, STR
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from watch.derived import (
     DEAD_LETTERS,
-    HOURS,
     KEPT,
     RECEIPTS_FACTS,
     ROLLUP_FACTS,
@@ -147,7 +146,7 @@ FACTS = f"""
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
-            'reconciliations', ({RUNS}), 'hours', ({HOURS}), 'anybody', EXISTS ({ANYBODY})
+            'reconciliations', ({RUNS}), 'anybody', EXISTS ({ANYBODY})
         ),
         'kept', ({KEPT})
     )::text

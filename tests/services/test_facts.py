@@ -30,11 +30,6 @@ RECEIPTS = """
            CASE outcome WHEN 'dead' THEN now() END
     FROM unnest(%s::bigint[], %s::text[]) r(id, outcome)
 """
-MINUTES = """
-    INSERT INTO ride_minutes (minute, rides, distance, upto)
-    SELECT date_trunc('minute', now(), 'UTC') - make_interval(mins => m), 1, 0.001, 1
-    FROM generate_series(0, 3000) m
-"""
 
 
 def at_work(world: World, name: str) -> None:
@@ -51,7 +46,6 @@ def test_an_empty_database_is_well(world: World) -> None:
     assert (database.readers, database.agreement) == ((), None)
     assert database.rides.oldest_staged_seconds is None
     assert database.receipts.oldest_undelivered_seconds is None
-    assert [hour.rides for hour in database.hours] == [0] * 24
     assert abs(facts.at - datetime.now(UTC)) < timedelta(seconds=5)
 
 
@@ -277,18 +271,6 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     assert "consumer0 applied the reset of reconciliation 1: 1.000 m became 0.999 m" in words
     assert "reconciliation 1: 1 ride, 0.999 m" in words
     assert "a streamer took the lead after ride 0" in words
-
-
-def test_the_last_day_is_told_hour_by_hour(world: World) -> None:
-    world.connection.execute(MINUTES)
-    before = datetime.now(UTC)
-    hours = seen(world).hours
-    assert len(hours) == 24
-    assert [hour.rides for hour in hours[:-1]] == [60] * 23
-    assert hours[0].distance == Decimal("0.060")
-    assert hours[-1].rides in (before.minute + 1, datetime.now(UTC).minute + 1)
-    assert hours[-1].begins == hours[0].begins + timedelta(hours=23)
-    assert (hours[0].begins.minute, hours[0].begins.utcoffset()) == (0, timedelta(0))
 
 
 def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:

@@ -11,7 +11,6 @@ from watch.facts import (
     Database,
     DeadReceipt,
     Facts,
-    Hour,
     Lead,
     Log,
     Reader,
@@ -58,7 +57,6 @@ def reconciliation(number: int = 1, **changed: Any) -> Reconciliation:
 def database(**changed: Any) -> Database:
     """What Postgres says when all is well."""
     readers = (total("consumer0"), total("consumer1"), rollup())
-    hour = MOMENT.replace(minute=0, second=0)
     well = Database(
         rides=Rides(12_345, 12_345, 2.1, 12_345, 12_345, 0, None),
         streamer=Lead(True, 0),
@@ -68,7 +66,6 @@ def database(**changed: Any) -> Database:
         receipts=receipts(),
         dead_letters={},
         reconciliations=(reconciliation(),),
-        hours=tuple(Hour(hour - timedelta(hours=ago), 7_000 + ago, TOTAL) for ago in range(24)),
     )
     return replace(well, **changed)
 

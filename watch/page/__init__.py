@@ -133,7 +133,6 @@ class Page:
                 "rides": charts.minutes(history.rides(), words.rate),
                 "lag": charts.minutes(history.lag(), words.latency),
                 "latency": charts.minutes(history.latency(), words.latency),
-                "day": charts.day(database.hours if database else ()),
             },
             "dash": words.DASH,
             "behind": list(_behind(readers)),
