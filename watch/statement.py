@@ -90,9 +90,9 @@ READERS = f"""
     LEFT JOIN rides ON rides.id = checkpoints.last_ride_id
 """  # noqa: S608
 # Each total is brought back to `ride`, the least that any of them stands at, by the distance of the
-# rides that it has counted since: those are added up once, between each total and the next. `floor`
-# is the ride that a total must have reached to be compared: `limit` rides behind the first. It is
-# looked for only where the ids alone don't show that all are past it.
+# rides that it has counted since: one running sum over those rides, among which the totals stand.
+# `floor` is the ride that a total must have reached to be compared: `limit` rides behind the first.
+# It is looked for only where the ids alone don't show that all are past it.
 AGREEMENT = """
     WITH totals AS (
         SELECT name, last_ride_id AS ride, total_distance AS total
@@ -102,32 +102,23 @@ AGREEMENT = """
     reach AS (SELECT CASE WHEN first - last > %(limit)s THEN coalesce((
         SELECT id FROM rides WHERE id <= first ORDER BY id DESC OFFSET %(limit)s LIMIT 1
     ), 0) ELSE 0 END AS floor FROM ends),
-    compared AS (
-        SELECT *, dense_rank() OVER (ORDER BY ride) AS step FROM totals
-        WHERE ride >= (SELECT floor FROM reach)
+    compared AS (SELECT * FROM totals WHERE ride >= (SELECT floor FROM reach)),
+    since AS (
+        SELECT name, ride, total, 0 AS distance FROM compared
+        UNION ALL
+        SELECT NULL, id, NULL, distance FROM rides
+        WHERE id > (SELECT min(ride) FROM compared) AND id <= (SELECT max(ride) FROM compared)
     ),
-    steps AS (SELECT array_agg(DISTINCT ride ORDER BY ride) AS rides FROM compared),
-    since AS MATERIALIZED (
-        SELECT width_bucket(id - 1, rides) AS step, sum(distance) AS distance
-        FROM steps CROSS JOIN LATERAL (
-            SELECT id, distance FROM rides taken
-            WHERE id > rides[1] AND id <= rides[cardinality(rides)]
-        ) taken GROUP BY 1
-    ),
-    before AS MATERIALIZED (
-        SELECT array_agg(distance ORDER BY step) AS distances FROM (
-            SELECT step, sum(sum(distance)) OVER (ORDER BY step) - sum(distance) AS distance
-            FROM (SELECT step, distance FROM since UNION ALL SELECT step, 0 FROM compared) each
-            GROUP BY step
-        ) sums
+    brought_back AS (
+        SELECT name, ride, total - sum(distance) OVER (ORDER BY ride) AS total FROM since
     )
     SELECT json_build_object(
         'ride', min(ride),
-        'totals', json_object_agg(name, total - (SELECT distances FROM before)[step]),
+        'totals', json_object_agg(name, total),
         'too_far_behind', (SELECT coalesce(json_agg(name ORDER BY name), '[]') FROM totals
                            WHERE ride < (SELECT floor FROM reach))
     )
-    FROM compared HAVING count(*) > 0
+    FROM brought_back WHERE name IS NOT NULL HAVING count(*) > 0
 """
 
 FACTS = f"""
