@@ -6,7 +6,6 @@ it does not hold up the others, and costs no more memory than two small buffers.
 """
 
 import asyncio
-import gzip
 import json
 import socket
 from dataclasses import replace
@@ -31,18 +30,17 @@ class Broadcast:
         self._rendered: Rendered | None = None
         self._of: tuple[object, ...] = ()  # the look, and what was said, that it shows
         self._number = 0  # of the rendering
-        self._whole = self._zipped = self._all = self._changed = b""
+        self._whole = self._all = self._changed = b""
         self.streams = 0
         self.ending = False
 
-    async def document(self) -> tuple[bytes, bytes]:
-        """The page as a document, and the same with gzip."""
+    async def document(self) -> bytes:
+        """The page as a document."""
         await self._watcher.fresh()
         rendered = self._render()
         if not self._whole:
             self._whole = self._page.whole(rendered)
-            self._zipped = gzip.compress(self._whole, 6)
-        return self._whole, self._zipped
+        return self._whole
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Send events until the client has gone, is too slow, or the server ends."""

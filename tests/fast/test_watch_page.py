@@ -32,7 +32,6 @@ from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
 from watch.page.slots import SLOTS
 from watch.page.templates import POLICY
-from watch.server import accepts_gzip
 
 SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a busy one
 MARKUP = "<script>alert('1')</script><b onclick=x>&\"\x00\x1b"
@@ -352,19 +351,3 @@ def test_what_was_counted_up_to_a_limit_says_so() -> None:
     assert parts.parts["outcomes"].count("10,000+") == 3
     assert parts.parts["receipts"].count("10,000+") == 2
     assert "10,000+ set aside" in parts.parts["rollup"]
-
-
-@pytest.mark.parametrize(
-    ("header", "accepted"),
-    [
-        ("gzip, deflate, br", True),
-        ("GZIP;q=0.5", True),
-        ("br, *", True),
-        ("gzip;q=0", False),
-        ("gzip; q=0.000, *", False),
-        ("identity", False),
-        ("", False),
-    ],
-)
-def test_a_page_is_compressed_only_for_who_can_read_it(header: str, accepted: bool) -> None:
-    assert accepts_gzip(header) == accepted

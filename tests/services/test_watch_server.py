@@ -162,6 +162,10 @@ def test_routes_answer_head_and_refuse_other_methods_in_plain_text(made_up: Serv
     head = made_up.client.head("/")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["cache-control"] == "no-store"
+    for coding in ("gzip", "identity"):
+        page = made_up.client.get("/", headers={"Accept-Encoding": coding})
+        assert page.headers.get("content-encoding", "identity") == coding
+        assert "All is well" in page.text
     for method, path, status in (
         ("GET", "/nowhere", 404),
         ("POST", "/", 405),
