@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from rocket_rides.words import count, metres, number, printable
-from watch.facts import Counts, Database, Facts, Happened, Log, Reader, Server
+from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
 from watch.feed import Event
 from watch.log_events import aside, lost, rise, set_aside
-from watch.naming import MOST_NAMED, named
+from watch.naming import named
 from watch.verdict import ABSENT
 
 # What Postgres keeps is asked for as long; then it may be forgotten that it was told.
@@ -51,12 +51,13 @@ class Events:
     def _servers(self, facts: Facts) -> Iterator[Event]:
         before = self._facts
         for name, now, earlier in (
-            ("Postgres", facts.postgres, before.postgres if before else None),
-            ("Redis", facts.redis, before.redis if before else None),
+            ("Postgres", facts.postgres, before.postgres if before else UP),
+            ("Redis", facts.redis, before.redis if before else UP),
         ):
-            if not now.up and (earlier is None or earlier.up):
-                yield Event(facts.at, "fault", _away(name, now))
-            elif now.up and earlier is not None and not earlier.up:
+            if earlier.up and not now.up:
+                why = f": {printable(now.reason)}" if now.reason else ""
+                yield Event(facts.at, "fault", f"{name} is away{why}")
+            elif now.up and not earlier.up:
                 yield Event(facts.at, "healed", f"{name} is back")
 
     def _kept(self, at: datetime, database: Database) -> Iterator[Event]:
@@ -72,15 +73,16 @@ class Events:
 
     def _presence(self, at: datetime, database: Database) -> Iterator[Event]:
         """Who is missing, once that is no mere restart, and who is back."""
-        missing = {who for who, seconds in _missing_for(database) if seconds >= ABSENT}
-        for who in sorted(missing - self._missing):
-            yield Event(at, "fault", f"{who} is not at work")
-        known = dict(_missing_for(database))
-        there = {who for who, seconds in known.items() if not seconds}
-        for who in sorted(there & self._missing):
-            yield Event(at, "healed", f"{who} is at work again")
-        # Names that are gone are forgotten.
-        self._missing = missing | (self._missing & known.keys() - there)
+        known = set()
+        for who, is_there, seconds in _expected(database):
+            known.add(who)
+            if seconds >= ABSENT and who not in self._missing:
+                self._missing.add(who)
+                yield Event(at, "fault", f"{who} is not at work")
+            elif is_there and who in self._missing:
+                self._missing.remove(who)
+                yield Event(at, "healed", f"{who} is at work again")
+        self._missing &= known  # names that are gone are forgotten
 
 
 def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
@@ -105,13 +107,13 @@ def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     yield from _receipts(at, before, now)
 
 
-def _missing_for(database: Database) -> Iterator[tuple[str, float]]:
-    """Who should be at work, and for how many seconds nobody has been seen to be."""
+def _expected(database: Database) -> Iterator[tuple[str, bool, float]]:
+    """Who should be at work; whether they are; and for how long nobody has been seen to be."""
     for who, lead in (("the streamer", database.streamer), ("the rollup", database.rollup.lead)):
-        yield who, 0 if lead.leads else lead.vacant_seconds
+        yield who, lead.leads, lead.vacant_seconds
     for reader in database.readers:
         if reader.is_ours and reader.kind != "rollup":
-            yield named(reader), 0 if reader.processes else reader.absent_seconds
+            yield named(reader), bool(reader.processes), reader.absent_seconds
 
 
 def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Event]:
@@ -150,27 +152,14 @@ def _rollup(at: datetime, before: Database, now: Database) -> Iterator[Event]:
 
 
 def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
-    known = {letter.ride: letter for letter in before.receipts.newest_dead}
-    new = [
-        letter
-        for letter in now.receipts.newest_dead
-        if letter.ride not in known or known[letter.ride].since < letter.since
-    ]
-    # A list that holds only the newest shows older ones again when those are gone.
-    latest = max((letter.since for letter in known.values()), default=None)
-    new = [letter for letter in new if latest is None or letter.since > latest]
-    for letter in sorted(new, key=lambda letter: letter.since)[:MOST_NAMED]:
-        yield Event(
-            at,
-            "fault",
-            f"the receipt of ride {number(letter.ride)} is dead: {printable(letter.reason)}",
-        )
-    if len(new) > MOST_NAMED:
-        yield Event(at, "fault", f"{count(len(new) - MOST_NAMED, 'more receipt')} died")
+    if dead := rise(before.receipts.given_up, now.receipts.given_up):
+        newest = max(now.receipts.newest_dead, key=lambda letter: letter.since, default=None)
+        if newest and dead == 1:
+            what = f"the receipt of ride {number(newest.ride)} is dead"
+        else:
+            what = f"{count(dead, 'receipt')} died{', the last one' if newest else ''}"
+        why = f": {printable(newest.reason)}" if newest else ""
+        yield Event(at, "fault", f"{what}{why}")
     if swept := rise(before.receipts.swept, now.receipts.swept):
         lost = f"{count(swept, 'ride')} that the log had lost"
         yield Event(at, "healed", f"the receipts' sweep took up {lost}")
-
-
-def _away(name: str, server: Server) -> str:
-    return f"{name} is away: {printable(server.reason)}" if server.reason else f"{name} is away"

@@ -19,6 +19,9 @@ class Server:
     reason: str = ""
 
 
+UP = Server(True)
+
+
 @dataclass(frozen=True)
 class Lead:
     """Who does the work that one process does at a time."""

@@ -98,6 +98,8 @@ def test_a_process_is_missed_only_when_it_does_not_come_back_at_once() -> None:
     assert told(well, restarting, gone) == ["consumer0 is not at work"]
     assert told(well, gone, gone) == []
     assert told(well, gone, well) == ["consumer0 is at work again"]
+    # After an outage it is not yet known for how long somebody has been missing.
+    assert told(well, gone, of(total(processes=0))) == []
     leaderless = facts(1, streamer=Lead(False, 1, ABSENT))
     assert told(facts(), leaderless) == ["the streamer is not at work"]
 
@@ -122,19 +124,22 @@ def test_minutes_that_were_set_aside_are_told() -> None:
     assert told(facts(), facts(1, rollup=aside)) == ["the rollup set aside 1 minute"]
 
 
-def test_dead_receipts_are_told_but_never_by_the_hundred() -> None:
-    def dead(*letters: Any) -> Facts:
-        return facts(1, receipts=receipts(newest_dead=letters))
+def test_dead_receipts_are_told_in_one_line() -> None:
+    """By their counter, whichever are listed."""
+
+    def dead(given_up: int, *letters: Any) -> Facts:
+        return facts(1, receipts=receipts(given_up=given_up, newest_dead=letters))
 
     first = dead_receipt(200, since=MOMENT)
-    assert told(facts(), dead(first)) == ["the receipt of ride 200 is dead: status 422: never"]
+    assert told(facts(), dead(1, first)) == ["the receipt of ride 200 is dead: status 422: never"]
     # An older one shows up again when a newer one is delivered: nothing died.
     older = dead_receipt(100, since=MOMENT - timedelta(hours=1))
-    assert told(dead(first), dead(older)) == []
-    many = [dead_receipt(ride, since=MOMENT + timedelta(seconds=ride)) for ride in range(300, 320)]
-    lines = told(dead(first), dead(*many))
-    assert len(lines) == 4
-    assert lines[-1] == "17 more receipts died"
+    assert told(dead(1, first), dead(1, older)) == []
+    again = dead_receipt(100, since=MOMENT + timedelta(hours=1), reason="status 410")
+    assert told(dead(1, first), dead(18, first, again)) == [
+        "17 receipts died, the last one: status 410"
+    ]
+    assert told(dead(1, first), dead(2)) == ["1 receipt died"]
 
 
 def test_what_postgres_kept_is_told_once_the_oldest_first() -> None:

@@ -62,7 +62,7 @@ MUTANTS = [
     ),
     events(
         "a server that is away is told of at every look",
-        "if not now.up and (earlier is None or earlier.up):",
+        "if earlier.up and not now.up:",
         "if not now.up:",
     ),
     events(
