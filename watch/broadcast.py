@@ -8,6 +8,7 @@ it does not hold up the others, and costs no more memory than two small buffers.
 import asyncio
 import json
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aiohttp import web
@@ -117,6 +118,6 @@ def _changes(before: Rendered, now: Rendered) -> bytes:
     )
 
 
-def _event(parts: dict[str, str], feed: list[tuple[str, str]], **more: object) -> bytes:
+def _event(parts: Mapping[str, str], feed: Sequence[tuple[str, str]], **more: object) -> bytes:
     tick = {"version": "", "parts": parts, "feed": feed, "flowed": False, "sent": False, **more}
     return b"data: %s\n\n" % json.dumps(tick, separators=(",", ":")).encode()
