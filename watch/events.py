@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from rocket_rides.log import START, as_numbers
 from rocket_rides.words import count, metres, number, printable
 from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
-from watch.feed import Event
-from watch.log_events import aside, lost, rise, set_aside
-from watch.naming import named
+from watch.feed import Event, Mood
+from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
 
 # What Postgres keeps is asked for as long; then it may be forgotten that it was told.
@@ -37,7 +37,7 @@ class Events:
         events: list[Event] = list(self._servers(facts))
         if facts.log:
             if self._log:
-                events += lost(facts.at, self._log, facts.log)
+                events += _lost(facts.at, self._log, facts.log)
             self._log = facts.log
         if facts.database:
             events += self._kept(facts.at, facts.database)
@@ -65,11 +65,16 @@ class Events:
         new = sorted(set(database.happened) - self._told, key=lambda happened: happened.at)
         self._told = {each for each in self._told if each.at > at - KEPT_FOR}
         self._told |= set(database.happened)
+        set_aside = [each for each in new if each.is_fault]
+        unnamed = set_aside[:-MOST_NAMED]
         for each in new:
-            if not each.set_aside_by:
-                yield Event(each.at, "news", printable(each.words))
-        counted = set_aside(self._database, database) if self._database else {}
-        yield from aside(at, database, new, counted)
+            if each not in unnamed:
+                mood: Mood = "fault" if each.is_fault else "news"
+                yield Event(each.at, mood, printable(each.words))
+        if before := self._database:
+            entries = rise(sum(before.dead_letters.values()), sum(database.dead_letters.values()))
+            if (more := entries - len(set_aside) + len(unnamed)) > 0:
+                yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
 
     def _presence(self, at: datetime, database: Database) -> Iterator[Event]:
         """Who is missing, once that is no mere restart, and who is back."""
@@ -163,3 +168,20 @@ def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     if swept := rise(before.receipts.swept, now.receipts.swept):
         lost = f"{count(swept, 'ride')} that the log had lost"
         yield Event(at, "healed", f"the receipts' sweep took up {lost}")
+
+
+def _lost(at: datetime, before: Log, now: Log) -> Iterator[Event]:
+    """What the log lost, other than by trimming: that changes neither its last id nor `added`."""
+    if not before.length:
+        return
+    begun_anew = now.added is not None and before.added is not None and now.added < before.added
+    if begun_anew or now.last_id == START:
+        had = number(before.length)
+        yield Event(at, "fault", f"the log lost its entries: {had} at the last look")
+    elif as_numbers(now.last_id) < as_numbers(before.last_id):
+        yield Event(at, "fault", "the log lost its newest entries")
+
+
+def rise(before: int, now: int) -> int:
+    """Of a counter; one that fell was restored to an earlier time."""
+    return max(now - before, 0)

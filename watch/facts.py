@@ -155,7 +155,7 @@ class Happened:
 
     at: datetime
     words: str
-    set_aside_by: str | None = None  # who set an entry aside, for which `words` are the reason
+    is_fault: bool = False  # of an entry that was set aside
 
 
 @dataclass(frozen=True)

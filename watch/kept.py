@@ -65,8 +65,9 @@ class SetAside(Kept, tag="set aside"):
     reason: str
 
     def happened(self) -> Happened:
-        who = "the receipts' group" if self.kind == "receipts" else self.consumer
-        return Happened(self.at, self.reason, set_aside_by=who)
+        group = {"receipts": "the receipts' group", "rollup": "the rollup"}
+        who = group.get(self.kind, self.consumer)
+        return Happened(self.at, f"{who} set an entry aside: {self.reason}", is_fault=True)
 
 
 AnyKept = Led | Reset | Ran | SetAside

@@ -31,7 +31,6 @@ BODY_TIME = 5.0  # seconds
 IDLE_TIME = 10.0  # without a whole head, from the start or after an answer
 FORM = "application/x-www-form-urlencoded"
 LARGEST_BODY = 4096  # bytes: forms of a token and a name
-MOST_FIELDS = 10
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -157,10 +156,7 @@ class Site:
                 body = await request.read()
         except TimeoutError:
             raise web.HTTPRequestTimeout(text="the body did not arrive in time\n") from None
-        try:
-            fields = dict(parse_qsl(body.decode(errors="replace"), max_num_fields=MOST_FIELDS))
-        except ValueError:
-            raise web.HTTPBadRequest(text="this form has too many fields\n") from None
+        fields = dict(parse_qsl(body.decode(errors="replace")))
         if why := guards.refusal(request.headers, fields.get("token", ""), self.scene.token):
             raise web.HTTPForbidden(text=f"{why}\n")
         return fields

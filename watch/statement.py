@@ -22,25 +22,18 @@ from watch.derived import (
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is that of so many seconds, or of so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
 
-# Sessions that have got to work, by application name; a silent one hangs, as `rocket_rides.health`
-# sees it. What Postgres hides from this user, a session's state, does not count against it.
+# Whoever has a session, by its application name. One that is starting has not got to work yet; a
+# silent one hangs, as `rocket_rides.health` sees it. What Postgres hides from this user, a
+# session's state, does not count against it.
 SESSIONS = f"""
     SELECT pid, application_name AS name,
+           right(application_name, {len(STARTING)}) = '{STARTING}' AS starting,
            (state = 'idle' AND state_change < now() - interval '{SILENCE} seconds') IS TRUE
            AS silent
     FROM pg_stat_activity
-    WHERE datname = current_database()
-      AND (application_name IN ('{STREAMER}', '{ROLLUP}')
-           OR starts_with(application_name, '{CONSUMER}')
-           OR starts_with(application_name, '{RECEIPTS}'))
-      AND right(application_name, {len(STARTING)}) <> '{STARTING}'
-"""  # noqa: S608 (no value is put in)
-# Whoever is starting, or hangs, is there all the same.
-ANYBODY = f"""
-    SELECT FROM pg_stat_activity
     WHERE datname = current_database() AND split_part(application_name, ' ', 1)
           IN ('{API}', '{STREAMER}', '{ROLLUP}', '{CONSUMER.strip()}', '{RECEIPTS.strip()}')
-"""
+"""  # noqa: S608 (no value is put in)
 HELD = """
     SELECT objid::bigint AS number, pid FROM pg_locks
     WHERE locktype = 'advisory' AND classid = 0 AND objsubid = 1 AND granted
@@ -123,7 +116,8 @@ AGREEMENT = """
 
 FACTS = f"""
     WITH known AS MATERIALIZED ({SESSIONS}),
-    sessions AS (SELECT pid, name FROM known WHERE NOT silent), held AS MATERIALIZED ({HELD}),
+    begun AS (SELECT * FROM known WHERE NOT starting),
+    sessions AS (SELECT pid, name FROM begun WHERE NOT silent), held AS MATERIALIZED ({HELD}),
     receipts_lag AS MATERIALIZED ({RECEIPTS_LAG}),
     standings AS MATERIALIZED ({STANDINGS_GIVEN_RECEIPTS_LAG})
     SELECT json_build_object(
@@ -131,13 +125,13 @@ FACTS = f"""
         'sessions', (SELECT coalesce(json_object_agg(name, count), '{{}}')
                      FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
         'silent', (SELECT coalesce(json_object_agg(name, count), '{{}}')
-                   FROM (SELECT name, count(*) FROM known WHERE silent GROUP BY 1) named),
+                   FROM (SELECT name, count(*) FROM begun WHERE silent GROUP BY 1) named),
         'at', now(),
         'database', json_build_object(
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
-            'reconciliations', ({RUNS}), 'anybody', EXISTS ({ANYBODY})
+            'reconciliations', ({RUNS}), 'anybody', EXISTS (SELECT FROM known)
         ),
         'kept', ({KEPT})
     )::text

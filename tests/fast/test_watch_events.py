@@ -182,39 +182,22 @@ def test_a_log_that_lost_its_entries_is_told_and_a_trimmed_one_is_not() -> None:
     assert told(holding(0, "1700-3", 900), holding(0, "0-0", 0)) == []
 
 
-def test_entries_that_were_set_aside_are_told_by_their_counter_in_a_few_lines() -> None:
+def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() -> None:
     listed = tuple(
-        Happened(MOMENT + timedelta(microseconds=each), "no field", set_aside_by="consumer0")
+        Happened(MOMENT + timedelta(microseconds=each), f"no field {each}", is_fault=True)
         for each in range(8)
     )
-
-    def looks(aside: int, *names: str, **changed: Any) -> Facts:
-        readers = tuple(total(name, counts=counts(entries_set_aside=aside)) for name in names)
-        return facts(1, readers=readers, **changed)
-
-    assert told(looks(0, "consumer0"), looks(120, "consumer0", happened=listed)) == [
-        "consumer0 set 120 entries aside: no field"
+    before, after = facts(dead_letters={"total": 3}), facts(1, dead_letters={"total": 123})
+    last = ["no field 5", "no field 6", "no field 7"]
+    assert told(before, facts(1, happened=listed[:1], dead_letters={"total": 4})) == ["no field 0"]
+    assert told(before, facts(1, happened=listed, dead_letters={"total": 120, "rollup": 3})) == [
+        *last,
+        "readers set 117 more entries aside",
     ]
-    assert told(looks(7, "consumer0"), looks(8, "consumer0")) == ["consumer0 set an entry aside"]
-    many = [f"consumer{number}" for number in range(9)]
-    lines = told(looks(0, *many), looks(3, *many))
-    assert len(lines) == 4
-    assert lines[-1] == "6 more readers set entries aside"
-    # At first there is nothing to compare with, but what is listed, at the time that it has there.
-    kept = tuple(Happened(MOMENT - timedelta(hours=1), "no field", set_aside_by=w) for w in many)
-    [*_, more] = Events().since_last(looks(3, *many, happened=kept))
-    assert (more.words, more.at) == ("6 more readers set entries aside", kept[0].at)
-    assert told(looks(120, "consumer0", happened=listed)) == [
-        "consumer0 set 8 entries aside: no field"
-    ]
-
-
-def test_the_receipts_group_is_called_so_when_it_sets_an_entry_aside() -> None:
-    group = Reader("group", "receipts-77108-16384", 2, 12_345, 0, 0.0)
-    kept = Happened(MOMENT, "no field 'data'", set_aside_by="receipts-77108-16384")
-    assert told(of(group), of(group, happened=(kept,))) == [
-        "the receipts' group set an entry aside: no field 'data'"
-    ]
+    assert told(before, after) == ["readers set 120 more entries aside"]
+    assert told(after, facts(2, dead_letters={"total": 3})) == []
+    # At first there is nothing to compare with, but what is listed.
+    assert told(facts(happened=listed, dead_letters={"total": 120})) == last
 
 
 def test_names_that_are_gone_are_forgotten() -> None:

@@ -281,8 +281,10 @@ def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: Wo
     )
     database = seen(world)
     assert database.dead_letters == {"total": 2, "receipts": 3}
-    why = {each.set_aside_by: each.words for each in database.happened if each.set_aside_by}
-    assert why == {"name": "no data", "the receipts' group": "no data"}
+    assert {each.words for each in database.happened if each.is_fault} == {
+        "name set an entry aside: no data",
+        "the receipts' group set an entry aside: no data",
+    }
 
 
 @pytest.mark.stream_servers
