@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from rocket_rides.log import START, as_numbers
 from rocket_rides.words import count, metres, number, printable
+from watch.absence import expected
 from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
 from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
@@ -78,16 +79,15 @@ class Events:
 
     def _presence(self, at: datetime, database: Database) -> Iterator[Event]:
         """Who is missing, once that is no mere restart, and who is back."""
-        known = set()
-        for who, is_there, seconds in _expected(database):
-            known.add(who)
-            if seconds >= ABSENT and who not in self._missing:
+        known = dict(expected(database))
+        for who, is_there in known.items():
+            if database.absent.get(who, 0) >= ABSENT and who not in self._missing:
                 self._missing.add(who)
                 yield Event(at, "fault", f"{who} is not at work")
             elif is_there and who in self._missing:
                 self._missing.remove(who)
                 yield Event(at, "healed", f"{who} is at work again")
-        self._missing &= known  # names that are gone are forgotten
+        self._missing &= known.keys()  # names that are gone are forgotten
 
 
 def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
@@ -110,15 +110,6 @@ def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     yield from _agreement(at, before, now)
     yield from _rollup(at, before, now)
     yield from _receipts(at, before, now)
-
-
-def _expected(database: Database) -> Iterator[tuple[str, bool, float]]:
-    """Who should be at work; whether they are; and for how long nobody has been seen to be."""
-    for who, lead in (("the streamer", database.streamer), ("the rollup", database.rollup.lead)):
-        yield who, lead.leads, lead.vacant_seconds
-    for reader in database.readers:
-        if reader.is_ours and reader.kind != "rollup":
-            yield named(reader), bool(reader.processes), reader.absent_seconds
 
 
 def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Event]:

@@ -10,6 +10,7 @@ import msgspec
 
 from rocket_rides.words import count, metres, number
 from watch.facts import Happened
+from watch.naming import RECEIPTS, ROLLUP
 
 
 class Kept(msgspec.Struct, tag_field="what"):
@@ -65,8 +66,7 @@ class SetAside(Kept, tag="set aside"):
     reason: str
 
     def happened(self) -> Happened:
-        group = {"receipts": "the receipts' group", "rollup": "the rollup"}
-        who = group.get(self.kind, self.consumer)
+        who = {"receipts": RECEIPTS, "rollup": ROLLUP}.get(self.kind, self.consumer)
         return Happened(self.at, f"{who} set an entry aside: {self.reason}", is_fault=True)
 
 

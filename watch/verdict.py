@@ -13,7 +13,15 @@ from typing import Literal
 
 from rocket_rides.words import age, count, metres, number, printable, signed
 from watch.facts import MOST, Database, Facts, Reader
-from watch.naming import MOST_NAMED, called, is_receipts, listed
+from watch.naming import (
+    MOST_NAMED,
+    RECEIPTS,
+    ROLLUP,
+    STREAMER,
+    called,
+    is_receipts,
+    listed,
+)
 
 # Seconds. Readers are behind by milliseconds, and whatever is killed, cut or wiped has healed after
 # one or two. What takes longer has not healed yet, or does not by itself.
@@ -117,27 +125,19 @@ def _wrong(database: Database) -> Iterator[Problem]:
 
 
 def _dead(database: Database, absent: float) -> Iterator[Problem]:
-    """While a server is away, nobody gets to work, so nothing is said of that.
-
-    Receipts and rollup are judged by the work that there is for them: Redis may have lost the
-    group, and a restored database the checkpoint.
-    """
-    begun, lead = database.rides.newest > 0, database.streamer
-    if begun and not lead.leads and lead.vacant_seconds >= absent:
+    """While a server is away, nobody gets to work, so nothing is said of that."""
+    gone = {who for who, seconds in database.absent.items() if seconds >= absent}
+    if STREAMER in gone:
         yield Problem("no streamer leads, so rides don't reach the log: start one", "dead")
-    lead = database.rollup.lead
-    begun = begun or any(reader.kind == "rollup" for reader in database.readers)
-    if begun and not lead.leads and lead.vacant_seconds >= absent:
+    if ROLLUP in gone:
         yield Problem("no rollup leads, so no minute is computed: start one", "dead")
-    receipts = database.receipts
-    wanted = receipts.pending or any(map(is_receipts, database.readers))
-    if wanted and not receipts.workers and receipts.absent_seconds >= absent:
+    if RECEIPTS in gone:
         yield Problem("nobody delivers receipts: start python -m consumers.receipts", "dead")
     totals = [reader for reader in database.readers if reader.kind == "total"]
     missing = [
         Problem(f"{called(reader)} is not at work in any process: {_what_to_do(reader)}", "dead")
         for reader in totals
-        if reader.processes == 0 and reader.absent_seconds >= absent
+        if called(reader) in gone
     ]
     yield from _few(missing, "more totals are not at work in any process")
     lost = [

@@ -9,6 +9,7 @@ from tests.support.facts import (
     AWAY,
     MOMENT,
     TOTAL,
+    absent,
     counts,
     database,
     dead_receipt,
@@ -91,16 +92,16 @@ def test_a_server_that_goes_away_and_comes_back_is_told_once_each() -> None:
 
 
 def test_a_process_is_missed_only_when_it_does_not_come_back_at_once() -> None:
-    well, restarting = of(total()), of(total(processes=0, absent_seconds=ABSENT - 1))
-    gone = of(total(processes=0, absent_seconds=ABSENT))
+    well, missing = of(total()), of(total(processes=0))
+    restarting, gone = absent(missing, ABSENT - 1), absent(missing, ABSENT)
     assert told(well, restarting) == []
     assert told(well, restarting, well) == []
-    assert told(well, restarting, gone) == ["consumer0 is not at work"]
+    assert told(well, restarting, gone) == ["the total consumer0 is not at work"]
     assert told(well, gone, gone) == []
-    assert told(well, gone, well) == ["consumer0 is at work again"]
+    assert told(well, gone, well) == ["the total consumer0 is at work again"]
     # After an outage it is not yet known for how long somebody has been missing.
-    assert told(well, gone, of(total(processes=0))) == []
-    leaderless = facts(1, streamer=Lead(False, 1, ABSENT))
+    assert told(well, gone, absent(missing, 0)) == []
+    leaderless = absent(facts(1, streamer=Lead(False, 1)), ABSENT)
     assert told(facts(), leaderless) == ["the streamer is not at work"]
 
 
@@ -203,8 +204,8 @@ def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() 
 def test_names_that_are_gone_are_forgotten() -> None:
     events = Events()
     for number in range(50):
-        gone = total(f"consumer{number}", processes=0, absent_seconds=ABSENT)
-        events.since_last(of(gone))
+        gone = total(f"consumer{number}", processes=0)
+        events.since_last(absent(of(gone), ABSENT))
     assert len(events._missing) == 1
     events.since_last(of(total("another")))
     assert [event.words for event in events.since_last(of(total("consumer49")))] == [

@@ -18,6 +18,7 @@ from tests.support.facts import (
     AWAY,
     MOMENT,
     TOTAL,
+    absent,
     counts,
     database,
     dead_receipt,
@@ -119,7 +120,7 @@ def test_a_page_is_8_kilobytes_compressed_and_a_busy_one_at_most_16() -> None:
 def test_nothing_gets_in_unescaped() -> None:
     feed = Feed()
     feed.add([Event(MOMENT, "fault", MARKUP)])
-    strange = total(MARKUP, processes=0, absent_seconds=99, counts=counts(gaps_healed=1))
+    strange = total(MARKUP, processes=0, counts=counts(gaps_healed=1))
     agreement = Agreement(7, {MARKUP: TOTAL, "other": Decimal(1)}, (MARKUP,))
     seen = facts(
         readers=(strange,),
@@ -128,6 +129,7 @@ def test_nothing_gets_in_unescaped() -> None:
         dead_letters={MARKUP: 1},
         reconciliations=(reconciliation(drift={MARKUP: Decimal(1)}, unrepaired=(MARKUP,)),),
     )
+    seen = absent(seen, 99)
     for each in (seen, replace(seen, redis=Server(False, MARKUP), log=None)):
         html = html_of(each, feed=feed)
         read = Read(html)

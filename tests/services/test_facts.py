@@ -20,6 +20,7 @@ from tests.support.looks import look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
 from watch import asking_postgres
 from watch.facts import Agreement, Lead
+from watch.naming import RECEIPTS as THE_GROUP
 from watch.statement import FACTS
 from watch.verdict import ABSENT, problems
 
@@ -152,7 +153,7 @@ def test_the_databases_own_group_is_a_reader_though_redis_has_lost_it(world: Wor
     assert (found.is_ours, found.processes, found.ride, found.rides_behind) == (True, 0, None, 2)
     assert consumers.show(world.connection, groups_of(world.log())) == []
     with looking(world) as gatherer:
-        eventually(lambda: said(gatherer.gather()).receipts.absent_seconds >= ABSENT)
+        eventually(lambda: said(gatherer.gather()).absent.get(THE_GROUP, 0) >= ABSENT)
         words = [problem.what for problem in problems(gatherer.gather())]
     assert [each for each in words if "nobody delivers receipts" in each]
     assert [each for each in words if "no rollup leads" in each]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from watch.absence import expected
 from watch.facts import (
     Agreement,
     Counts,
@@ -75,3 +76,10 @@ def facts(seconds: float = 0, **changed: Any) -> Facts:
     at = MOMENT + timedelta(seconds=seconds)
     log = Log(1_204, 213_000, f"{int(at.timestamp() * 1000)}-0", 0.4)
     return Facts(at, Server(True), Server(True), database(**changed), log)
+
+
+def absent(seen: Facts, seconds: float) -> Facts:
+    """The same facts, with whoever is missing in them missing for so many seconds."""
+    assert seen.database
+    missing = {who: seconds for who, is_there in expected(seen.database) if not is_there}
+    return replace(seen, database=replace(seen.database, absent=missing))
