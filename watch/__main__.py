@@ -8,7 +8,6 @@ gathered anew, or counted in the consumers' own transactions: a crash forgets no
 and the charts' last fifteen minutes.
 """
 
-import asyncio
 import os
 import resource
 import signal
@@ -57,40 +56,19 @@ def _listener(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=1024)
 
 
-async def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) -> None:
-    """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-
-    def ask_to_stop(number: int) -> None:
-        loop.remove_signal_handler(number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ask_to_stop, number)
-    watcher = Watcher(Gatherer(config).gather)
-    site = Site(config, watcher, buttons)
-    runner = web.AppRunner(
+def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    site = Site(config, Watcher(Gatherer(config).gather), buttons)
+    web.run_app(
         site.application(),
+        sock=listener,
         access_log=None,
+        print=lambda _: print(f"Listening on http://{config.page_address}", flush=True),  # noqa: T201
         keepalive_timeout=IDLE_TIME,
         lingering_time=1,
         auto_decompress=False,  # no browser compresses a form
         shutdown_timeout=0.2,
     )
-    await runner.setup()
-    server = runner.server
-    assert server is not None  # noqa: S101 (set up)
-    accepting = await loop.create_server(server, sock=listener)
-    print(f"Listening on http://{config.page_address}", flush=True)  # noqa: T201
-    watching = asyncio.create_task(watcher.run())
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait([watching, stopping], return_when=asyncio.FIRST_COMPLETED)
-    accepting.close()
-    await runner.cleanup()
-    if watching.done():
-        watching.result()
-    watching.cancel()
 
 
 def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None:
@@ -109,7 +87,7 @@ def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None
     # A thousand onlookers need as many files.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
-    asyncio.run(serve(config, listener, buttons(config)))
+    serve(config, listener, buttons(config))
     # All is closed. The interpreter's own end would take seconds where the machine is busy.
     sys.stdout.flush()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""For how long nobody has been seen at work, as far as the looks of this process tell.
+"""Who should be at work and is not, and for how long, as far as the looks of this process tell.
 
 A session ends whenever a process or a server starts over, and a look may fall into that moment. So
 one look alone does not tell what is dead from what is back in a moment; nor do two, which may each
@@ -6,12 +6,32 @@ fall into a start of its own when they are seconds apart.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from watch.facts import Database, Lead, Reader
+from watch.facts import Database
+from watch.naming import RECEIPTS, ROLLUP, STREAMER, called, is_receipts
 
 LOOKS = 3  # in a row that somebody must be missing in
+
+
+def expected(database: Database) -> Iterator[tuple[str, bool]]:
+    """Who should be at work, and whether they are.
+
+    Receipts and rollup are judged by the work that there is for them: Redis may have lost the
+    group, and a restored database the checkpoint.
+    """
+    begun = database.rides.newest > 0
+    if begun:
+        yield STREAMER, database.streamer.leads
+    if begun or any(reader.kind == "rollup" for reader in database.readers):
+        yield ROLLUP, database.rollup.lead.leads
+    if database.receipts.pending or any(map(is_receipts, database.readers)):
+        yield RECEIPTS, database.receipts.workers > 0
+    for reader in database.readers:
+        if reader.kind == "total":
+            yield called(reader), reader.processes != 0
 
 
 class _Missing(NamedTuple):
@@ -23,7 +43,7 @@ class Absence:
     """Remembers since when each is missing."""
 
     def __init__(self) -> None:
-        self._missing: dict[tuple[str, str], _Missing] = {}
+        self._missing: dict[str, _Missing] = {}
 
     def forget(self) -> None:
         """Begin anew, after a look that could not tell."""
@@ -32,30 +52,12 @@ class Absence:
     def noted(self, database: Database) -> Database:
         """The same facts, with the seconds for which each is missing by now."""
         now = time.monotonic()
-        missing = {(r.kind, r.name) for r in database.readers if r.processes == 0}
-        leads = {"streamer": database.streamer, "rollup": database.rollup.lead}
-        missing |= {("lead", name) for name, lead in leads.items() if not lead.leads}
-        if not database.receipts.workers:
-            missing.add(("receipts", "workers"))
+        missing = [who for who, is_there in expected(database) if not is_there]
         first = _Missing(now, 0)
         before = {key: self._missing.get(key, first) for key in missing}
         self._missing = {key: _Missing(since, n + 1) for key, (since, n) in before.items()}
-        seconds = {
-            key: now - since for key, (since, looks) in self._missing.items() if looks >= LOOKS
+        absent = {
+            key: now - since if looks >= LOOKS else 0
+            for key, (since, looks) in self._missing.items()
         }
-
-        def reader(found: Reader) -> Reader:
-            return replace(found, absent_seconds=seconds.get((found.kind, found.name), 0))
-
-        def lead(name: str) -> Lead:
-            return replace(leads[name], vacant_seconds=seconds.get(("lead", name), 0))
-
-        return replace(
-            database,
-            streamer=lead("streamer"),
-            rollup=replace(database.rollup, lead=lead("rollup")),
-            receipts=replace(
-                database.receipts, absent_seconds=seconds.get(("receipts", "workers"), 0)
-            ),
-            readers=tuple(map(reader, database.readers)),
-        )
+        return replace(database, absent=absent)

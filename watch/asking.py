@@ -20,17 +20,22 @@ T = TypeVar("T")
 
 
 class Asker:
-    """Puts questions to a server, one at a time; `server` is its name."""
+    """Puts questions, one at a time, to whoever `server` names."""
 
     def __init__(self, server: str) -> None:
         self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         # A daemon, so that nothing that hangs keeps the process from ending.
         threading.Thread(target=self._run, name=f"asks {server}", daemon=True).start()
 
-    def ask(self, question: Callable[[], T], patience: float) -> T:
-        """What `question` returns or raises; Unavailable when that takes `patience` seconds."""
+    def put(self, question: Callable[[], T]) -> "Future[T]":
+        """What `question` will return or raise."""
         answer: Future[T] = Future()
         self._questions.put((question, answer))
+        return answer
+
+    def ask(self, question: Callable[[], T], patience: float) -> T:
+        """What `question` returns or raises; Unavailable when that takes `patience` seconds."""
+        answer = self.put(question)
         try:
             return answer.result(max(0, patience))
         except TimeoutError:

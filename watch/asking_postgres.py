@@ -6,7 +6,6 @@ it, that group's lag is unknown. pg_read_all_stats, which shows when a session w
 tells a process that hangs from one that works; without it, every session counts as working.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +21,7 @@ from rocket_rides.seen_groups import SeenGroup
 from rocket_rides.standings import values
 from rocket_rides.terms import StateLost
 from watch.asking import NO_ANSWER
-from watch.facts import MOST, Database, Hour, Reader
+from watch.facts import MOST, Database, Reader
 from watch.kept import AnyKept
 from watch.statement import FACTS
 
@@ -36,10 +35,6 @@ SESSION = {
     "default_transaction_read_only": "on",
     "statement_timeout": f"{TIMEOUT * 1000:.0f}ms",
 }
-DAY = 24  # hours
-# Past hours change only when a minute is computed again: they are asked for once in so many
-# seconds, and the last two each time. That saves a quarter of the statement.
-PAST_HOURS_EVERY = 60
 
 
 class Impatient(psycopg.Connection):
@@ -77,8 +72,6 @@ class AskingPostgres:
         self._url = url
         self._connection: psycopg.Connection | None = None
         self._own_group: str | None = None
-        self._hours: dict[datetime, Hour] = {}
-        self._past_hours_due = 0.0
 
     def connect(self) -> None:
         """Connect, unless connected. Raises psycopg.Error or Unavailable."""
@@ -101,11 +94,9 @@ class AskingPostgres:
         """
         self.connect()
         assert self._connection  # noqa: S101
-        now = time.monotonic()
-        all_hours = now >= self._past_hours_due
         asked = values(self._with_own(seen), self._own_group, MOST)
         try:
-            cursor = self._connection.execute(FACTS, asked | {"hours": DAY if all_hours else 2})
+            cursor = self._connection.execute(FACTS, asked)
             document = database.one_row(cursor)[0]
         except psycopg.Error:
             self.close()
@@ -116,8 +107,6 @@ class AskingPostgres:
             if "$.database.rides" in str(error):  # the statement found no row to tell of
                 raise StateLost from None
             raise
-        if all_hours:
-            self._hours, self._past_hours_due = {}, now + PAST_HOURS_EVERY
         return Said(self._completed(said, seen), said.at, said.ick or "")
 
     def _with_own(self, seen: Sequence[SeenGroup] | None) -> list[SeenGroup] | None:
@@ -127,8 +116,7 @@ class AskingPostgres:
         return [*seen, SeenGroup(self._own_group)]
 
     def _completed(self, said: _Document, seen: Sequence[SeenGroup] | None) -> Database:
-        """With each reader's processes, all hours, and what happened in words."""
-        self._hours |= {hour.begins: hour for hour in said.database.hours}
+        """With each reader's processes, and what happened in words."""
         # Before the first ride, nobody can tell a group that is lost from one that was never made.
         begun = said.database.rides.newest or seen is None or _is_among(self._own_group, seen)
         unmade = None if begun else self._own_group
@@ -139,7 +127,6 @@ class AskingPostgres:
                 for reader in said.database.readers
                 if reader.kind != "group" or reader.name != unmade
             ),
-            hours=tuple(self._hours[begins] for begins in sorted(self._hours)[-DAY:]),
             happened=tuple(kept.happened() for kept in said.kept),
         )
 

@@ -6,9 +6,9 @@ it does not hold up the others, and costs no more memory than two small buffers.
 """
 
 import asyncio
-import gzip
 import json
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aiohttp import web
@@ -22,8 +22,6 @@ WRITE_TIME = 10.0  # seconds
 BUFFER = 16 * 1024  # bytes, in the kernel; which doubles it
 RETRY = 500  # milliseconds until a browser connects again
 
-Placed = tuple[str, str, str]  # an event's id, its HTML, and the id of the one below it
-
 
 class Broadcast:
     """The newest rendering, and the onlookers' streams."""
@@ -33,18 +31,17 @@ class Broadcast:
         self._rendered: Rendered | None = None
         self._of: tuple[object, ...] = ()  # the look, and what was said, that it shows
         self._number = 0  # of the rendering
-        self._whole = self._zipped = self._all = self._changed = b""
+        self._whole = self._all = self._changed = b""
         self.streams = 0
         self.ending = False
 
-    async def document(self) -> tuple[bytes, bytes]:
-        """The page as a document, and the same with gzip."""
+    async def document(self) -> bytes:
+        """The page as a document."""
         await self._watcher.fresh()
         rendered = self._render()
         if not self._whole:
             self._whole = self._page.whole(rendered)
-            self._zipped = gzip.compress(self._whole, 6)
-        return self._whole, self._zipped
+        return self._whole
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Send events until the client has gone, is too slow, or the server ends."""
@@ -90,7 +87,7 @@ class Broadcast:
             assert rendered is not None  # noqa: S101 (_render sets it)
             self._all = b"retry: %d\n%s" % (
                 RETRY,
-                _event(rendered.parts, _placed(rendered), version=VERSION),
+                _event(rendered.parts, rendered.feed, version=VERSION),
             )
         return self._all
 
@@ -112,7 +109,7 @@ class Broadcast:
 def _changes(before: Rendered, now: Rendered) -> bytes:
     parts = {name: part for name, part in now.parts.items() if before.parts.get(name) != part}
     known = dict(before.feed)
-    feed = [each for each in _placed(now) if known.get(each[0]) != each[1]]
+    feed = [each for each in now.feed if known.get(each[0]) != each[1]]
     return _event(
         parts,
         feed,
@@ -121,12 +118,6 @@ def _changes(before: Rendered, now: Rendered) -> bytes:
     )
 
 
-def _placed(rendered: Rendered) -> list[Placed]:
-    """The feed, the newest first; each with the id of the one below it, or nothing."""
-    below = [*(name for name, _ in rendered.feed[1:]), ""]
-    return [(*event, place) for event, place in zip(rendered.feed, below, strict=False)]
-
-
-def _event(parts: dict[str, str], feed: list[Placed], **more: object) -> bytes:
+def _event(parts: Mapping[str, str], feed: Sequence[tuple[str, str]], **more: object) -> bytes:
     tick = {"version": "", "parts": parts, "feed": feed, "flowed": False, "sent": False, **more}
     return b"data: %s\n\n" % json.dumps(tick, separators=(",", ":")).encode()

@@ -101,20 +101,6 @@ RUNS = f"""
     ) ORDER BY id DESC), '[]')
     FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT {RECONCILIATIONS}) newest
 """  # noqa: S608
-# The last `hours` of them, from the rollup.
-HOURS = """
-    SELECT json_agg(json_build_object(
-        'begins', begins, 'rides', coalesce(counted.rides, 0),
-        'distance', coalesce(counted.distance, 0)
-    ) ORDER BY begins)
-    FROM (
-        SELECT date_trunc('hour', now(), 'UTC') - make_interval(hours => n) AS begins
-        FROM generate_series(0, %(hours)s - 1) n
-    ) hours CROSS JOIN LATERAL (
-        SELECT sum(rides) AS rides, sum(distance) AS distance FROM ride_minutes
-        WHERE minute >= begins AND minute < begins + interval '1 hour'
-    ) counted
-"""
 # The rows that watch/kept.py has the words for, by the names and shapes that it gives them.
 KEPT = f"""
     SELECT coalesce(json_agg(kept ORDER BY at), '[]')

@@ -3,19 +3,21 @@
 The counters are as exact as the totals, so what happened while nobody looked is told all the same.
 A counter that fell was restored to an earlier time, and says nothing.
 
-What is the same every second (re-sends, receipts) is no event: the page shows its counters.
+What is the same every second (re-sends, receipts, crashes on purpose) is no event: the page shows
+its counters.
 """
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from watch.facts import Counts, Database, Facts, Happened, Log, Reader, Server
-from watch.feed import Crashes, Event, Happening
-from watch.log_events import aside, lost, rise, set_aside
+from rocket_rides.log import START, as_numbers
+from rocket_rides.words import count, metres, number, printable
+from watch.absence import expected
+from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
+from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
-from watch.words import count, metres, number, printable
 
 # What Postgres keeps is asked for as long; then it may be forgotten that it was told.
 KEPT_FOR = timedelta(minutes=30)
@@ -31,12 +33,12 @@ class Events:
         self._told: set[Happened] = set()
         self._missing: set[str] = set()
 
-    def since_last(self, facts: Facts) -> list[Happening]:
+    def since_last(self, facts: Facts) -> list[Event]:
         """The events since the last call, the oldest first."""
-        events: list[Happening] = list(self._servers(facts))
+        events: list[Event] = list(self._servers(facts))
         if facts.log:
             if self._log:
-                events += lost(facts.at, self._log, facts.log)
+                events += _lost(facts.at, self._log, facts.log)
             self._log = facts.log
         if facts.database:
             events += self._kept(facts.at, facts.database)
@@ -50,12 +52,13 @@ class Events:
     def _servers(self, facts: Facts) -> Iterator[Event]:
         before = self._facts
         for name, now, earlier in (
-            ("Postgres", facts.postgres, before.postgres if before else None),
-            ("Redis", facts.redis, before.redis if before else None),
+            ("Postgres", facts.postgres, before.postgres if before else UP),
+            ("Redis", facts.redis, before.redis if before else UP),
         ):
-            if not now.up and (earlier is None or earlier.up):
-                yield Event(facts.at, "fault", _away(name, now))
-            elif now.up and earlier is not None and not earlier.up:
+            if earlier.up and not now.up:
+                why = f": {printable(now.reason)}" if now.reason else ""
+                yield Event(facts.at, "fault", f"{name} is away{why}")
+            elif now.up and not earlier.up:
                 yield Event(facts.at, "healed", f"{name} is back")
 
     def _kept(self, at: datetime, database: Database) -> Iterator[Event]:
@@ -63,26 +66,31 @@ class Events:
         new = sorted(set(database.happened) - self._told, key=lambda happened: happened.at)
         self._told = {each for each in self._told if each.at > at - KEPT_FOR}
         self._told |= set(database.happened)
+        set_aside = [each for each in new if each.is_fault]
+        unnamed = set_aside[:-MOST_NAMED]
         for each in new:
-            if not each.set_aside_by:
-                yield Event(each.at, "news", printable(each.words))
-        counted = set_aside(self._database, database) if self._database else {}
-        yield from aside(at, database, new, counted)
+            if each not in unnamed:
+                mood: Mood = "fault" if each.is_fault else "news"
+                yield Event(each.at, mood, printable(each.words))
+        if before := self._database:
+            entries = rise(sum(before.dead_letters.values()), sum(database.dead_letters.values()))
+            if (more := entries - len(set_aside) + len(unnamed)) > 0:
+                yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
 
     def _presence(self, at: datetime, database: Database) -> Iterator[Event]:
         """Who is missing, once that is no mere restart, and who is back."""
-        missing = {who for who, seconds in _missing_for(database) if seconds >= ABSENT}
-        for who in sorted(missing - self._missing):
-            yield Event(at, "fault", f"{who} is not at work")
-        known = dict(_missing_for(database))
-        there = {who for who, seconds in known.items() if not seconds}
-        for who in sorted(there & self._missing):
-            yield Event(at, "healed", f"{who} is at work again")
-        # Names that are gone are forgotten.
-        self._missing = missing | (self._missing & known.keys() - there)
+        known = dict(expected(database))
+        for who, is_there in known.items():
+            if database.absent.get(who, 0) >= ABSENT and who not in self._missing:
+                self._missing.add(who)
+                yield Event(at, "fault", f"{who} is not at work")
+            elif is_there and who in self._missing:
+                self._missing.remove(who)
+                yield Event(at, "healed", f"{who} is at work again")
+        self._missing &= known.keys()  # names that are gone are forgotten
 
 
-def _between(at: datetime, before: Database, now: Database) -> Iterator[Happening]:
+def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     if now.rides.last_sent < before.rides.last_sent:
         yield Event(
             at,
@@ -104,19 +112,8 @@ def _between(at: datetime, before: Database, now: Database) -> Iterator[Happenin
     yield from _receipts(at, before, now)
 
 
-def _missing_for(database: Database) -> Iterator[tuple[str, float]]:
-    """Who should be at work, and for how many seconds nobody has been seen to be."""
-    for who, lead in (("the streamer", database.streamer), ("the rollup", database.rollup.lead)):
-        yield who, 0 if lead.leads else lead.vacant_seconds
-    for reader in database.readers:
-        if reader.is_ours and reader.kind != "rollup":
-            yield named(reader), 0 if reader.processes else reader.absent_seconds
-
-
-def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Happening]:
+def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Event]:
     name = named(reader)
-    if crashes := rise(before.crashes_injected, now.crashes_injected):
-        yield Crashes(at, name, crashes, at)
     if gaps := rise(before.gaps_healed, now.gaps_healed):
         rides = rise(before.rides_healed, now.rides_healed)
         distance = max(now.distance_healed - before.distance_healed, Decimal(0))
@@ -151,27 +148,31 @@ def _rollup(at: datetime, before: Database, now: Database) -> Iterator[Event]:
 
 
 def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
-    known = {letter.ride: letter for letter in before.receipts.newest_dead}
-    new = [
-        letter
-        for letter in now.receipts.newest_dead
-        if letter.ride not in known or known[letter.ride].since < letter.since
-    ]
-    # A list that holds only the newest shows older ones again when those are gone.
-    latest = max((letter.since for letter in known.values()), default=None)
-    new = [letter for letter in new if latest is None or letter.since > latest]
-    for letter in sorted(new, key=lambda letter: letter.since)[:MOST_NAMED]:
-        yield Event(
-            at,
-            "fault",
-            f"the receipt of ride {number(letter.ride)} is dead: {printable(letter.reason)}",
-        )
-    if len(new) > MOST_NAMED:
-        yield Event(at, "fault", f"{count(len(new) - MOST_NAMED, 'more receipt')} died")
+    if dead := rise(before.receipts.given_up, now.receipts.given_up):
+        newest = max(now.receipts.newest_dead, key=lambda letter: letter.since, default=None)
+        if newest and dead == 1:
+            what = f"the receipt of ride {number(newest.ride)} is dead"
+        else:
+            what = f"{count(dead, 'receipt')} died{', the last one' if newest else ''}"
+        why = f": {printable(newest.reason)}" if newest else ""
+        yield Event(at, "fault", f"{what}{why}")
     if swept := rise(before.receipts.swept, now.receipts.swept):
         lost = f"{count(swept, 'ride')} that the log had lost"
         yield Event(at, "healed", f"the receipts' sweep took up {lost}")
 
 
-def _away(name: str, server: Server) -> str:
-    return f"{name} is away: {printable(server.reason)}" if server.reason else f"{name} is away"
+def _lost(at: datetime, before: Log, now: Log) -> Iterator[Event]:
+    """What the log lost, other than by trimming: that changes neither its last id nor `added`."""
+    if not before.length:
+        return
+    begun_anew = now.added is not None and before.added is not None and now.added < before.added
+    if begun_anew or now.last_id == START:
+        had = number(before.length)
+        yield Event(at, "fault", f"the log lost its entries: {had} at the last look")
+    elif as_numbers(now.last_id) < as_numbers(before.last_id):
+        yield Event(at, "fault", "the log lost its newest entries")
+
+
+def rise(before: int, now: int) -> int:
+    """Of a counter; one that fell was restored to an earlier time."""
+    return max(now - before, 0)

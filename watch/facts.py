@@ -4,7 +4,8 @@ Distances are in metres, sizes in bytes, lags and ages in seconds. What was coun
 says so by a number that equals the limit (`MOST`). What can't be known is None.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
@@ -19,13 +20,15 @@ class Server:
     reason: str = ""
 
 
+UP = Server(True)
+
+
 @dataclass(frozen=True)
 class Lead:
     """Who does the work that one process does at a time."""
 
     leads: bool
     standbys: int
-    vacant_seconds: float = 0  # for how long nobody has been seen to lead; 0 while somebody does
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,6 @@ class Reader:
     # when it has counted nothing for a minute.
     latency_seconds: float | None = None
     counts: Counts | None = None  # of a checkpoint
-    absent_seconds: float = 0  # for how long none of its processes has been seen; 0 while one is
     silent_processes: int = 0  # of a total: sessions that hang, which are not at work
 
     @property
@@ -130,7 +132,6 @@ class Receipts:
     swept: int  # lost rides that the sweep took up, ever
     newest_dead: tuple[DeadReceipt, ...] = ()
     given_up: int = 0  # those that became dead letters, ever
-    absent_seconds: float = 0  # for how long no worker has been seen; 0 while one is
 
 
 @dataclass(frozen=True)
@@ -147,21 +148,12 @@ class Reconciliation:
 
 
 @dataclass(frozen=True)
-class Hour:
-    """The rides of an hour, in UTC, from the rollup."""
-
-    begins: datetime
-    rides: int
-    distance: Decimal
-
-
-@dataclass(frozen=True)
 class Happened:
     """Something that Postgres keeps with its time: a lead, a reset, a reconciliation, an entry."""
 
     at: datetime
     words: str
-    set_aside_by: str | None = None  # who set an entry aside, for which `words` are the reason
+    is_fault: bool = False  # of an entry that was set aside
 
 
 @dataclass(frozen=True)
@@ -176,8 +168,10 @@ class Database:
     receipts: Receipts
     dead_letters: dict[str, int]  # entries that were set aside, by the kind of the reader
     reconciliations: tuple[Reconciliation, ...]  # the newest first
-    hours: tuple[Hour, ...]  # of the last day
     happened: tuple[Happened, ...] = ()
+    # Who should be at work and is not, as `watch.absence` names them, and for how many seconds;
+    # 0 as long as that may be a mere restart.
+    absent: Mapping[str, float] = field(default_factory=dict)
     anybody: bool = True  # whether any process of a fleet has a session, the API's included
 
 

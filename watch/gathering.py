@@ -18,12 +18,10 @@ from watch.absence import Absence
 from watch.asking import Asker
 from watch.asking_postgres import AskingPostgres, Said
 from watch.asking_redis import AskingRedis, Seen
-from watch.facts import Facts, Server
+from watch.facts import UP, Facts, Server
 
 PATIENCE = 1.4  # seconds, for both servers
 EACH = PATIENCE / 2
-
-UP = Server(True)
 
 
 class Gatherer:

@@ -8,8 +8,9 @@ from decimal import Decimal
 
 import msgspec
 
+from rocket_rides.words import count, metres, number
 from watch.facts import Happened
-from watch.words import count, metres, number
+from watch.naming import RECEIPTS, ROLLUP
 
 
 class Kept(msgspec.Struct, tag_field="what"):
@@ -65,8 +66,8 @@ class SetAside(Kept, tag="set aside"):
     reason: str
 
     def happened(self) -> Happened:
-        who = "the receipts' group" if self.kind == "receipts" else self.consumer
-        return Happened(self.at, self.reason, set_aside_by=who)
+        who = {"receipts": RECEIPTS, "rollup": ROLLUP}.get(self.kind, self.consumer)
+        return Happened(self.at, f"{who} set an entry aside: {self.reason}", is_fault=True)
 
 
 AnyKept = Led | Reset | Ran | SetAside

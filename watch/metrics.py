@@ -5,13 +5,12 @@ label has few values: at most MOST_READERS readers are shown, ours first.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import Metric
 
 from watch import measures, verdict
 from watch.facts import Database, Facts, Reader
@@ -21,10 +20,9 @@ PREFIX = "rocket_rides_"
 UNIT = re.compile(r"_(seconds|meters|bytes)(_total)?$")
 MOST_READERS = 50
 
-Labels = tuple[str, ...]
-# The values of the labels, and the metric's own.
-Samples = Iterable[tuple[Labels, Value]]
-Measured = tuple[Measure, Labels, Samples]
+Family = CounterMetricFamily | GaugeMetricFamily
+Labels = dict[str, str]
+Sample = tuple[Measure, Value, Labels]
 
 
 def render(facts: Facts, accept: str) -> tuple[bytes, str]:
@@ -42,77 +40,69 @@ class Collector:
 
     facts: Facts
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterable[Family]:
         """All metrics that have a value."""
-        for measure, labels, samples in self._measured():
-            known = [(values, float(value)) for values, value in samples if value is not None]
-            if known:
-                yield family(measure, labels, known)
-
-    def _measured(self) -> Iterator[Measured]:
-        facts = self.facts
-        up = [(("postgres",), facts.postgres.up), (("redis",), facts.redis.up)]
-        yield measures.UP, ("server",), up
-        # Ages are by Postgres' clock; Prometheus compares this one with its own.
-        yield measures.GATHERED_AT, (), [((), (facts.looked_at or facts.at).timestamp())]
-        yield measures.GATHERING, (), [((), facts.gathered_in_seconds)]
-        found: list[str] = [problem.kind for problem in verdict.problems(facts)]
-        kinds = get_args(verdict.Kind) if facts.database else ("away",)  # the others are unknown
-        problems = [((kind,), found.count(kind)) for kind in kinds]
-        yield measures.PROBLEMS, ("kind",), problems
-        if facts.log:
-            yield from table(measures.LOG, (), [((), facts.log)])
-        if facts.database:
-            yield from measured(facts.database)
-            yield from reconciled(facts, facts.database)
+        families: dict[str, Family] = {}
+        for measure, value, labels in samples(self.facts):
+            if value is not None:
+                metric = families.setdefault(measure.name, family(measure, [*labels]))
+                metric.add_metric([*labels.values()], float(value))
+        return families.values()
 
 
-def measured(database: Database) -> Iterator[Measured]:
-    """What Postgres says."""
-    yield from table(measures.RIDES, (), [((), database.rides)])
-    leads = [(("streamer",), database.streamer), (("rollup",), database.rollup.lead)]
-    yield from table(measures.LEADS, ("role",), leads)
-    readers = shown(database.readers)
-    left_out = len(database.readers) - len(readers)
-    yield measures.READERS_LEFT_OUT, (), [((), left_out)]
-    named = [((reader.kind, text(reader.name)), reader) for reader in readers]
-    yield from table(measures.READERS, ("kind", "reader"), named)
-    counts = [(values, reader.counts) for values, reader in named if reader.counts]
-    yield from table(measures.COUNTS, ("kind", "reader"), counts)
-    if database.agreement:
-        yield measures.TOTALS_AGREE, (), [((), database.agreement.agree)]
-        behind = len(database.agreement.too_far_behind)
-        yield measures.TOTALS_TOO_FAR_BEHIND, (), [((), behind)]
-    yield from table(measures.ROLLUP, (), [((), database.rollup)])
-    yield from table(measures.RECEIPTS, (), [((), database.receipts)])
-    letters = [((text(kind),), count) for kind, count in sorted(database.dead_letters.items())]
-    yield measures.DEAD_LETTERS, ("kind",), letters
-
-
-def reconciled(facts: Facts, database: Database) -> Iterator[Measured]:
-    """What the last reconciliation found; nothing before the first one."""
-    for last in database.reconciliations[:1]:
-        yield measures.RECONCILIATION_AGE, (), [((), (facts.at - last.at).total_seconds())]
-        totals = [reader.name for reader in shown(database.readers) if reader.kind == "total"]
-        drifts = [((text(name),), last.drift.get(name, 0)) for name in totals]
-        yield measures.RECONCILIATION_DRIFT, ("reader",), drifts
-
-
-def table(of: Table[T], labels: Labels, things: Sequence[tuple[Labels, T]]) -> Iterator[Measured]:
-    """Every metric of a table, of each of these things."""
-    for measure, value in of.items():
-        yield measure, labels, [(values, value(thing)) for values, thing in things]
-
-
-def family(measure: Measure, labels: Labels, samples: Iterable[tuple[Labels, float]]) -> Metric:
-    """A metric with its samples. Its name says whether it is a counter, and what its unit is."""
+def family(measure: Measure, labels: list[str]) -> Family:
+    """A metric. Its name says whether it is a counter, and what its unit is."""
     found = UNIT.search(measure.name)
     of = CounterMetricFamily if measure.name.endswith("_total") else GaugeMetricFamily
     name = PREFIX + measure.name.removesuffix("_total")
-    metric = of(name, measure.help, labels=labels, unit=found[1] if found else "")
-    for values, value in samples:
-        metric.add_metric(values, value)
-    return metric
+    return of(name, measure.help, labels=labels, unit=found[1] if found else "")
+
+
+def samples(facts: Facts) -> Iterator[Sample]:
+    """All that is told of these facts."""
+    yield measures.UP, facts.postgres.up, {"server": "postgres"}
+    yield measures.UP, facts.redis.up, {"server": "redis"}
+    # Ages are by Postgres' clock; Prometheus compares this one with its own.
+    yield measures.GATHERED_AT, (facts.looked_at or facts.at).timestamp(), {}
+    yield measures.GATHERING, facts.gathered_in_seconds, {}
+    found: list[str] = [problem.kind for problem in verdict.problems(facts)]
+    for kind in get_args(verdict.Kind) if facts.database else ("away",):  # the others are unknown
+        yield measures.PROBLEMS, found.count(kind), {"kind": kind}
+    if facts.log:
+        yield from each(measures.LOG, facts.log)
+    if facts.database:
+        yield from _database(facts.database)
+        for last in facts.database.reconciliations[:1]:
+            yield measures.RECONCILIATION_AGE, (facts.at - last.at).total_seconds(), {}
+
+
+def _database(database: Database) -> Iterator[Sample]:
+    yield from each(measures.RIDES, database.rides)
+    yield from each(measures.LEADS, database.streamer, role="streamer")
+    yield from each(measures.LEADS, database.rollup.lead, role="rollup")
+    readers = shown(database.readers)
+    yield measures.READERS_LEFT_OUT, len(database.readers) - len(readers), {}
+    for reader in readers:
+        name = text(reader.name)
+        yield from each(measures.READERS, reader, kind=reader.kind, reader=name)
+        if reader.counts:
+            yield from each(measures.COUNTS, reader.counts, kind=reader.kind, reader=name)
+        for last in database.reconciliations[:1] if reader.kind == "total" else ():
+            drift = last.drift.get(reader.name, 0)
+            yield measures.RECONCILIATION_DRIFT, drift, {"reader": name}
+    if agreement := database.agreement:
+        yield measures.TOTALS_AGREE, agreement.agree, {}
+        yield measures.TOTALS_TOO_FAR_BEHIND, len(agreement.too_far_behind), {}
+    yield from each(measures.ROLLUP, database.rollup)
+    yield from each(measures.RECEIPTS, database.receipts)
+    for kind, letters in sorted(database.dead_letters.items()):
+        yield measures.DEAD_LETTERS, letters, {"kind": text(kind)}
+
+
+def each(table: Table[T], of: T, **labels: str) -> Iterator[Sample]:
+    """Every metric of a table, of one thing that these labels tell apart."""
+    for measure, value in table.items():
+        yield measure, value(of), labels
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:

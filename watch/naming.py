@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from rocket_rides.words import number, printable
 from watch.facts import Reader
-from watch.words import number, printable
 
+STREAMER, ROLLUP, RECEIPTS = "the streamer", "the rollup", "the receipts' group"
 MOST_NAMED = 3  # of one sort; the others are only counted
 
 
@@ -16,8 +17,8 @@ def is_receipts(reader: Reader) -> bool:
 def named(reader: Reader) -> str:
     """What a person calls it, where it is clear of what kind it is: consumer0."""
     if is_receipts(reader):
-        return "the receipts' group"
-    return "the rollup" if reader.kind == "rollup" else printable(reader.name)
+        return RECEIPTS
+    return ROLLUP if reader.kind == "rollup" else printable(reader.name)
 
 
 def called(reader: Reader) -> str:

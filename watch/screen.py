@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 
-from watch.facts import Counts, Database, Facts, Lead, Log, Reader
-from watch.naming import is_receipts
-from watch.verdict import notices, problems
-from watch.words import (
+from rocket_rides.words import (
     DASH,
     age,
+    aligned,
     count,
     latency,
     metres,
@@ -23,15 +21,15 @@ from watch.words import (
     rate,
     signed,
     size,
-    upto_most,
 )
+from watch.facts import MOST, Counts, Database, Facts, Lead, Log, Reader
+from watch.naming import is_receipts
+from watch.verdict import notices, problems
 
 WIDTH = 80
 LABEL = 12  # columns
 LONGEST_NAME = 16
 WELL = "All is well."
-
-Row = Sequence[str]
 
 
 def screen(facts: Facts, on_top: bool = False) -> list[str]:
@@ -80,7 +78,7 @@ def _flow(database: Database, log: Log | None) -> Iterator[str]:
     )
     oldest = rides.oldest_staged_seconds
     waits = "" if oldest is None else f", the oldest for {age(oldest)}"
-    yield _line("outbox", f"{upto_most(rides.staged)} staged{waits}")
+    yield _line("outbox", f"{number(rides.staged, MOST)} staged{waits}")
     yield _line(
         "streamer", f"{_led(database.streamer)}; has sent up to ride {number(rides.last_sent)}"
     )
@@ -106,20 +104,20 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
     if not readers:
         yield "No reader of the log has started yet."
         return
-    rows: list[Row] = [("reader", "at work", "ride", "behind", "", "total, m", "latency")]
+    rows = [("reader", "at work", "ride", "behind", "", "total, m", "latency")]
     rows += [
         (
             _name(reader),
             number(reader.processes),
             number(reader.ride),
-            upto_most(reader.rides_behind),
+            number(reader.rides_behind, MOST),
             age(reader.seconds_behind),
             metres(reader.total) if reader.total is not None else "",
             latency(reader.latency_seconds) if reader.latency_seconds is not None else "",
         )
         for reader in readers
     ]
-    yield from _aligned(rows, "<>>>>>>")
+    yield from aligned(rows, "<>>>>>>", WIDTH)
 
 
 def _name(reader: Reader) -> str:
@@ -128,14 +126,6 @@ def _name(reader: Reader) -> str:
     both = reader.kind if reader.kind == reader.name else f"{reader.kind} {reader.name}"
     name = printable(both)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
-def _aligned(rows: Sequence[Row], sides: str) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
-    for row in rows:
-        cells = zip(row, sides, widths, strict=True)
-        yield gap.join(f"{cell:{side}{width}}" for cell, side, width in cells)
 
 
 def _derived(database: Database, at: datetime) -> Iterator[str]:
@@ -152,8 +142,8 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
     oldest = receipts.oldest_undelivered_seconds
     yield _line(
         "receipts",
-        f"{number(receipts.delivered)} delivered, {upto_most(receipts.dead)} dead,"
-        f" {upto_most(receipts.pending)} pending"
+        f"{number(receipts.delivered)} delivered, {number(receipts.dead, MOST)} dead,"
+        f" {number(receipts.pending, MOST)} pending"
         + (f", the oldest for {age(oldest)}" if oldest is not None else "")
         + (f"; {number(receipts.swept)} swept" if receipts.swept else ""),
     )

@@ -7,8 +7,7 @@ that nobody reads and an idle connection have their times.
 
 import asyncio
 import logging
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -32,7 +31,6 @@ BODY_TIME = 5.0  # seconds
 IDLE_TIME = 10.0  # without a whole head, from the start or after an answer
 FORM = "application/x-www-form-urlencoded"
 LARGEST_BODY = 4096  # bytes: forms of a token and a name
-MOST_FIELDS = 10
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -41,7 +39,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_NEVER = re.compile(r"q\s*=\s*0(\.0*)?")
 ICON = (HERE / "icon.svg").read_bytes()
 
 
@@ -83,21 +80,16 @@ class Site:
         application.router.add_post("/replay", self.replay)
         if self._buttons:
             application.router.add_post("/break", self.demolish)
+        application.cleanup_ctx.append(self._watching)
         application.on_response_prepare.append(_add_headers)
         application.on_shutdown.append(self._end_streams)
         return application
 
     async def page(self, request: web.Request) -> web.Response:
-        whole, zipped = await self._broadcast_for(request).document()
-        accepted = accepts_gzip(request.headers.get("Accept-Encoding", ""))
-        headers = {"Content-Encoding": "gzip"} if accepted else {}
-        headers["Vary"] = "Accept-Encoding"
-        return web.Response(
-            body=zipped if accepted else whole,
-            content_type="text/html",
-            charset="utf-8",
-            headers=headers,
-        )
+        whole = await self._broadcast_for(request).document()
+        response = web.Response(body=whole, content_type="text/html", charset="utf-8")
+        response.enable_compression()
+        return response
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         if self.broadcast.streams + self.read_only.streams >= MOST_STREAMS:
@@ -143,6 +135,11 @@ class Site:
     def _broadcast_for(self, request: web.Request) -> Broadcast:
         return self.read_only if guards.is_proxied(request.headers) else self.broadcast
 
+    async def _watching(self, _application: web.Application) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watcher.run())
+        yield
+        watching.cancel()
+
     async def _end_streams(self, _application: web.Application) -> None:
         """Now, so that none ends in the very moment in which aiohttp gives it up."""
         self.broadcast.ending = self.read_only.ending = True
@@ -159,10 +156,7 @@ class Site:
                 body = await request.read()
         except TimeoutError:
             raise web.HTTPRequestTimeout(text="the body did not arrive in time\n") from None
-        try:
-            fields = dict(parse_qsl(body.decode(errors="replace"), max_num_fields=MOST_FIELDS))
-        except ValueError:
-            raise web.HTTPBadRequest(text="this form has too many fields\n") from None
+        fields = dict(parse_qsl(body.decode(errors="replace")))
         if why := guards.refusal(request.headers, fields.get("token", ""), self.scene.token):
             raise web.HTTPForbidden(text=f"{why}\n")
         return fields
@@ -186,15 +180,6 @@ def log_no_bad_requests() -> None:
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
     server_logger.addFilter(is_ours)
-
-
-def accepts_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding header asks for gzip, or at least allows it."""
-    weights: dict[str, bool] = {}
-    for each in header.lower().split(","):
-        name, _, parameter = each.partition(";")
-        weights[name.strip()] = _NEVER.fullmatch(parameter.strip()) is None
-    return weights.get("gzip", weights.get("*", False))
 
 
 def _back(to: str) -> web.Response:

@@ -11,7 +11,6 @@ from rocket_rides.sessions import API, CONSUMER, RECEIPTS, ROLLUP, STARTING, STR
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from watch.derived import (
     DEAD_LETTERS,
-    HOURS,
     KEPT,
     RECEIPTS_FACTS,
     ROLLUP_FACTS,
@@ -23,25 +22,18 @@ from watch.derived import (
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is that of so many seconds, or of so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
 
-# Sessions that have got to work, by application name; a silent one hangs, as `rocket_rides.health`
-# sees it. What Postgres hides from this user, a session's state, does not count against it.
+# Whoever has a session, by its application name. One that is starting has not got to work yet; a
+# silent one hangs, as `rocket_rides.health` sees it. What Postgres hides from this user, a
+# session's state, does not count against it.
 SESSIONS = f"""
     SELECT pid, application_name AS name,
+           right(application_name, {len(STARTING)}) = '{STARTING}' AS starting,
            (state = 'idle' AND state_change < now() - interval '{SILENCE} seconds') IS TRUE
            AS silent
     FROM pg_stat_activity
-    WHERE datname = current_database()
-      AND (application_name IN ('{STREAMER}', '{ROLLUP}')
-           OR starts_with(application_name, '{CONSUMER}')
-           OR starts_with(application_name, '{RECEIPTS}'))
-      AND right(application_name, {len(STARTING)}) <> '{STARTING}'
-"""  # noqa: S608 (no value is put in)
-# Whoever is starting, or hangs, is there all the same.
-ANYBODY = f"""
-    SELECT FROM pg_stat_activity
     WHERE datname = current_database() AND split_part(application_name, ' ', 1)
           IN ('{API}', '{STREAMER}', '{ROLLUP}', '{CONSUMER.strip()}', '{RECEIPTS.strip()}')
-"""
+"""  # noqa: S608 (no value is put in)
 HELD = """
     SELECT objid::bigint AS number, pid FROM pg_locks
     WHERE locktype = 'advisory' AND classid = 0 AND objsubid = 1 AND granted
@@ -91,9 +83,9 @@ READERS = f"""
     LEFT JOIN rides ON rides.id = checkpoints.last_ride_id
 """  # noqa: S608
 # Each total is brought back to `ride`, the least that any of them stands at, by the distance of the
-# rides that it has counted since: those are added up once, between each total and the next. `floor`
-# is the ride that a total must have reached to be compared: `limit` rides behind the first. It is
-# looked for only where the ids alone don't show that all are past it.
+# rides that it has counted since: one running sum over those rides, among which the totals stand.
+# `floor` is the ride that a total must have reached to be compared: `limit` rides behind the first.
+# It is looked for only where the ids alone don't show that all are past it.
 AGREEMENT = """
     WITH totals AS (
         SELECT name, last_ride_id AS ride, total_distance AS total
@@ -103,37 +95,29 @@ AGREEMENT = """
     reach AS (SELECT CASE WHEN first - last > %(limit)s THEN coalesce((
         SELECT id FROM rides WHERE id <= first ORDER BY id DESC OFFSET %(limit)s LIMIT 1
     ), 0) ELSE 0 END AS floor FROM ends),
-    compared AS (
-        SELECT *, dense_rank() OVER (ORDER BY ride) AS step FROM totals
-        WHERE ride >= (SELECT floor FROM reach)
+    compared AS (SELECT * FROM totals WHERE ride >= (SELECT floor FROM reach)),
+    since AS (
+        SELECT name, ride, total, 0 AS distance FROM compared
+        UNION ALL
+        SELECT NULL, id, NULL, distance FROM rides
+        WHERE id > (SELECT min(ride) FROM compared) AND id <= (SELECT max(ride) FROM compared)
     ),
-    steps AS (SELECT array_agg(DISTINCT ride ORDER BY ride) AS rides FROM compared),
-    since AS MATERIALIZED (
-        SELECT width_bucket(id - 1, rides) AS step, sum(distance) AS distance
-        FROM steps CROSS JOIN LATERAL (
-            SELECT id, distance FROM rides taken
-            WHERE id > rides[1] AND id <= rides[cardinality(rides)]
-        ) taken GROUP BY 1
-    ),
-    before AS MATERIALIZED (
-        SELECT array_agg(distance ORDER BY step) AS distances FROM (
-            SELECT step, sum(sum(distance)) OVER (ORDER BY step) - sum(distance) AS distance
-            FROM (SELECT step, distance FROM since UNION ALL SELECT step, 0 FROM compared) each
-            GROUP BY step
-        ) sums
+    brought_back AS (
+        SELECT name, ride, total - sum(distance) OVER (ORDER BY ride) AS total FROM since
     )
     SELECT json_build_object(
         'ride', min(ride),
-        'totals', json_object_agg(name, total - (SELECT distances FROM before)[step]),
+        'totals', json_object_agg(name, total),
         'too_far_behind', (SELECT coalesce(json_agg(name ORDER BY name), '[]') FROM totals
                            WHERE ride < (SELECT floor FROM reach))
     )
-    FROM compared HAVING count(*) > 0
+    FROM brought_back WHERE name IS NOT NULL HAVING count(*) > 0
 """
 
 FACTS = f"""
     WITH known AS MATERIALIZED ({SESSIONS}),
-    sessions AS (SELECT pid, name FROM known WHERE NOT silent), held AS MATERIALIZED ({HELD}),
+    begun AS (SELECT * FROM known WHERE NOT starting),
+    sessions AS (SELECT pid, name FROM begun WHERE NOT silent), held AS MATERIALIZED ({HELD}),
     receipts_lag AS MATERIALIZED ({RECEIPTS_LAG}),
     standings AS MATERIALIZED ({STANDINGS_GIVEN_RECEIPTS_LAG})
     SELECT json_build_object(
@@ -141,13 +125,13 @@ FACTS = f"""
         'sessions', (SELECT coalesce(json_object_agg(name, count), '{{}}')
                      FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
         'silent', (SELECT coalesce(json_object_agg(name, count), '{{}}')
-                   FROM (SELECT name, count(*) FROM known WHERE silent GROUP BY 1) named),
+                   FROM (SELECT name, count(*) FROM begun WHERE silent GROUP BY 1) named),
         'at', now(),
         'database', json_build_object(
             'rides', ({RIDES}), 'streamer', {lead(STREAMER, Lock.LEADER)},
             'readers', ({READERS}), 'agreement', ({AGREEMENT}), 'rollup', ({ROLLUP_FACTS}),
             'receipts', ({RECEIPTS_FACTS}), 'dead_letters', ({DEAD_LETTERS}),
-            'reconciliations', ({RUNS}), 'hours', ({HOURS}), 'anybody', EXISTS ({ANYBODY})
+            'reconciliations', ({RUNS}), 'anybody', EXISTS (SELECT FROM known)
         ),
         'kept', ({KEPT})
     )::text

@@ -26,7 +26,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from decimal import Decimal
 from errno import ECONNREFUSED, ENOENT
 from textwrap import wrap
@@ -37,11 +36,11 @@ import msgspec
 from rocket_rides import fleet, settings
 from rocket_rides.options import Parser
 from rocket_rides.settings import Settings
+from rocket_rides.words import plain
 from watch.facts import Facts, Server
 from watch.gathering import Gatherer
 from watch.screen import screen
 from watch.verdict import ABSENT, notices, problems
-from watch.words import plain
 
 EVERY, SOON = 1.0, 0.2  # seconds
 SETTLED = ABSENT + 1  # seconds
@@ -52,8 +51,6 @@ USUAL = 80, 24  # columns and rows
 START_AGAIN, CLEAR = "\x1b[H", "\x1b[J"  # the cursor to the top; what is below it
 
 NOBODY_LISTENS = os.strerror(ENOENT), os.strerror(ECONNREFUSED)  # at a Unix socket
-HINT = "; `make fleet` starts it"
-
 NOT_ASCII = re.compile(r"[^ -~]")
 
 _as_json = msgspec.json.Encoder(decimal_format="number").encode
@@ -92,24 +89,10 @@ def no_fleet(facts: Facts, config: Settings) -> str:
             config.embedded_redis and _is_stopped(facts.redis)
         )
         runs = not missing or fleet.servers(config.data_dir)
-        return "" if runs else f"no fleet runs on {config.data_dir.absolute()}{HINT}"
+        where = config.data_dir.absolute()
+        return "" if runs else f"no fleet runs on {where}; `make fleet` starts it"
     known = facts.redis.up and facts.database
     return NOBODY if known and not known.anybody else ""
-
-
-def with_hints(facts: Facts, config: Settings) -> Facts:
-    """The same, with what starts an embedded server that does not run; unless its fleet runs."""
-    if not no_fleet(facts, config):
-        return facts
-    return replace(
-        facts,
-        postgres=_with_hint(facts.postgres) if config.embedded_postgres else facts.postgres,
-        redis=_with_hint(facts.redis) if config.embedded_redis else facts.redis,
-    )
-
-
-def _with_hint(server: Server) -> Server:
-    return replace(server, reason=server.reason + HINT) if _is_stopped(server) else server
 
 
 def _is_stopped(server: Server) -> bool:
@@ -175,16 +158,15 @@ def main() -> int:
     found = 0
     try:
         for facts in looks(gatherer, options.follow):
-            found, told = status(facts), with_hints(facts, config)
-            nobody = "" if options.follow else no_fleet(facts, config)
+            found, nobody = status(facts), no_fleet(facts, config)
+            if options.follow and facts.database:  # it waits for a fleet, and shows what is there
+                nobody = ""
             if nobody:
                 found = NO_FLEET
             if options.json:
-                lines = [in_json(told, found)]
-            elif nobody:
-                lines = [nobody]
+                lines = [in_json(facts, found)]
             else:
-                lines = screen(told, on_top=refreshes)
+                lines = [nobody] if nobody else screen(facts, on_top=refreshes)
             if refreshes:
                 text = in_place(lines, *terminal_size())
             else:

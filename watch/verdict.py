@@ -11,9 +11,17 @@ from decimal import Decimal
 from math import inf
 from typing import Literal
 
-from watch.facts import Database, Facts, Reader
-from watch.naming import MOST_NAMED, called, is_receipts, listed
-from watch.words import age, count_upto_most, metres, number, printable, signed
+from rocket_rides.words import age, count, metres, number, printable, signed
+from watch.facts import MOST, Database, Facts, Reader
+from watch.naming import (
+    MOST_NAMED,
+    RECEIPTS,
+    ROLLUP,
+    STREAMER,
+    called,
+    is_receipts,
+    listed,
+)
 
 # Seconds. Readers are behind by milliseconds, and whatever is killed, cut or wiped has healed after
 # one or two. What takes longer has not healed yet, or does not by itself.
@@ -75,7 +83,7 @@ def _notices(facts: Facts) -> Iterator[str]:
         return
     if dead := facts.database.receipts.dead:
         yield (
-            f"{count_upto_most(dead, 'receipt')} could not be delivered:"
+            f"{count(dead, 'receipt', MOST)} could not be delivered:"
             " make dead-letters says why; ARGS=--help says how to have one sent again"
         )
     late = [
@@ -89,7 +97,7 @@ def _notices(facts: Facts) -> Iterator[str]:
             " docs/running.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):
-        yield f"{count_upto_most(entries, 'entry')} of the log made no sense: dead_letters has why"
+        yield f"{count(entries, 'entry', MOST)} of the log made no sense: dead_letters has why"
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -117,27 +125,19 @@ def _wrong(database: Database) -> Iterator[Problem]:
 
 
 def _dead(database: Database, absent: float) -> Iterator[Problem]:
-    """While a server is away, nobody gets to work, so nothing is said of that.
-
-    Receipts and rollup are judged by the work that there is for them: Redis may have lost the
-    group, and a restored database the checkpoint.
-    """
-    begun, lead = database.rides.newest > 0, database.streamer
-    if begun and not lead.leads and lead.vacant_seconds >= absent:
+    """While a server is away, nobody gets to work, so nothing is said of that."""
+    gone = {who for who, seconds in database.absent.items() if seconds >= absent}
+    if STREAMER in gone:
         yield Problem("no streamer leads, so rides don't reach the log: start one", "dead")
-    lead = database.rollup.lead
-    begun = begun or any(reader.kind == "rollup" for reader in database.readers)
-    if begun and not lead.leads and lead.vacant_seconds >= absent:
+    if ROLLUP in gone:
         yield Problem("no rollup leads, so no minute is computed: start one", "dead")
-    receipts = database.receipts
-    wanted = receipts.pending or any(map(is_receipts, database.readers))
-    if wanted and not receipts.workers and receipts.absent_seconds >= absent:
+    if RECEIPTS in gone:
         yield Problem("nobody delivers receipts: start python -m consumers.receipts", "dead")
     totals = [reader for reader in database.readers if reader.kind == "total"]
     missing = [
         Problem(f"{called(reader)} is not at work in any process: {_what_to_do(reader)}", "dead")
         for reader in totals
-        if reader.processes == 0 and reader.absent_seconds >= absent
+        if called(reader) in gone
     ]
     yield from _few(missing, "more totals are not at work in any process")
     lost = [
@@ -148,7 +148,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     yield from _few(lost, "more totals are lost")
     if aside := database.rollup.minutes_set_aside:
         yield Problem(
-            f"{count_upto_most(aside, 'minute')} could not be computed:"
+            f"{count(aside, 'minute', MOST)} could not be computed:"
             " python -m consumers.rollup.aside says why, and has minutes tried again",
             "dead",
         )
@@ -167,11 +167,11 @@ def _late(database: Database) -> Iterator[Problem]:
     receipts = database.receipts
     oldest = receipts.oldest_undelivered_seconds
     if oldest is not None and oldest > RECEIPTS_LATE:
-        pending = count_upto_most(receipts.pending, "receipt")
+        pending = count(receipts.pending, "receipt", MOST)
         yield Problem(f"{pending} to deliver, the oldest for {age(oldest)}", "lags")
     late = [
         Problem(
-            f"{called(reader)} is {count_upto_most(reader.rides_behind or 0, 'ride')} and"
+            f"{called(reader)} is {count(reader.rides_behind or 0, 'ride', MOST)} and"
             f" {age(reader.seconds_behind)} behind",
             "lags",
         )

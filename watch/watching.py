@@ -1,20 +1,19 @@
 """Looks at the fleet at most once a second, for everyone: the page, its onlookers and the metrics.
 
 While somebody looks on, once a second; else every UNSEEN seconds, so that the feed and the charts
-go on. Gathering blocks, so it has a thread of its own: a server that hangs holds up nobody, nor the
-end of this process. A look that fails is logged, shows nothing as known, and is followed by others.
+go on. Gathering blocks, so it has a thread of its own: a look that hangs holds up nobody, nor the
+end of this process. One that fails is logged, shows nothing as known, and is followed by others.
 """
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 
 from rocket_rides.errors import in_one_line
+from watch.asking import Asker
 from watch.events import Events
 from watch.facts import Database, Facts, Server
 from watch.feed import Event, Feed, Mood, Narration
@@ -34,7 +33,7 @@ class Watcher:
     """The newest facts, and what became of earlier ones. Belongs to one event loop."""
 
     def __init__(self, gather: Gather) -> None:
-        self._gather = gather
+        self._gather, self._asker = gather, Asker("the fleet")
         self._events = Events()
         self._next: asyncio.Future[None] | None = None
         self._wanted = asyncio.Event()
@@ -124,7 +123,7 @@ class Watcher:
 
     async def _look_or_nothing(self) -> Facts:
         try:
-            facts = await self._look()
+            facts = await asyncio.wrap_future(self._asker.put(self._gather))
         except Exception as error:
             if repr(error) != self._failure:
                 self._failure = repr(error)
@@ -132,28 +131,6 @@ class Watcher:
             return nothing(f"this look failed: {in_one_line(error)}")
         self._failure = ""
         return facts
-
-    async def _look(self) -> Facts:
-        """Gather in a thread of its own: nobody waits for it at the end, as for an executor's."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Facts] = loop.create_future()
-
-        def tell(result: Callable[[], None]) -> None:
-            if not future.cancelled():
-                result()
-
-        def gather() -> None:
-            try:
-                facts = self._gather()
-            except Exception as error:
-                result = partial(future.set_exception, error)
-            else:
-                result = partial(future.set_result, facts)
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever wants to know
-                loop.call_soon_threadsafe(tell, result)
-
-        threading.Thread(target=gather, name="look", daemon=True).start()
-        return await future
 
 
 def nothing(why: str = "not looked at yet") -> Facts:

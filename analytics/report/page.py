@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analytics.report import charts, proofs, words
+from analytics.report import charts, proofs
+from analytics.report.verdict import REBUILD, consequence, outcome, verdict
 from analytics.result import Compared, PastRun, Result
+from rocket_rides import words
 from rocket_rides.charts import Chart
 
 NIGHTS = 14
@@ -26,14 +28,13 @@ _pages = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-# The page uses the true minus sign, as wide as the plus.
-_pages.filters["metres"] = words.metres
-_pages.filters["signed"] = lambda drift: words.signed(drift).replace("-", "\N{MINUS SIGN}")
-_pages.filters["printable"] = words.printable
-_pages.filters["count"] = lambda number, noun: words.count(number, noun).replace(
-    "-", "\N{MINUS SIGN}"
+_pages.filters.update(
+    metres=words.metres,
+    signed=words.signed,
+    printable=words.printable,
+    count=words.count,
+    utc=proofs.moment,
 )
-_pages.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 class Night(NamedTuple):
@@ -48,12 +49,12 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
-        verdict=words.verdict(result, *proofs.clauses(result)),
+        verdict=verdict(result, *proofs.clauses(result)),
         proofs=list(proofs.proofs(result)),
         named=list(proofs.named(result)),
-        consequence=words.consequence(result),
-        rebuild=None if result.rebuilt else words.REBUILD,
-        outcome=lambda consumer: words.outcome(result, consumer),
+        consequence=consequence(result),
+        rebuild=None if result.rebuilt else REBUILD,
+        outcome=lambda consumer: outcome(result, consumer),
         so_far=result.newest_day == result.started_at.astimezone(UTC).date(),
         rides=_per_day(result, distances=False),
         distances=_per_day(result, distances=True),

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from analytics.report.words import count, metres
 from analytics.result import (
     NAMED,
     Mismatch,
@@ -16,6 +15,7 @@ from analytics.result import (
     Tally,
     WrongMinute,
 )
+from rocket_rides.words import count, metres
 
 NOTHING_TO_COMPARE = "nothing to compare"
 

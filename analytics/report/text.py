@@ -4,17 +4,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from analytics.report.proofs import clauses, named, proofs, whose
-from analytics.report.words import (
-    REBUILD,
-    consequence,
-    count,
-    metres,
-    outcome,
-    printable,
-    signed,
-    verdict,
-)
+from analytics.report.verdict import REBUILD, consequence, outcome, verdict
 from analytics.result import Result, Tally
+from rocket_rides.words import aligned, count, metres, plain, printable, signed
 
 Row = Sequence[str]
 
@@ -29,7 +21,7 @@ def as_text(result: Result, today: date) -> str:
         list(summary(result, today)),
         [verdict(result, *clauses(result))],
     ]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return plain("\n\n".join("\n".join(part) for part in parts if part)) + "\n"
 
 
 def consumers(result: Result) -> Iterator[str]:
@@ -114,11 +106,3 @@ def rides_and_metres(of: Tally) -> Row:
     rides = count(of.rides, "ride")
     # Aligns the figures of "1 ride" and "2 rides".
     return rides if rides.endswith("s") else f"{rides} ", f"{metres(of.distance)} m"
-
-
-def aligned(rows: Sequence[Row], sides: str) -> Iterator[str]:
-    """The rows as lines with aligned columns; `sides` has < or > for each column."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = zip(row, sides, widths, strict=True)
-        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()

@@ -8,6 +8,7 @@ import pytest
 from tests.support.known_facts import TOTAL, but
 from watch.absence import LOOKS, Absence
 from watch.facts import Database, Lead
+from watch.naming import RECEIPTS, ROLLUP, STREAMER
 from watch.verdict import ABSENT, problems
 
 UNSEEN = 5.0  # seconds between looks while nobody looks on
@@ -28,7 +29,7 @@ def missing(*names: str) -> Database:
 
 
 def absent(database: Database) -> dict[str, float]:
-    return {each.name: each.absent_seconds for each in database.readers if each.absent_seconds}
+    return {who: seconds for who, seconds in database.absent.items() if seconds}
 
 
 def test_looks_that_fall_into_different_restarts_are_no_absence(
@@ -37,7 +38,7 @@ def test_looks_that_fall_into_different_restarts_are_no_absence(
     clock, looks = Clock(monkeypatch), Absence()
     for names in ("a", "a", "", "a", "ab", "b", "c"):
         noted = looks.noted(missing(*names))
-        assert problems(but(readers=noted.readers)) == []
+        assert problems(but(readers=noted.readers, absent=noted.absent)) == []
         clock.now += UNSEEN
 
 
@@ -48,8 +49,10 @@ def test_who_is_missing_in_every_look_is_absent_since_the_first_one(
     for _ in range(LOOKS):
         noted = looks.noted(missing("b"))
         clock.now += ABSENT
-    assert absent(noted) == {"b": ABSENT * (LOOKS - 1)}
-    assert [problem.kind for problem in problems(but(readers=noted.readers))] == ["dead"]
+    assert absent(noted) == {"the total b": ABSENT * (LOOKS - 1)}
+    assert [
+        problem.kind for problem in problems(but(readers=noted.readers, absent=noted.absent))
+    ] == ["dead"]
     assert absent(looks.noted(missing())) == {}
     assert absent(looks.noted(missing("b"))) == {}
 
@@ -61,13 +64,12 @@ def test_leads_and_receipts_workers_can_be_missing(monkeypatch: pytest.MonkeyPat
         there,
         streamer=nobody,
         rollup=replace(there.rollup, lead=nobody),
-        receipts=replace(there.receipts, workers=0),
+        receipts=replace(there.receipts, workers=0, pending=1),
     )
     for _ in range(LOOKS):
         noted = looks.noted(gone)
         clock.now += 1
-    found = (noted.streamer.vacant_seconds, noted.rollup.lead.vacant_seconds)
-    assert (*found, noted.receipts.absent_seconds) == (LOOKS - 1,) * 3
+    assert absent(noted) == dict.fromkeys((STREAMER, ROLLUP, RECEIPTS), LOOKS - 1)
 
 
 def test_an_outage_in_between_is_no_absence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_numbers_are_written_as_everywhere_else(kept: AnyKept, words: str) -> No
 
 def test_an_entry_that_was_set_aside_names_its_reader_and_the_reason() -> None:
     assert SetAside(MOMENT, "total", "consumer0", "no data").happened() == Happened(
-        MOMENT, "no data", "consumer0"
+        MOMENT, "consumer0 set an entry aside: no data", is_fault=True
     )
     group = SetAside(MOMENT, "receipts", "receipts-1-2", "no data").happened()
-    assert group.set_aside_by == "the receipts' group"
+    assert group.words == "the receipts' group set an entry aside: no data"

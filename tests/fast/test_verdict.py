@@ -8,11 +8,12 @@ import pytest
 
 from rocket_rides.health import SILENCE
 from rocket_rides.settings import PROJECT
+from tests.support.facts import absent
 from tests.support.known_facts import TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Rides, Server
 from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
 
-NOBODY, MILLIMETRE = Lead(False, 0, ABSENT), Decimal("0.001")
+NOBODY, MILLIMETRE = Lead(False, 0), Decimal("0.001")
 assert WELL.database
 DATABASE = WELL.database
 GROUP, ROLLUP, *_ = DATABASE.readers
@@ -35,15 +36,14 @@ def test_a_fleet_at_work_is_well() -> None:
 
 def test_a_fleet_that_has_not_begun_is_well() -> None:
     empty = but(rides=Rides(0, 0, 0, 0, 0, 0, None), streamer=NOBODY, readers=(), agreement=None)
-    assert problems(empty) == []
+    assert problems(absent(empty, ABSENT)) == []
 
 
 def test_a_server_that_is_away_is_the_only_problem() -> None:
     """Nobody can be at work without it, so that is not said as well."""
-    reader = replace(TOTAL, processes=0, absent_seconds=ABSENT)
-    without_redis = replace(
-        but(readers=(reader,), streamer=NOBODY), redis=Server(False, "refused"), log=None
-    )
+    reader = replace(TOTAL, processes=0)
+    missing = absent(but(readers=(reader,), streamer=NOBODY), ABSENT)
+    without_redis = replace(missing, redis=Server(False, "refused"), log=None)
     assert only(without_redis) == Problem("Redis can't be used: refused", "away")
     without_postgres = replace(WELL, postgres=Server(False, "refused"), database=None)
     assert only(without_postgres) == Problem("Postgres can't be used: refused", "away")
@@ -103,21 +103,20 @@ def test_a_record_that_stays_in_the_outbox_is_a_problem() -> None:
 
 
 def test_who_is_missing_for_longer_than_a_restart_takes_is_dead() -> None:
-    gone = replace(TOTAL, processes=0, absent_seconds=ABSENT)
-    assert only(but(readers=(gone,))).kind == "dead"
-    assert "consumer0" in only(but(readers=(gone,))).what
-    crashed = replace(gone, absent_seconds=ABSENT - 1)
-    assert problems(but(readers=(crashed,))) == []
-    assert only(but(streamer=NOBODY)).kind == "dead"
-    assert problems(but(streamer=Lead(False, 1, ABSENT - 1))) == []
+    gone, leaderless = but(readers=(replace(TOTAL, processes=0),)), but(streamer=NOBODY)
+    assert only(absent(gone, ABSENT)).kind == "dead"
+    assert "consumer0" in only(absent(gone, ABSENT)).what
+    assert problems(absent(gone, ABSENT - 1)) == []
+    assert only(absent(leaderless, ABSENT)).kind == "dead"
+    assert problems(absent(leaderless, ABSENT - 1)) == []
 
 
 def test_what_to_do_about_a_total_that_is_not_at_work() -> None:
-    gone = replace(TOTAL, processes=0, absent_seconds=ABSENT)
-    ended = only(but(readers=(gone,))).what
+    gone = replace(TOTAL, processes=0)
+    ended = only(absent(but(readers=(gone,)), ABSENT)).what
     assert "start one" in ended
     assert "docs/running.md#remove-a-reader" in ended
-    hangs = only(but(readers=(replace(gone, silent_processes=1),))).what
+    hangs = only(absent(but(readers=(replace(gone, silent_processes=1),)), ABSENT)).what
     assert "start one" not in hangs
     assert "hangs, or was stopped" in hangs
 
@@ -140,22 +139,22 @@ def test_the_docs_say_after_which_time_what_is_a_problem() -> None:
 
 def test_whoever_has_work_and_is_missing_is_dead_though_no_reader_tells() -> None:
     """As after a flush of Redis, which has no group then, or without the rollup's checkpoint."""
-    undelivered = waiting(1, workers=0, absent_seconds=ABSENT)
-    assert "nobody delivers receipts" in only(undelivered).what
-    assert problems(waiting(1, workers=0, absent_seconds=ABSENT - 1)) == []
-    idle = replace(DATABASE.receipts, workers=0, absent_seconds=ABSENT)
-    assert only(but(receipts=idle)).kind == "dead"  # there is the group
-    assert problems(but(receipts=idle, readers=())) == []
+    undelivered = waiting(1, workers=0)
+    assert "nobody delivers receipts" in only(absent(undelivered, ABSENT)).what
+    assert problems(absent(undelivered, ABSENT - 1)) == []
+    idle = replace(DATABASE.receipts, workers=0)
+    assert only(absent(but(receipts=idle), ABSENT)).kind == "dead"  # there is the group
+    assert problems(absent(but(receipts=idle, readers=()), ABSENT)) == []
     nobody = but(rollup=replace(DATABASE.rollup, lead=NOBODY), readers=())
-    assert "no rollup leads" in only(nobody).what
-    standing_by = replace(DATABASE.rollup, lead=Lead(False, 1, ABSENT - 1))
-    assert problems(but(rollup=standing_by)) == []
+    assert "no rollup leads" in only(absent(nobody, ABSENT)).what
+    assert problems(absent(nobody, ABSENT - 1)) == []
 
 
 def test_of_many_only_a_few_are_named_and_the_others_counted() -> None:
-    crowd = [replace(TOTAL, name=f"total{n}", absent_seconds=ABSENT) for n in range(203)]
+    crowd = [replace(TOTAL, name=f"total{n}") for n in range(203)]
     lagging = problems(but(readers=tuple(replace(each, seconds_behind=99.0) for each in crowd)))
-    missing = problems(but(readers=tuple(replace(each, processes=0) for each in crowd)))
+    gone = but(readers=tuple(replace(each, processes=0) for each in crowd))
+    missing = problems(absent(gone, ABSENT))
     for found, kind in ((lagging, "lags"), (missing, "dead")):
         assert [problem.kind for problem in found] == [kind] * 4
         assert found[-1].what.startswith("200 more ")

@@ -9,6 +9,7 @@ from tests.support.facts import (
     AWAY,
     MOMENT,
     TOTAL,
+    absent,
     counts,
     database,
     dead_receipt,
@@ -18,7 +19,7 @@ from tests.support.facts import (
 )
 from watch.events import Events
 from watch.facts import Agreement, Facts, Happened, Lead, Log, Reader, Rides
-from watch.feed import KEPT, Crashes, Event, Feed
+from watch.feed import KEPT, Event, Feed
 from watch.verdict import ABSENT
 
 
@@ -56,7 +57,9 @@ def test_an_entry_that_was_left_out_may_be_anyones() -> None:
 
 def test_what_healed_while_nobody_looked_is_told() -> None:
     before = counts(gaps_healed=4, rides_healed=9, distance_healed=Decimal("1.001"))
-    after = counts(gaps_healed=6, rides_healed=10, distance_healed=Decimal("1.003"))
+    after = counts(
+        gaps_healed=6, rides_healed=10, crashes_injected=3, distance_healed=Decimal("1.003")
+    )
     away = replace(facts(1), database=None, postgres=AWAY)
     assert told(of(total(counts=before)), away, of(total(counts=after))) == [
         "Postgres is back",
@@ -89,14 +92,16 @@ def test_a_server_that_goes_away_and_comes_back_is_told_once_each() -> None:
 
 
 def test_a_process_is_missed_only_when_it_does_not_come_back_at_once() -> None:
-    well, restarting = of(total()), of(total(processes=0, absent_seconds=ABSENT - 1))
-    gone = of(total(processes=0, absent_seconds=ABSENT))
+    well, missing = of(total()), of(total(processes=0))
+    restarting, gone = absent(missing, ABSENT - 1), absent(missing, ABSENT)
     assert told(well, restarting) == []
     assert told(well, restarting, well) == []
-    assert told(well, restarting, gone) == ["consumer0 is not at work"]
+    assert told(well, restarting, gone) == ["the total consumer0 is not at work"]
     assert told(well, gone, gone) == []
-    assert told(well, gone, well) == ["consumer0 is at work again"]
-    leaderless = facts(1, streamer=Lead(False, 1, ABSENT))
+    assert told(well, gone, well) == ["the total consumer0 is at work again"]
+    # After an outage it is not yet known for how long somebody has been missing.
+    assert told(well, gone, absent(missing, 0)) == []
+    leaderless = absent(facts(1, streamer=Lead(False, 1)), ABSENT)
     assert told(facts(), leaderless) == ["the streamer is not at work"]
 
 
@@ -120,19 +125,22 @@ def test_minutes_that_were_set_aside_are_told() -> None:
     assert told(facts(), facts(1, rollup=aside)) == ["the rollup set aside 1 minute"]
 
 
-def test_dead_receipts_are_told_but_never_by_the_hundred() -> None:
-    def dead(*letters: Any) -> Facts:
-        return facts(1, receipts=receipts(newest_dead=letters))
+def test_dead_receipts_are_told_in_one_line() -> None:
+    """By their counter, whichever are listed."""
+
+    def dead(given_up: int, *letters: Any) -> Facts:
+        return facts(1, receipts=receipts(given_up=given_up, newest_dead=letters))
 
     first = dead_receipt(200, since=MOMENT)
-    assert told(facts(), dead(first)) == ["the receipt of ride 200 is dead: status 422: never"]
+    assert told(facts(), dead(1, first)) == ["the receipt of ride 200 is dead: status 422: never"]
     # An older one shows up again when a newer one is delivered: nothing died.
     older = dead_receipt(100, since=MOMENT - timedelta(hours=1))
-    assert told(dead(first), dead(older)) == []
-    many = [dead_receipt(ride, since=MOMENT + timedelta(seconds=ride)) for ride in range(300, 320)]
-    lines = told(dead(first), dead(*many))
-    assert len(lines) == 4
-    assert lines[-1] == "17 more receipts died"
+    assert told(dead(1, first), dead(1, older)) == []
+    again = dead_receipt(100, since=MOMENT + timedelta(hours=1), reason="status 410")
+    assert told(dead(1, first), dead(18, first, again)) == [
+        "17 receipts died, the last one: status 410"
+    ]
+    assert told(dead(1, first), dead(2)) == ["1 receipt died"]
 
 
 def test_what_postgres_kept_is_told_once_the_oldest_first() -> None:
@@ -175,46 +183,29 @@ def test_a_log_that_lost_its_entries_is_told_and_a_trimmed_one_is_not() -> None:
     assert told(holding(0, "1700-3", 900), holding(0, "0-0", 0)) == []
 
 
-def test_entries_that_were_set_aside_are_told_by_their_counter_in_a_few_lines() -> None:
+def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() -> None:
     listed = tuple(
-        Happened(MOMENT + timedelta(microseconds=each), "no field", set_aside_by="consumer0")
+        Happened(MOMENT + timedelta(microseconds=each), f"no field {each}", is_fault=True)
         for each in range(8)
     )
-
-    def looks(aside: int, *names: str, **changed: Any) -> Facts:
-        readers = tuple(total(name, counts=counts(entries_set_aside=aside)) for name in names)
-        return facts(1, readers=readers, **changed)
-
-    assert told(looks(0, "consumer0"), looks(120, "consumer0", happened=listed)) == [
-        "consumer0 set 120 entries aside: no field"
+    before, after = facts(dead_letters={"total": 3}), facts(1, dead_letters={"total": 123})
+    last = ["no field 5", "no field 6", "no field 7"]
+    assert told(before, facts(1, happened=listed[:1], dead_letters={"total": 4})) == ["no field 0"]
+    assert told(before, facts(1, happened=listed, dead_letters={"total": 120, "rollup": 3})) == [
+        *last,
+        "readers set 117 more entries aside",
     ]
-    assert told(looks(7, "consumer0"), looks(8, "consumer0")) == ["consumer0 set an entry aside"]
-    many = [f"consumer{number}" for number in range(9)]
-    lines = told(looks(0, *many), looks(3, *many))
-    assert len(lines) == 4
-    assert lines[-1] == "6 more readers set entries aside"
-    # At first there is nothing to compare with, but what is listed, at the time that it has there.
-    kept = tuple(Happened(MOMENT - timedelta(hours=1), "no field", set_aside_by=w) for w in many)
-    [*_, more] = Events().since_last(looks(3, *many, happened=kept))
-    assert (more.words, more.at) == ("6 more readers set entries aside", kept[0].at)
-    assert told(looks(120, "consumer0", happened=listed)) == [
-        "consumer0 set 8 entries aside: no field"
-    ]
-
-
-def test_the_receipts_group_is_called_so_when_it_sets_an_entry_aside() -> None:
-    group = Reader("group", "receipts-77108-16384", 2, 12_345, 0, 0.0)
-    kept = Happened(MOMENT, "no field 'data'", set_aside_by="receipts-77108-16384")
-    assert told(of(group), of(group, happened=(kept,))) == [
-        "the receipts' group set an entry aside: no field 'data'"
-    ]
+    assert told(before, after) == ["readers set 120 more entries aside"]
+    assert told(after, facts(2, dead_letters={"total": 3})) == []
+    # At first there is nothing to compare with, but what is listed.
+    assert told(facts(happened=listed, dead_letters={"total": 120})) == last
 
 
 def test_names_that_are_gone_are_forgotten() -> None:
     events = Events()
     for number in range(50):
-        gone = total(f"consumer{number}", processes=0, absent_seconds=ABSENT)
-        events.since_last(of(gone))
+        gone = total(f"consumer{number}", processes=0)
+        events.since_last(absent(of(gone), ABSENT))
     assert len(events._missing) == 1
     events.since_last(of(total("another")))
     assert [event.words for event in events.since_last(of(total("consumer49")))] == [
@@ -223,7 +214,7 @@ def test_names_that_are_gone_are_forgotten() -> None:
     ]
 
 
-def test_what_is_told_late_comes_to_its_place_in_time() -> None:
+def test_what_became_known_at_one_look_is_told_in_the_order_of_its_time() -> None:
     events = Events()
     events.since_last(facts())
     away = replace(facts(1), database=None, postgres=AWAY)
@@ -231,40 +222,12 @@ def test_what_is_told_late_comes_to_its_place_in_time() -> None:
     events.since_last(away)
     told_then = events.since_last(facts(3, happened=(lead,)))
     assert [event.words for event in told_then] == ["a streamer took the lead", "Postgres is back"]
-    feed = Feed()
-    at = [MOMENT + timedelta(seconds=second) for second in (30, 10, 20, -1, 40, 20)]
-    for number, moment in enumerate(at):
-        feed.add([Event(moment, "news", str(number))])
-    assert [event.words for _, event in feed.newest()] == ["4", "0", "5", "2", "1", "3"]
-    # A clock that was set back hides nothing.
-    feed.add([Event(MOMENT - timedelta(hours=1), "news", "new")])
-    assert feed.newest()[0][1].words == "new"
 
 
 def test_control_characters_of_a_name_are_made_visible() -> None:
     strange = total("a\x1b[31m\x00b")
     [words] = told(facts(), facts(1, readers=(*database().readers, strange)))
     assert words == "a\\x1b[31m\\x00b reads the log from now on"
-
-
-def test_crashes_are_folded_into_one_line_a_minute_for_each_reader() -> None:
-    feed = Feed()
-    for second in range(70):
-        at = MOMENT + timedelta(seconds=second)
-        feed.add([Crashes(at, "consumer0", 1, at), Crashes(at, "consumer1", 2, at)])
-        feed.add([Event(at, "healed", f"something else {second}")])
-    crashes = [event for _, event in feed.newest() if isinstance(event, Crashes)]
-    assert [(event.who, event.times) for event in crashes] == [
-        ("consumer1", 18),
-        ("consumer0", 9),
-        ("consumer1", 122),
-        ("consumer0", 61),
-    ]
-    assert crashes[0].words == (
-        "consumer1 crashed before a commit, on purpose, 18 times, the last at 14:04:31, and went on"
-    )
-    assert crashes[2].words.count("the last at 14:04:22")  # and it is shown at its first
-    assert {event.mood for event in crashes} == {"news"}
 
 
 def test_the_feed_keeps_the_newest() -> None:

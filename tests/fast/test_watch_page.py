@@ -18,6 +18,7 @@ from tests.support.facts import (
     AWAY,
     MOMENT,
     TOTAL,
+    absent,
     counts,
     database,
     dead_receipt,
@@ -32,10 +33,8 @@ from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
 from watch.page.slots import SLOTS
 from watch.page.templates import POLICY
-from watch.server import accepts_gzip
-from watch.words import age
 
-LARGEST = 40 * 1024  # bytes of the page in all, compressed
+SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a busy one
 MARKUP = "<script>alert('1')</script><b onclick=x>&\"\x00\x1b"
 STOP_REDIS = {"label": "Stop Redis", "summary": "Shut Redis down", "meanwhile": "Redis is stopped"}
 WAYS = {"stop-redis": SimpleNamespace(**STOP_REDIS)}
@@ -110,7 +109,8 @@ def busy() -> str:
     return html_of(seen, page=page, feed=feed, history=history)
 
 
-def test_a_busy_page_is_at_most_40_kilobytes_compressed() -> None:
+def test_a_page_is_8_kilobytes_compressed_and_a_busy_one_at_most_16() -> None:
+    assert len(gzip.compress(html_of(facts()).encode(), 6)) <= SMALL
     page = busy().encode()
     assert page.count(b"healed a gap") == KEPT
     assert page.count(b'<path class="line"') >= 3
@@ -120,7 +120,7 @@ def test_a_busy_page_is_at_most_40_kilobytes_compressed() -> None:
 def test_nothing_gets_in_unescaped() -> None:
     feed = Feed()
     feed.add([Event(MOMENT, "fault", MARKUP)])
-    strange = total(MARKUP, processes=0, absent_seconds=99, counts=counts(gaps_healed=1))
+    strange = total(MARKUP, processes=0, counts=counts(gaps_healed=1))
     agreement = Agreement(7, {MARKUP: TOTAL, "other": Decimal(1)}, (MARKUP,))
     seen = facts(
         readers=(strange,),
@@ -129,6 +129,7 @@ def test_nothing_gets_in_unescaped() -> None:
         dead_letters={MARKUP: 1},
         reconciliations=(reconciliation(drift={MARKUP: Decimal(1)}, unrepaired=(MARKUP,)),),
     )
+    seen = absent(seen, 99)
     for each in (seen, replace(seen, redis=Server(False, MARKUP), log=None)):
         html = html_of(each, feed=feed)
         read = Read(html)
@@ -299,7 +300,6 @@ def test_each_chart_says_in_words_what_it_shows() -> None:
         "latest 250 ms, least 250 ms, most 9.0 s".replace(" ms", "\xa0ms").replace("0 s", "0\xa0s")
         in (parts.parts["chart-lag"])
     )
-    assert "this hour so far 7,000, least 7,000, most 7,023" in parts.parts["chart-day"]
 
 
 def test_a_server_that_was_away_is_a_hole_in_a_chart_and_a_restored_count_no_negative_rate() -> (
@@ -324,19 +324,6 @@ def test_a_server_that_was_away_is_a_hole_in_a_chart_and_a_restored_count_no_neg
 )
 def test_an_axis_ends_at_a_round_number_above_all(most: float, top: float) -> None:
     assert nice(most) == pytest.approx(top)
-
-
-def test_ages_are_short() -> None:
-    ages = [age(seconds) for seconds in (-1, 0.04, 9.96, 99.6, 3600, 86_400, 500_000)]
-    assert [each.replace("\xa0", " ") for each in ages] == [
-        "0.0 s",
-        "0.0 s",
-        "10 s",
-        "2 min",
-        "60 min",
-        "24 h",
-        "6 d",
-    ]
 
 
 def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
@@ -366,19 +353,3 @@ def test_what_was_counted_up_to_a_limit_says_so() -> None:
     assert parts.parts["outcomes"].count("10,000+") == 3
     assert parts.parts["receipts"].count("10,000+") == 2
     assert "10,000+ set aside" in parts.parts["rollup"]
-
-
-@pytest.mark.parametrize(
-    ("header", "accepted"),
-    [
-        ("gzip, deflate, br", True),
-        ("GZIP;q=0.5", True),
-        ("br, *", True),
-        ("gzip;q=0", False),
-        ("gzip; q=0.000, *", False),
-        ("identity", False),
-        ("", False),
-    ],
-)
-def test_a_page_is_compressed_only_for_who_can_read_it(header: str, accepted: bool) -> None:
-    assert accepts_gzip(header) == accepted

@@ -1,11 +1,12 @@
-"""The report's words and figures."""
+"""Numbers and names in words, wherever they are shown; and the report's verdict."""
 
 from decimal import Decimal
 
 import pytest
 
-from analytics.report.words import count, metres, printable, signed, verdict
+from analytics.report.verdict import verdict
 from analytics.result import Compared, Mismatch, Result, Tally
+from rocket_rides.words import age, aligned, count, metres, number, plain, printable, signed
 from tests.support.results import CHECKED, DRIFTED, EMPTY, MISMATCHED, RIGHT, STRAY, consumer, run
 
 DIGITS = Decimal("12345678901234567890123456789012345.678")
@@ -17,17 +18,48 @@ def test_a_distance_is_written_with_all_its_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drift", "written"), [("0.001", "+0.001"), ("-1234.5", "-1,234.500"), ("0.000", "0.000")]
+    ("drift", "written"),
+    [("0.001", "+0.001"), ("-1234.5", "\N{MINUS SIGN}1,234.500"), ("0.000", "0.000")],
 )
 def test_a_drift_has_its_sign_and_none_has_none(drift: str, written: str) -> None:
     assert signed(Decimal(drift)) == written
 
 
 @pytest.mark.parametrize(
-    ("number", "written"), [(0, "0 rides"), (1, "1 ride"), (-1, "-1 ride"), (2000, "2,000 rides")]
+    ("value", "written"),
+    [(0, "0 rides"), (1, "1 ride"), (-1, "\N{MINUS SIGN}1 ride"), (2000, "2,000 rides")],
 )
-def test_one_is_no_plural(number: int, written: str) -> None:
-    assert count(number, "ride") == written
+def test_one_is_no_plural(value: int, written: str) -> None:
+    assert count(value, "ride") == written
+
+
+def test_what_was_counted_up_to_a_limit_says_that_there_may_be_more() -> None:
+    told = [number(value, 10_000) for value in (None, 9_999, 10_000)]
+    assert told == ["\N{EN DASH}", "9,999", "10,000+"]
+    assert count(10_000, "entry", 10_000) == "10,000+ entries"
+
+
+def test_ages_are_short() -> None:
+    ages = [age(seconds) for seconds in (-1, 0.04, 9.96, 99.6, 3600, 86_400, 500_000)]
+    assert [plain(each) for each in ages] == [
+        "0.0 s",
+        "0.0 s",
+        "10 s",
+        "2 min",
+        "60 min",
+        "24 h",
+        "6 d",
+    ]
+
+
+def test_a_terminal_is_given_what_a_person_can_type() -> None:
+    assert plain(f"{age(3)}, {signed(Decimal(-1))} m") == "3.0 s, -1.000 m"
+
+
+def test_columns_come_closer_where_a_line_would_be_too_long() -> None:
+    rows = [("a", "12"), ("bc", "3")]
+    assert list(aligned(rows, "<>")) == ["a   12", "bc   3"]
+    assert list(aligned(rows, "<>", width=5)) == ["a  12", "bc  3"]
 
 
 def test_a_name_is_left_as_it_is_unless_it_could_move_a_cursor() -> None:

@@ -20,6 +20,7 @@ from tests.support.looks import look, looking, reader, said, seen
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
 from watch import asking_postgres
 from watch.facts import Agreement, Lead
+from watch.naming import RECEIPTS as THE_GROUP
 from watch.statement import FACTS
 from watch.verdict import ABSENT, problems
 
@@ -29,11 +30,6 @@ RECEIPTS = """
     SELECT id, outcome, 3, 'the receiver answered 410', now(), now(),
            CASE outcome WHEN 'dead' THEN now() END
     FROM unnest(%s::bigint[], %s::text[]) r(id, outcome)
-"""
-MINUTES = """
-    INSERT INTO ride_minutes (minute, rides, distance, upto)
-    SELECT date_trunc('minute', now(), 'UTC') - make_interval(mins => m), 1, 0.001, 1
-    FROM generate_series(0, 3000) m
 """
 
 
@@ -51,7 +47,6 @@ def test_an_empty_database_is_well(world: World) -> None:
     assert (database.readers, database.agreement) == ((), None)
     assert database.rides.oldest_staged_seconds is None
     assert database.receipts.oldest_undelivered_seconds is None
-    assert [hour.rides for hour in database.hours] == [0] * 24
     assert abs(facts.at - datetime.now(UTC)) < timedelta(seconds=5)
 
 
@@ -158,7 +153,7 @@ def test_the_databases_own_group_is_a_reader_though_redis_has_lost_it(world: Wor
     assert (found.is_ours, found.processes, found.ride, found.rides_behind) == (True, 0, None, 2)
     assert consumers.show(world.connection, groups_of(world.log())) == []
     with looking(world) as gatherer:
-        eventually(lambda: said(gatherer.gather()).receipts.absent_seconds >= ABSENT)
+        eventually(lambda: said(gatherer.gather()).absent.get(THE_GROUP, 0) >= ABSENT)
         words = [problem.what for problem in problems(gatherer.gather())]
     assert [each for each in words if "nobody delivers receipts" in each]
     assert [each for each in words if "no rollup leads" in each]
@@ -279,18 +274,6 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     assert "a streamer took the lead after ride 0" in words
 
 
-def test_the_last_day_is_told_hour_by_hour(world: World) -> None:
-    world.connection.execute(MINUTES)
-    before = datetime.now(UTC)
-    hours = seen(world).hours
-    assert len(hours) == 24
-    assert [hour.rides for hour in hours[:-1]] == [60] * 23
-    assert hours[0].distance == Decimal("0.060")
-    assert hours[-1].rides in (before.minute + 1, datetime.now(UTC).minute + 1)
-    assert hours[-1].begins == hours[0].begins + timedelta(hours=23)
-    assert (hours[0].begins.minute, hours[0].begins.utcoffset()) == (0, timedelta(0))
-
-
 def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: World) -> None:
     world.connection.execute(
         "INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)"
@@ -299,8 +282,10 @@ def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: Wo
     )
     database = seen(world)
     assert database.dead_letters == {"total": 2, "receipts": 3}
-    why = {each.set_aside_by: each.words for each in database.happened if each.set_aside_by}
-    assert why == {"name": "no data", "the receipts' group": "no data"}
+    assert {each.words for each in database.happened if each.is_fault} == {
+        "name set an entry aside: no data",
+        "the receipts' group set an entry aside: no data",
+    }
 
 
 @pytest.mark.stream_servers

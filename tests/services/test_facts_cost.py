@@ -24,7 +24,6 @@ GROWING = (
     "rides",
     "staged_log_records",
     "receipts",
-    "ride_minutes",
     "dead_letters",
     "terms",
     "reconciliations",
@@ -38,11 +37,6 @@ CROWD = [
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at, replay_at)
     SELECT id, 'dead', 1, now(), now(), now(), CASE id % 2 WHEN 0 THEN now() END FROM rides
     WHERE id % 3 = 0
-    """,
-    """
-    INSERT INTO ride_minutes
-    SELECT date_trunc('minute', now(), 'UTC') - make_interval(mins => n), 1, 1, 1
-    FROM generate_series(1, {0}) n
     """,
     """
     INSERT INTO dead_letters (consumer_name, redis_id, fields, reason)
@@ -84,7 +78,7 @@ def crowd(world: World) -> None:
 def plan(world: World, limit: int) -> dict[str, Any]:
     connection = world.connect(**SESSION)
     own = groups.name_of(connection)
-    given = values([SeenGroup(own)], own, limit) | {"hours": 24}
+    given = values([SeenGroup(own)], own, limit)
     row = connection.execute(
         f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {FACTS}", given
     ).fetchone()
@@ -111,9 +105,7 @@ def test_no_table_is_scanned_and_no_more_is_read_than_the_limit(
             removed = node.get("Rows Removed by Filter", 0)
             read[table] += int((node["Actual Rows"] + removed) * node["Actual Loops"])
     assert read["rides"] >= 3 * LIMIT  # or else this has shown nothing
-    assert read.keys() >= {"rides", "staged_log_records", "receipts", "ride_minutes", "terms"}
-    day = read.pop("ride_minutes")
-    assert day <= 24 * 60
+    assert read.keys() >= {"rides", "staged_log_records", "receipts", "terms"}
     rates = 500  # newest rides
     assert read.pop("rides") < rates + 12 * LIMIT
     assert all(rows <= 6 * LIMIT for rows in read.values()), read

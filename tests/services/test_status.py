@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from rocket_rides.settings import PROJECT
+from tests.support.facts import absent
 from tests.support.known_facts import TOTAL, WELL, but
 from tests.support.world import Service, World, catch_up, drain, eventually, free_port
 from watch import status as command
@@ -116,7 +117,9 @@ def test_a_probe_ends_though_always_somebody_else_is_missing(
 ) -> None:
     monkeypatch.setattr(command, "SETTLED", 0.3)
     monkeypatch.setattr(command, "SOON", 0.05)
-    one, other = (but(readers=(replace(TOTAL, name=name, processes=0),)) for name in "ab")
+    one, other = (
+        absent(but(readers=(replace(TOTAL, name=name, processes=0),)), 0) for name in "ab"
+    )
     gatherer = Flapping(one, other)
     [facts] = command.looks(gatherer, follow=False)  # type: ignore[arg-type]
     assert (command.status(facts), 3 <= gatherer.looks <= 7) == (0, True)

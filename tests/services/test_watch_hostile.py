@@ -91,7 +91,7 @@ def test_text_is_text_in_each_event(victim: Page) -> None:
 def html_of(event: Event) -> str:
     """All parts of the page, and lines of its feed, that an event brings."""
     tick = json.loads(event.data)
-    return "".join([*tick["parts"].values(), *(item for _, item, _ in tick["feed"])])
+    return "".join([*tick["parts"].values(), *(item for _, item in tick["feed"])])
 
 
 def test_text_is_text_in_the_metrics(victim: Page) -> None:

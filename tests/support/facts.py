@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from watch.absence import expected
 from watch.facts import (
     Agreement,
     Counts,
     Database,
     DeadReceipt,
     Facts,
-    Hour,
     Lead,
     Log,
     Reader,
@@ -58,7 +58,6 @@ def reconciliation(number: int = 1, **changed: Any) -> Reconciliation:
 def database(**changed: Any) -> Database:
     """What Postgres says when all is well."""
     readers = (total("consumer0"), total("consumer1"), rollup())
-    hour = MOMENT.replace(minute=0, second=0)
     well = Database(
         rides=Rides(12_345, 12_345, 2.1, 12_345, 12_345, 0, None),
         streamer=Lead(True, 0),
@@ -68,7 +67,6 @@ def database(**changed: Any) -> Database:
         receipts=receipts(),
         dead_letters={},
         reconciliations=(reconciliation(),),
-        hours=tuple(Hour(hour - timedelta(hours=ago), 7_000 + ago, TOTAL) for ago in range(24)),
     )
     return replace(well, **changed)
 
@@ -78,3 +76,10 @@ def facts(seconds: float = 0, **changed: Any) -> Facts:
     at = MOMENT + timedelta(seconds=seconds)
     log = Log(1_204, 213_000, f"{int(at.timestamp() * 1000)}-0", 0.4)
     return Facts(at, Server(True), Server(True), database(**changed), log)
+
+
+def absent(seen: Facts, seconds: float) -> Facts:
+    """The same facts, with whoever is missing in them missing for so many seconds."""
+    assert seen.database
+    missing = {who: seconds for who, is_there in expected(seen.database) if not is_there}
+    return replace(seen, database=replace(seen.database, absent=missing))

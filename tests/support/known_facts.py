@@ -39,7 +39,6 @@ WELL = Facts(
         receipts=Receipts(2, 521, 521, 0, 0, 0, None, 0),
         dead_letters={},
         reconciliations=(),
-        hours=(),
     ),
     Log(521, 35_000, "1774728000000-0", 0.5),
 )

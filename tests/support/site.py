@@ -85,13 +85,11 @@ def serving(
         server = runner.server
         assert server is not None
         await asyncio.get_running_loop().create_server(server, "127.0.0.1", config.page_port)
-        watching = asyncio.create_task(watcher.run())
         found.append(served := Served(config, watcher, site))
         began.set()
         while not served.ended.is_set():
             await asyncio.sleep(0.02)
         await runner.cleanup()
-        watching.cancel()
 
     thread = threading.Thread(target=asyncio.run, args=[serve()])
     thread.start()

@@ -103,6 +103,5 @@ DATABASE = Database(
         ),
         Reconciliation(7, AT - timedelta(hours=41), 300, 290, Decimal("90000.000"), {}),
     ),
-    hours=(),
 )
 FACTS = Facts(at=AT, postgres=UP, redis=UP, database=DATABASE, log=LOG, gathered_in_seconds=0.004)

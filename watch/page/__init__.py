@@ -6,26 +6,22 @@ templates, which escape whatever a ride, a name or an entry says; the script onl
 """
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
 
-from watch import words
+from rocket_rides import words
 from watch.facts import Database, Facts, Reader
-from watch.feed import Happening
+from watch.feed import KEPT, Happening
 from watch.history import History
 from watch.page import charts
 from watch.page.slots import SLOTS, Slots
-from watch.page.templates import FRAGMENTS, FRAME, SCRIPT, STYLE, VERSION, block, with_block
-from watch.verdict import LATE, RECEIPTS_LATE, notices, problems
-
-# Seconds. Who is behind by more is pointed out, though it is no problem yet. A receipt that its
-# receiver puts off comes after one second, and then after three more.
-NOTED = 1.5
-RECEIPTS_NOTED = 3.0
+from watch.page.templates import FRAME, NOTED, PARTS, block
+from watch.verdict import notices, problems
 
 
 @dataclass
@@ -51,8 +47,8 @@ class Scene:
 class Rendered:
     """The parts of the page, by the ids of their elements; the feed, the newest first."""
 
-    parts: dict[str, str]
-    feed: list[tuple[str, str]]
+    parts: dict[str, Markup]
+    feed: list[tuple[str, Markup]]
     taken: int | None
     sent: int | None  # to the log
 
@@ -63,7 +59,6 @@ class Page:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self._slots = Slots()
-        self._events: dict[tuple[int, Happening], str] = {}
 
     def render(
         self,
@@ -75,30 +70,22 @@ class Page:
         """All parts. `last` is the newest database that was seen, and when."""
         seen_at, database = last or (facts.at, None)
         values = self._values(facts, seen_at, database, history)
-        parts = {}
-        for template in FRAGMENTS:
-            for name in template.blocks:
-                if name not in ("slot", "event"):
-                    parts[name.replace("_", "-")] = block(template, name, values)
+        parts = {name.replace("_", "-"): block(name, values) for name in PARTS}
         if database:
             self._slots.fill(database.receipts.newest_dead)
         for place, name in enumerate(SLOTS):
-            slot = {**values, "letter": self._slots.letters[place], "place": place}
-            parts[name] = block(with_block("slot"), "slot", slot)
+            letter = self._slots.letters[place]
+            parts[name] = block("slot", {**values, "letter": letter, "place": place})
         rides = database.rides if database else None
         taken, sent = (rides.taken, rides.sent) if rides else (None, None)
-        return Rendered(parts, self._feed(events), taken, sent)
+        return Rendered(parts, [_item(*each) for each in events], taken, sent)
 
     def whole(self, rendered: Rendered) -> bytes:
         """The page as a document."""
         html = FRAME.render(
-            style=Markup(STYLE),  # noqa: S704  # our own file
-            script=Markup(SCRIPT),  # noqa: S704  # our own file
-            version=VERSION,
             breakable=bool(self.scene.ways),
-            slots=SLOTS,
-            fragments={name: Markup(part) for name, part in rendered.parts.items()},  # noqa: S704  # escaped
-            feed=[(name, Markup(item)) for name, item in rendered.feed],  # noqa: S704  # escaped
+            fragments=rendered.parts,
+            feed=rendered.feed,
         )
         return html.encode()
 
@@ -110,6 +97,7 @@ class Page:
         history: History,
     ) -> dict[str, Any]:
         readers: Sequence[Reader] = database.readers if database else ()
+        slowest = sorted(readers, key=lambda each: each.seconds_behind or 0, reverse=True)
         return {
             "facts": facts,
             "database": database,
@@ -118,11 +106,8 @@ class Page:
             "stale": facts.database is None,
             "seen_at": seen_at,
             "totals": [reader for reader in readers if reader.kind == "total"],
-            "guests": sorted(
-                (each for each in readers if not each.is_ours),
-                key=lambda each: each.seconds_behind or 0,
-                reverse=True,
-            ),
+            "guests": [reader for reader in slowest if not reader.is_ours],
+            "behind": [reader for reader in slowest if _is_behind(reader)],
             "counting": sorted(
                 (each for each in readers if each.counts),
                 key=lambda each: (not each.is_ours, each.kind != "total", each.name),
@@ -133,34 +118,17 @@ class Page:
                 "rides": charts.minutes(history.rides(), words.rate),
                 "lag": charts.minutes(history.lag(), words.latency),
                 "latency": charts.minutes(history.latency(), words.latency),
-                "day": charts.day(database.hours if database else ()),
             },
-            "dash": words.DASH,
-            "behind": list(_behind(readers)),
-            "noted": NOTED,
-            "receipts_noted": RECEIPTS_NOTED,
-            "late": LATE,
-            "receipts_late": RECEIPTS_LATE,
-            "changeable": self.scene.changeable,
-            "ways": self.scene.ways,
-            "breakage": self.scene.breakage,
-            "token": self.scene.token,
+            **vars(self.scene),
         }
 
-    def _feed(self, events: Sequence[tuple[int, Happening]]) -> list[tuple[str, str]]:
-        known, self._events = self._events, {}
-        feed = []
-        for number, event in events:
-            item = known.get((number, event)) or block(
-                with_block("event"), "event", {"event": event, "event_number": number}
-            )
-            self._events[number, event] = item
-            feed.append((f"event-{number}", item))
-        return feed
+
+@lru_cache(2 * KEPT)  # of them all, one or two are new at a look
+def _item(number: int, event: Happening) -> tuple[str, Markup]:
+    """An event's id, and its HTML."""
+    return f"event-{number}", block("event", {"event": event, "event_number": number})
 
 
-def _behind(readers: Sequence[Reader]) -> Iterator[Reader]:
-    """Those of ours that are behind for so long that it is said, the worst first."""
-    for reader in sorted(readers, key=lambda each: each.seconds_behind or 0, reverse=True):
-        if reader.is_ours and reader.kind != "group" and (reader.seconds_behind or 0) > NOTED:
-            yield reader
+def _is_behind(reader: Reader) -> bool:
+    """Whether one of ours is behind for so long that it is said."""
+    return reader.is_ours and reader.kind != "group" and (reader.seconds_behind or 0) > NOTED

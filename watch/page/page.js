@@ -24,11 +24,10 @@ function replace(id, html) {
 function addEvents(items, anew) {
   const feed = byId("feed");
   if (anew) feed.innerHTML = items.map((item) => item[1]).join("");
-  else for (const [id, html, below] of items.reverse()) {
-    const known = byId(id), place = byId(below);
+  else for (const [id, html] of items.reverse()) {
+    const known = byId(id);
     if (known) known.outerHTML = html;
-    else if (place) place.insertAdjacentHTML("beforebegin", html);
-    else feed.insertAdjacentHTML(below ? "afterbegin" : "beforeend", html);
+    else feed.insertAdjacentHTML("afterbegin", html);
   }
   while (feed.children.length > KEPT) feed.lastElementChild.remove();
 }

@@ -1,36 +1,8 @@
-"""The wording that the terminal and the page share: numbers for people, and sentences.
-
-Beware of the decimal context: Python's `-d` and `abs(d)` round a Decimal to 28 digits, and totals
-have 38. Formatting does not round, nor do `copy_abs` and `copy_negate`.
-"""
-
-from decimal import Decimal
+"""What a run comes to, in sentences that the terminal and the page share."""
 
 from analytics.result import Compared, Result
 
 REBUILD = "python -m analytics.reconcile --full"
-
-
-def metres(distance: Decimal) -> str:
-    """A distance with all of its digits: 1,234.500."""
-    return f"{distance:,.3f}"
-
-
-def signed(drift: Decimal) -> str:
-    """A difference of distances: +0.001, -1,234.500, and 0.000 for none."""
-    return f"{drift:+,.3f}" if drift else "0.000"
-
-
-def count(number: int, noun: str) -> str:
-    """1 ride, 2,000 rides."""
-    return f"{number:,} {noun}" if number in (1, -1) else f"{number:,} {noun}s"
-
-
-def printable(name: str) -> str:
-    """A consumer's name, an arbitrary string, with control characters escaped for a terminal."""
-    if name.isprintable():
-        return name
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
 def outcome(result: Result, consumer: Compared) -> str:

@@ -1,13 +1,14 @@
-"""Numbers, ages and times in words, as the page and the terminal show them.
+"""Numbers, ages and names in words, as the page, the terminal and the report show them.
 
 Each is as wide as its neighbours with tabular digits, so that a number that changes moves nothing.
-The page keeps a number and its unit in one line; a terminal and a program get `plain` spaces.
+A page keeps a number and its unit in one line; a terminal and a program get the `plain` text.
+
+Beware of the decimal context: Python's `-d` and `abs(d)` round a Decimal to 28 digits, and totals
+have 38. Formatting does not round, nor do `copy_abs` and `copy_negate`.
 """
 
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-
-from watch.facts import MOST
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -15,7 +16,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def metres(distance: Decimal) -> str:
-    """A distance with all of its digits: 1,234.500. Formatting never rounds."""
+    """A distance with all of its digits: 1,234.500."""
     return f"{distance:,.3f}".replace("-", MINUS)
 
 
@@ -24,30 +25,17 @@ def signed(drift: Decimal) -> str:
     return f"{drift:+,.3f}".replace("-", MINUS) if drift else "0.000"
 
 
-def number(value: int | None) -> str:
-    """12,345; a dash for what can't be known."""
-    return DASH if value is None else f"{value:,}".replace("-", MINUS)
+def number(value: int | None, most: int | None = None) -> str:
+    """12,345; a dash for what can't be known; 10,000+ for what was counted up to `most`."""
+    if value is None:
+        return DASH
+    return f"{most:,}+" if most and value >= most else f"{value:,}".replace("-", MINUS)
 
 
-def upto_most(value: int | None) -> str:
-    """A number that was counted up to MOST: 10,000+ when there may be more."""
-    return f"{MOST:,}+" if value is not None and value >= MOST else number(value)
-
-
-def count(value: int, noun: str) -> str:
-    """1 ride, 2,000 rides; entry, entries."""
-    return f"{number(value)} {_form(value, noun)}"
-
-
-def count_upto_most(value: int, noun: str) -> str:
-    """The same of what was counted up to MOST: 10,000+ rides."""
-    return f"{upto_most(value)} {_form(value, noun)}"
-
-
-def _form(value: int, noun: str) -> str:
-    if value == 1:
-        return noun
-    return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+def count(value: int, noun: str, most: int | None = None) -> str:
+    """1 ride, 2,000 rides; entry, entries. The same of what was counted up to `most`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number(value, most)} {noun if value in (1, -1) else plural}"
 
 
 def rate(per_second: float | None) -> str:
@@ -89,22 +77,6 @@ def size(value: int | None) -> str:
     return f"{scaled:,.1f}{NO_BREAK}TB"
 
 
-def clock(moment: datetime) -> str:
-    """The time of day: 14:03:22, in UTC."""
-    return f"{moment.astimezone(UTC):%H:%M:%S}"
-
-
-def moment(value: datetime) -> str:
-    """A time with its date: 22 Nov 14:03, in UTC."""
-    utc = value.astimezone(UTC)
-    return f"{utc.day} {utc:%b %H:%M}"
-
-
-def iso(value: datetime) -> str:
-    """A time for programs."""
-    return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 def printable(name: str) -> str:
     """An arbitrary name or reason, with control characters made visible and its length bounded."""
     short = name if len(name) <= 200 else f"{name[:200]}\N{HORIZONTAL ELLIPSIS}"
@@ -112,11 +84,18 @@ def printable(name: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The same with spaces that anyone can search for."""
-    return text.replace(NO_BREAK, " ")
+    """The same with spaces and minus signs that anyone can type, and search for."""
+    return text.replace(NO_BREAK, " ").replace(MINUS, "-")
 
 
-def sentence(text: str) -> str:
-    """The same with a capital, unless it begins with a name."""
-    begins = text.partition(" ")[0] in ("a", "all", "reconciliation", "the")
-    return text[:1].upper() + text[1:] if begins else text
+def aligned(rows: Sequence[Sequence[str]], sides: str, width: int | None = None) -> Iterator[str]:
+    """The rows as lines with aligned columns; `sides` has < or > for each column.
+
+    Where the lines would be longer than `width`, their columns are closer to each other.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    is_wide = width is not None and sum(widths) + 2 * (len(widths) - 1) > width
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        gap = " " if is_wide else "  "
+        yield gap.join(f"{cell:{side}{wide}}" for cell, side, wide in cells).rstrip()
