@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from demo import breaking
-from demo.breaking import Claim, Printed
+from demo.breaking import Kind, Say
 from demo.breaking.ways import WAYS
 from rocket_rides.errors import in_one_line
 from rocket_rides.fleet import NAME
@@ -28,7 +28,7 @@ from watch.watching import Watcher
 
 logger = logging.getLogger("watch")
 
-Run = Callable[..., None]
+Run = Callable[[str, Settings, Say], None]
 ELSEWHERE = "Somebody breaks the fleet from a terminal: wait for its end."
 
 
@@ -77,8 +77,8 @@ class Demolition:
         return ""
 
     def _work(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
-        def say(line: str) -> None:
-            loop.call_soon_threadsafe(self._say, line)
+        def say(line: str, kind: Kind = Kind.NEWS) -> None:
+            loop.call_soon_threadsafe(self._say, line, kind)
 
         try:
             self._run(name, self._config, say)
@@ -89,13 +89,14 @@ class Demolition:
             loop.call_soon_threadsafe(self._once_seen, told)
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
-    def _say(self, line: str) -> None:
-        if isinstance(line, Claim):
-            self._once_seen(partial(self._tell, line, "healed"))
-        elif isinstance(line, Printed):  # too many for the feed
-            self._show(line)
-        else:
-            self._tell(line, "news")
+    def _say(self, line: str, kind: Kind) -> None:
+        match kind:
+            case Kind.CLAIM:
+                self._once_seen(partial(self._tell, line, "healed"))
+            case Kind.PRINTED:  # too many for the feed
+                self._show(line)
+            case Kind.NEWS:
+                self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
         self._watcher.narrate(self._show(line), mood)

@@ -6,8 +6,7 @@ keys.
 """
 
 from demo.breaking.attempt import run, under_way
-from demo.breaking.healing import Claim, NotHealed
-from demo.breaking.reconciliation import Printed
-from rocket_rides.errors import Unavailable
+from demo.breaking.healing import NotHealed
+from demo.breaking.saying import Kind, Say
 
-__all__ = ["Claim", "NotHealed", "Printed", "Unavailable", "run", "under_way"]
+__all__ = ["Kind", "NotHealed", "Say", "run", "under_way"]
