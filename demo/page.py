@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from demo import breaking
@@ -29,31 +28,18 @@ from watch.watching import Watcher
 logger = logging.getLogger("watch")
 
 Run = Callable[[str, Settings, Say], None]
-ELSEWHERE = "Somebody breaks the fleet from a terminal: wait for its end."
-
-
-def nobody(_data: Path) -> str:
-    """No way of breaking the fleet is under way."""
-    return ""
 
 
 class Demolition:
     """The ways to break the fleet: one at a time, each in a thread, as it may take a minute.
 
-    `under_way` names the one that is, with this data folder, also from a terminal. That all is well
-    again is said after a look that began since, and can see it; then the way is over.
+    That all is well again is said after a look that began since, and can see it; then the way is
+    over.
     """
 
-    def __init__(
-        self,
-        config: Settings,
-        ways: Mapping[str, Any],
-        run: Run,
-        under_way: Callable[[Path], str] = nobody,
-    ) -> None:
-        self._config, self._run, self._under_way = config, run, under_way
+    def __init__(self, config: Settings, ways: Mapping[str, Any], run: Run) -> None:
+        self._config, self._run = config, run
         self.ways = ways
-        self._works = False  # one was begun here, and is not over
         self._was_seen = False  # by a look, while it was under way
         self._later: list[tuple[float, Callable[[], None]]] = []  # calls, and since when they wait
 
@@ -64,14 +50,13 @@ class Demolition:
 
     def begin(self, name: str) -> str:
         """Begin to break the fleet in the way `name`; returns why not, or nothing."""
-        self._look_elsewhere()
-        if self._works:
-            return f"{_button(self.ways[self._breakage.way])} is still under way"
         if self._breakage.way:
-            return ELSEWHERE
-        self._works, self._was_seen = True, False
-        self._begun(name, self.ways[name].summary)
-        self._watcher.say(f"{_button(self.ways[name])} was pressed", "fault")
+            return f"{_button(self.ways[self._breakage.way])} is still under way"
+        self._was_seen = False
+        way = self.ways[name]
+        self._breakage.way, self._breakage.going_on = name, way.summary
+        self._breakage.meanwhile = way.meanwhile
+        self._watcher.say(f"{_button(way)} was pressed", "fault")
         work = partial(self._work, name, asyncio.get_running_loop())
         threading.Thread(target=work, name=name, daemon=True).start()
         return ""
@@ -117,30 +102,12 @@ class Demolition:
             _, call = self._later.pop(0)
             call()
         self._was_seen = True
-        self._look_elsewhere()
-
-    def _look_elsewhere(self) -> None:
-        """Notice what begins, or ends, at a terminal."""
-        if self._works or (way := self._under_way(self._config.data_dir)) == self._breakage.way:
-            return
-        if way:
-            self._begun(way, ELSEWHERE)
-            self._watcher.say(f"somebody breaks the fleet from a terminal: {way}", "fault")
-        else:
-            self._over()
-            self._breakage.going_on = ""
-            self._watcher.say("nobody breaks the fleet from a terminal any more")
-
-    def _begun(self, name: str, going_on: str) -> None:
-        known = self.ways.get(name)
-        self._breakage.way, self._breakage.going_on = name, going_on
-        self._breakage.meanwhile = known.meanwhile if known else name
 
     def _over(self) -> None:
-        if self._works and not self._was_seen:  # nobody would know what it was
+        if not self._was_seen:  # nobody would know what it was
             self._once_seen(self._over)
             return
-        self._works, self._breakage.way = False, ""
+        self._breakage.way = ""
 
 
 def _button(way: Any) -> str:
@@ -156,7 +123,7 @@ def in_the_demo(config: Settings) -> Demolition | None:
         and is_loopback(config.watch_host)
     ):
         return None
-    return Demolition(config, WAYS, breaking.run, breaking.under_way)
+    return Demolition(config, WAYS, breaking.run)
 
 
 if __name__ == "__main__":

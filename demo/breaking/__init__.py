@@ -5,8 +5,8 @@ what it does and how the fleet copes. It knows the fleet from outside: its proce
 keys.
 """
 
-from demo.breaking.attempt import run, under_way
+from demo.breaking.attempt import run
 from demo.breaking.healing import NotHealed
 from demo.breaking.saying import Kind, Say
 
-__all__ = ["Kind", "NotHealed", "Say", "run", "under_way"]
+__all__ = ["Kind", "NotHealed", "Say", "run"]

@@ -7,7 +7,7 @@ broken by then heals all the same, only nobody says so. A total that was changed
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -45,7 +45,7 @@ def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
     try:
         fleet = running_fleet(config)
         with (
-            alone(config.data_dir, name),
+            alone(config.data_dir),
             database.connect(config.postgres_url, "breaking", **SESSION) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
@@ -62,38 +62,16 @@ def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
 
 
 @contextmanager
-def alone(data: Path, name: str) -> Iterator[None]:
-    """Hold the lock for the block, and say in it that the way is `name`.
-
-    Raises Unavailable if another attempt holds it.
-    """
+def alone(data: Path) -> Iterator[None]:
+    """Hold the lock for the block. Raises Unavailable if another attempt holds it."""
     data.mkdir(parents=True, exist_ok=True)
-    with open(os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600), "r+") as lock:
+    lock = os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             another = "another way of breaking the fleet is under way: wait for its end"
             raise Unavailable(another) from None
-        lock.truncate(0)
-        lock.write(name)
-        lock.flush()
-        try:
-            yield
-        finally:
-            lock.truncate(0)
-
-
-def under_way(data: Path) -> str:
-    """The way in which somebody is breaking the fleet with this data folder; empty if nobody is.
-
-    Also empty if that can't be determined: whoever attempts it is told why. The lock is tried only
-    where a name is in it, and held for a moment, so that a look gets in no attempt's way.
-    """
-    with suppress(OSError), (data / LOCK).open("r+", errors="replace") as lock:
-        if name := lock.read(100):
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return name
-            lock.truncate(0)  # its attempt was killed
-    return ""
+        yield
+    finally:
+        os.close(lock)

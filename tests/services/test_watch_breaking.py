@@ -1,18 +1,14 @@
 """The page's buttons that break the fleet: one way at a time, told until it has healed."""
 
 import threading
-from pathlib import Path
 
 import pytest
 
-from demo import breaking
 from demo.breaking import Kind, NotHealed, Say
-from demo.breaking.attempt import alone
 from demo.page import Demolition, in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
-from tests.support.page import Markup
 from tests.support.site import STOP_REDIS, of_world, serving
 from tests.support.world import PATIENCE, World, eventually, free_port
 from watch.facts import Facts
@@ -117,30 +113,6 @@ def test_totals_are_told_and_what_a_program_prints_is_only_shown_while_it_runs()
         "Not all totals are exact",
         "A total is wrong already: consumer0 at ride 9: 7 m, which is +1 m off",
         "“Stop Redis” was pressed",
-    ]
-
-
-def test_what_is_broken_from_a_terminal_is_told_and_no_button_works_meanwhile(
-    tmp_path: Path,
-) -> None:
-    config = Settings(watch_port=free_port(), data_dir=tmp_path)
-    demolition = Demolition(config, {"stop-redis": STOP_REDIS}, print, breaking.under_way)
-    with serving(config, facts, demolition) as served:
-        assert "All is well" in served.html
-        with alone(tmp_path, "stop-redis"):
-            eventually(lambda: "Being broken: Redis is stopped" in served.html)
-            assert " disabled" in served.html
-            refused = served.post("/break", way="stop-redis")
-            wait = "Somebody breaks the fleet from a terminal: wait for its end."
-            assert (refused.status_code, refused.text) == (409, f"{wait}\n")
-            assert wait in Markup(served.html).text
-        eventually(lambda: "All is well" in served.html)
-        assert wait not in Markup(served.html).text
-        assert " disabled" not in served.html
-        told = [event.words for _, event in served.watcher.feed.newest()]
-    assert told == [
-        "nobody breaks the fleet from a terminal any more",
-        "somebody breaks the fleet from a terminal: stop-redis",
     ]
 
 
