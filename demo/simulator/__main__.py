@@ -25,7 +25,7 @@ from decimal import Decimal
 from time import monotonic
 from typing import Never
 
-import httpx
+import aiohttp
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -39,7 +39,7 @@ from rocket_rides.settings import Settings
 logger = logging.getLogger("simulator")
 
 SHORTEST, LONGEST = 5_000, 1_000_000  # millimetres
-TIMEOUT = 10.0
+TIMEOUT = 10.0  # seconds that the API may take to answer
 REPORT_EVERY = 10.0
 LOOK_EVERY = 0.1  # for the last receipts
 # Seconds that it may fall behind schedule: more would turn an outage of the API into a flood.
@@ -94,12 +94,12 @@ async def simulate(
                 customer.look()
                 logger.info("%s", customer.report())
 
-    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    # trust_env=False: the API is on this machine or where API_URL says, never behind a proxy.
-    async with httpx.AsyncClient(
-        base_url=config.rides_url, timeout=TIMEOUT, limits=limits, trust_env=False
+    async with aiohttp.ClientSession(
+        base_url=f"{config.rides_url}/",
+        timeout=aiohttp.ClientTimeout(TIMEOUT),
+        connector=aiohttp.TCPConnector(limit=concurrency),
     ) as api:
-        await wait_for_api(api, "" if config.api_url else config.fleet)
+        await wait_for_api(api, config.rides_url, "" if config.api_url else config.fleet)
         reporter = asyncio.create_task(report())
         async with asyncio.TaskGroup() as posters:
             for _ in range(concurrency):
@@ -182,7 +182,6 @@ def main() -> int:
     fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     fleet.end_with_honcho(process.terminate)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
 
     outcomes = Outcomes()
     customer = to_receive(config, given)
