@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analytics.nightly.__main__ import main
 from analytics.nightly.child import Child
-from demo.install import debian, environment
+from demo.install import environment, java
 from rocket_rides.process import Stop
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Installer:
         made_by_make = (environment.VENV / ".fleet").exists()
         if not (made_by_make and environment.VENV.resolve() == Path(sys.prefix).resolve()):
             return False
-        lacks_java = debian.can_install() and bool(debian.missing_java())
+        lacks_java = java.can_be_installed() and not java.is_there()
         return lacks_java or not environment.is_there("nightly")
 
     def install(self, stop: Stop, until: datetime) -> None:

@@ -1,13 +1,11 @@
 """`python -m demo.install fleet`: installs all that one part of this project needs, into .venv.
 
 The parts are `fleet`, `nightly` (Spark and whatever else the nightly job needs), `fast` (for the
-tests that need no server), `dev` (all of these, and the tools for tests), `java`, `archive` (with
-which Spark starts sooner), `browser` (for the tests that look at the live page), and `stock` (for
-those on the distribution's own servers). Whatever is already installed is left alone, silently.
+tests that need no server), `dev` (all of these, and the tools for tests), `java`, and `archive`
+(with which Spark starts sooner). Whatever is already installed is left alone, silently.
 
 When it exits with 0, each lock's packages are installed, at the locked versions and checked against
-the locked hashes. Java, the browser and stock servers may still be missing; then a line has said
-what to install.
+the locked hashes. Java may still be missing; then a line has said what to install.
 
 A crash leaves behind a part without a stamp: the next run installs that part from scratch.
 
@@ -24,7 +22,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from analytics.prerequisites import CLASS_ARCHIVE
-from demo.install import debian, environment
+from demo.install import environment, java
 from demo.install.environment import LOCKS, PYTHON, VENV
 from demo.install.steps import Step, StepFailed, Steps
 
@@ -47,9 +45,8 @@ def missing(parts: list[str]) -> list[Step]:
     for part in ["dev"] if "dev" in left else left:
         what = f"the {len(environment.names(LOCKS[part]))} packages for {PURPOSES[part]}"
         steps.append(Step(what, partial(environment.install, part)))
-    for name, programs in debian.PROGRAMS.items():
-        if name in parts and programs.missing():
-            steps.append(Step(programs.purpose, partial(debian.install, programs)))
+    if "java" in parts and not java.is_there():
+        steps.append(Step("Java for the nightly job", java.install))
     if "archive" in parts and not archive_is_there():
         steps.append(Step("an archive of Java's classes: Spark starts sooner", make_archive))
     return steps
@@ -65,7 +62,7 @@ def archive_is_there() -> bool:
 
 def make_archive(steps: Steps) -> None:
     """Make it, if there is a Java; the next run tries again. Without it only time is lost."""
-    if not debian.missing_java():
+    if java.is_there():
         try:
             steps.run([str(PYTHON), "-m", "analytics.class_archive"])
         except StepFailed:
@@ -92,7 +89,7 @@ def the_only_installation(*, quiet: bool) -> Iterator[None]:
 def main() -> None:
     """Take the steps that are left, in order."""
     parser = argparse.ArgumentParser(prog="python -m demo.install")
-    parser.add_argument("parts", nargs="+", choices=[*LOCKS, *debian.PROGRAMS, "archive"])
+    parser.add_argument("parts", nargs="+", choices=[*LOCKS, "java", "archive"])
     parser.add_argument("--quiet", action="store_true", help="print only what went wrong")
     arguments = parser.parse_args()
     try:

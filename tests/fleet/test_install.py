@@ -185,14 +185,15 @@ def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     assert capsys.readouterr().err == ""
 
 
-# It finds nothing before it was told to update its lists; what it installs is itself.
+# It finds nothing before it was told to update its lists.
 APT_GET = """\
 #!/bin/sh
 echo "$4" >> {folder}/asked
 if [ "$4" = update ]; then
     : > {folder}/lists
 elif [ -e {folder}/lists ]; then
-    /bin/cp "$0" {folder}/chromium && /bin/cp "$0" {folder}/chromedriver
+    printf '#!/bin/sh\\necho version \\"17.0.15\\" >&2\\n' > {folder}/java
+    /bin/chmod +x {folder}/java
 else
     exit 100
 fi
@@ -203,30 +204,25 @@ fi
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine on which root has no programs but those in this folder."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return tmp_path
 
 
-def take_step(step: Step) -> None:
-    Steps([step], quiet=False).take()
-
-
-def test_root_on_debian_gets_a_browser_whether_the_lists_of_packages_are_there_or_not(
+def test_root_on_debian_gets_java_whether_the_lists_of_packages_are_there_or_not(
     bare: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apt_get = bare / "apt-get"
     apt_get.write_text(APT_GET.format(folder=bare))
     apt_get.chmod(0o755)
-    [step] = missing(["browser"])
-    take_step(step)
+    Steps(missing(["java"]), quiet=False).take()
     assert (bare / "asked").read_text().split() == ["satisfy", "update", "satisfy"]
-    assert missing(["browser"]) == []
+    assert missing(["java"]) == []
     assert "needed" not in capsys.readouterr().err
 
 
-def test_where_a_browser_cannot_be_installed_it_says_what_to_install(
+def test_where_java_cannot_be_installed_it_says_what_to_install(
     bare: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [step] = missing(["browser"])
-    take_step(step)
-    assert "(Debian: apt install chromium chromium-driver)" in capsys.readouterr().err
+    Steps(missing(["java"]), quiet=False).take()
+    assert "(Debian: apt install default-jre-headless)" in capsys.readouterr().err

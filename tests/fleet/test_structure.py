@@ -40,7 +40,7 @@ WRONG = [
     ("consumers.reader", "consumers.totals.total"),
     ("consumers.totals.total", "consumers.rollup.lead"),
     ("demo.install.steps", "rocket_rides.errors"),
-    ("demo.embedded.spawn", "demo.install.debian"),
+    ("demo.embedded.spawn", "demo.install.java"),
 ]
 
 
@@ -87,7 +87,7 @@ def test_setting_up_takes_the_standard_library_alone() -> None:
             elif file.relative_to(PROJECT).as_posix() not in ours:
                 waiting.add(file)
     assert {
-        "demo/install/debian.py",
+        "demo/install/java.py",
         "analytics/prerequisites.py",
         "rocket_rides/errors.py",
     } <= ours
