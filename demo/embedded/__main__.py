@@ -5,7 +5,7 @@ A server that dies is restarted, every time. The database is migrated once it ca
 SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
 others to disconnect, then stops the servers, well before honcho would kill it. It exits by itself,
 with status 1, only when its data folder is unusable, damaged, or in use by another fleet. Damaged
-means: a server that has never served exits again and again, always for the same reason.
+means: a server that has never served exits by itself, or rejects all clients, and says why.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 
