@@ -28,13 +28,14 @@ from pathlib import Path
 
 import psycopg
 
+from demo.embedded import migration
 from demo.embedded.account import make_public
 from demo.embedded.failures import NeverStarts
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.supervision import POLL, BackOff, Supervised, stop_last
 from demo.embedded.welcome import Welcome
-from rocket_rides import database, errors, fleet, process, settings, waiting
+from rocket_rides import errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("embedded")
 
@@ -104,10 +105,7 @@ def migrate(url: str, progress: waiting.Progress) -> bool:
     Raises Refused where only a person can help.
     """
     try:
-        if not is_up_to_date(url):
-            from demo.embedded import migration
-
-            migration.migrate(url)
+        migration.migrate(url)
     except errors.Refused:
         raise
     except (errors.Unavailable, psycopg.Error) as error:
@@ -115,16 +113,6 @@ def migrate(url: str, progress: waiting.Progress) -> bool:
         return False
     progress.made()
     progress.announce("the schema is up to date")
-    return True
-
-
-def is_up_to_date(url: str) -> bool:
-    """Whether the schema is what this code needs. Raises Unavailable without a server."""
-    with database.connect(url, "servers") as connection:
-        try:
-            database.require_current_schema(connection)
-        except errors.Unavailable:
-            return False
     return True
 
 
