@@ -77,7 +77,7 @@ test:
 	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short $(ARGS)
 
 test-stock:
-	@$(INSTALL) dev java archive stock
+	@$(INSTALL) dev java archive
 	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short --servers stock \
 		tests/services tests/analytics/test_encrypted_night.py \
 		tests/analytics/test_hostile_defaults.py tests/analytics/test_pgbouncer.py $(ARGS)

@@ -15,11 +15,8 @@ from pathlib import Path
 
 from analytics.nightly.__main__ import main
 from analytics.nightly.child import Child
-from analytics.prerequisites import PACKAGES, require_packages
-from demo.install import java
-from rocket_rides.errors import Unavailable
+from demo.install import environment, java
 from rocket_rides.process import Stop
-from rocket_rides.settings import PROJECT
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +28,16 @@ FETCH = (*POLITELY, sys.executable, "-m", "demo.install", "--quiet", "nightly", 
 class Installer:
     """Installs what a run lacks, where that can be done without asking anyone."""
 
-    def __init__(self, venv: Path = PROJECT / ".venv", command: Sequence[str] = FETCH) -> None:
-        self._venv, self._command = venv, command
+    def __init__(self, command: Sequence[str] = FETCH) -> None:
+        self._command = command
 
     def is_wanted(self) -> bool:
         """Whether something is missing that can be installed here."""
-        made_by_make = (self._venv / ".fleet").exists()
-        if not (made_by_make and self._venv.resolve() == Path(sys.prefix).resolve()):
+        made_by_make = (environment.VENV / ".fleet").exists()
+        if not (made_by_make and environment.VENV.resolve() == Path(sys.prefix).resolve()):
             return False
-        try:
-            require_packages()
-        except Unavailable:
-            return True
-        return _is_half_there(self._venv / ".unfinished") or (
-            java.can_be_installed() and not java.is_there()
-        )
+        lacks_java = java.can_be_installed() and not java.is_there()
+        return lacks_java or not environment.is_there("nightly")
 
     def install(self, stop: Stop, until: datetime) -> None:
         """Install it, at most until `until`; logs the start and the end."""
@@ -61,15 +53,6 @@ class Installer:
         logger.warning(
             "what a reconciliation needs could not be installed; trying again before the next one"
         )
-
-
-def _is_half_there(unfinished: Path) -> bool:
-    """Whether an installation of Spark was killed, or is in progress."""
-    try:
-        named = unfinished.read_text().split()
-    except FileNotFoundError:
-        return False
-    return not {name.replace("_", "-") for name in PACKAGES}.isdisjoint(named)
 
 
 if __name__ == "__main__":

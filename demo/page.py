@@ -11,11 +11,10 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from demo import breaking
-from demo.breaking import Claim, Printed
+from demo.breaking import Kind, Say
 from demo.breaking.ways import WAYS
 from rocket_rides.errors import in_one_line
 from rocket_rides.fleet import NAME
@@ -28,32 +27,19 @@ from watch.watching import Watcher
 
 logger = logging.getLogger("watch")
 
-Run = Callable[..., None]
-ELSEWHERE = "Somebody breaks the fleet from a terminal: wait for its end."
-
-
-def nobody(_data: Path) -> str:
-    """No way of breaking the fleet is under way."""
-    return ""
+Run = Callable[[str, Settings, Say], None]
 
 
 class Demolition:
     """The ways to break the fleet: one at a time, each in a thread, as it may take a minute.
 
-    `under_way` names the one that is, with this data folder, also from a terminal. That all is well
-    again is said after a look that began since, and can see it; then the way is over.
+    That all is well again is said after a look that began since, and can see it; then the way is
+    over.
     """
 
-    def __init__(
-        self,
-        config: Settings,
-        ways: Mapping[str, Any],
-        run: Run,
-        under_way: Callable[[Path], str] = nobody,
-    ) -> None:
-        self._config, self._run, self._under_way = config, run, under_way
+    def __init__(self, config: Settings, ways: Mapping[str, Any], run: Run) -> None:
+        self._config, self._run = config, run
         self.ways = ways
-        self._works = False  # one was begun here, and is not over
         self._was_seen = False  # by a look, while it was under way
         self._later: list[tuple[float, Callable[[], None]]] = []  # calls, and since when they wait
 
@@ -64,21 +50,20 @@ class Demolition:
 
     def begin(self, name: str) -> str:
         """Begin to break the fleet in the way `name`; returns why not, or nothing."""
-        self._look_elsewhere()
-        if self._works:
-            return f"{_button(self.ways[self._breakage.way])} is still under way"
         if self._breakage.way:
-            return ELSEWHERE
-        self._works, self._was_seen = True, False
-        self._begun(name, self.ways[name].summary)
-        self._watcher.say(f"{_button(self.ways[name])} was pressed", "fault")
+            return f"{_button(self.ways[self._breakage.way])} is still under way"
+        self._was_seen = False
+        way = self.ways[name]
+        self._breakage.way, self._breakage.going_on = name, way.summary
+        self._breakage.meanwhile = way.meanwhile
+        self._watcher.say(f"{_button(way)} was pressed", "fault")
         work = partial(self._work, name, asyncio.get_running_loop())
         threading.Thread(target=work, name=name, daemon=True).start()
         return ""
 
     def _work(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
-        def say(line: str) -> None:
-            loop.call_soon_threadsafe(self._say, line)
+        def say(line: str, kind: Kind = Kind.NEWS) -> None:
+            loop.call_soon_threadsafe(self._say, line, kind)
 
         try:
             self._run(name, self._config, say)
@@ -89,13 +74,14 @@ class Demolition:
             loop.call_soon_threadsafe(self._once_seen, told)
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
-    def _say(self, line: str) -> None:
-        if isinstance(line, Claim):
-            self._once_seen(partial(self._tell, line, "healed"))
-        elif isinstance(line, Printed):  # too many for the feed
-            self._show(line)
-        else:
-            self._tell(line, "news")
+    def _say(self, line: str, kind: Kind) -> None:
+        match kind:
+            case Kind.CLAIM:
+                self._once_seen(partial(self._tell, line, "healed"))
+            case Kind.PRINTED:  # too many for the feed
+                self._show(line)
+            case Kind.NEWS:
+                self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
         self._watcher.narrate(self._show(line), mood)
@@ -116,30 +102,12 @@ class Demolition:
             _, call = self._later.pop(0)
             call()
         self._was_seen = True
-        self._look_elsewhere()
-
-    def _look_elsewhere(self) -> None:
-        """Notice what begins, or ends, at a terminal."""
-        if self._works or (way := self._under_way(self._config.data_dir)) == self._breakage.way:
-            return
-        if way:
-            self._begun(way, ELSEWHERE)
-            self._watcher.say(f"somebody breaks the fleet from a terminal: {way}", "fault")
-        else:
-            self._over()
-            self._breakage.going_on = ""
-            self._watcher.say("nobody breaks the fleet from a terminal any more")
-
-    def _begun(self, name: str, going_on: str) -> None:
-        known = self.ways.get(name)
-        self._breakage.way, self._breakage.going_on = name, going_on
-        self._breakage.meanwhile = known.meanwhile if known else name
 
     def _over(self) -> None:
-        if self._works and not self._was_seen:  # nobody would know what it was
+        if not self._was_seen:  # nobody would know what it was
             self._once_seen(self._over)
             return
-        self._works, self._breakage.way = False, ""
+        self._breakage.way = ""
 
 
 def _button(way: Any) -> str:
@@ -155,7 +123,7 @@ def in_the_demo(config: Settings) -> Demolition | None:
         and is_loopback(config.watch_host)
     ):
         return None
-    return Demolition(config, WAYS, breaking.run, breaking.under_way)
+    return Demolition(config, WAYS, breaking.run)
 
 
 if __name__ == "__main__":

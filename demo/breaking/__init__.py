@@ -5,9 +5,8 @@ what it does and how the fleet copes. It knows the fleet from outside: its proce
 keys.
 """
 
-from demo.breaking.attempt import run, under_way
-from demo.breaking.healing import Claim, NotHealed
-from demo.breaking.reconciliation import Printed
-from rocket_rides.errors import Unavailable
+from demo.breaking.attempt import run
+from demo.breaking.healing import NotHealed
+from demo.breaking.saying import Kind, Say
 
-__all__ = ["Claim", "NotHealed", "Printed", "Unavailable", "run", "under_way"]
+__all__ = ["Kind", "NotHealed", "Say", "run"]

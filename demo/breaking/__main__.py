@@ -10,9 +10,10 @@ import signal
 import sys
 
 from demo import breaking
+from demo.breaking.saying import Kind
 from demo.breaking.ways import WAYS
 from rocket_rides import settings
-from rocket_rides.errors import in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.waiting import AN_HOUR
 
 LATECOMER = """\
@@ -29,12 +30,6 @@ def main() -> None:
     )
     parser.add_argument("way", nargs="?", choices=WAYS)
     parser.add_argument(
-        "--any-server",
-        action="store_true",
-        help="also one named by DATABASE_URL or REDIS_URL; whatever else uses that Redis, in any of"
-        " its databases, loses its connections or its server, too",
-    )
-    parser.add_argument(
         "--seconds", type=seconds, default=5, help="how long to freeze it (default: %(default)s)"
     )
     given = parser.parse_args()
@@ -45,15 +40,8 @@ def main() -> None:
     # Like Ctrl-C. A frozen consumer resumes in any case.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        breaking.run(
-            given.way,
-            settings.load(),
-            show,
-            given.seconds,
-            any_server=given.any_server,
-            at_terminal=True,
-        )
-    except (breaking.Unavailable, breaking.NotHealed) as reason:
+        breaking.run(given.way, settings.load(), show, given.seconds)
+    except (Unavailable, breaking.NotHealed) as reason:
         raise SystemExit(in_one_line(reason)) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
@@ -72,7 +60,7 @@ def list_ways() -> None:
     show(LATECOMER)
 
 
-def show(line: str) -> None:
+def show(line: str, _kind: Kind = Kind.NEWS) -> None:
     print(line, flush=True)  # noqa: T201
 
 

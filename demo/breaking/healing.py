@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import psycopg
 
-from demo.breaking.compared_totals import ComparedTotals
-from demo.breaking.running_fleet import RunningFleet
+from demo.breaking import totals
+from demo.breaking.running_fleet import RECEIPTS, ROLLUP, RunningFleet
+from demo.breaking.saying import Kind, Say
+from rocket_rides.database import one_row
 
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 30.0  # seconds
@@ -19,9 +21,10 @@ PATIENCE = 30.0  # seconds
 RECEIPTS_PATIENCE = 60.0
 LONG_OVERDUE = 60.0  # seconds that a ride may have waited for its receipt
 
+NEWEST_RIDE = "SELECT coalesce(max(id), 0) FROM rides"
 MINUTES = "SELECT complete_to >= %s FROM rollup_state"
 # Its `complete_to` rises with each sweep only.
-RECEIPTS = """
+RECEIVED = """
     SELECT NOT EXISTS (
         SELECT FROM receipts_state JOIN rides ON id > complete_to AND id <= %s
         LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL
@@ -40,11 +43,7 @@ class NotHealed(Exception):
     """The fleet did not heal in time; the message says what is missing."""
 
 
-class Claim(str):
-    """A line that says that something is well. Who has not looked since can't see it yet."""
-
-
-class _Awaited(NamedTuple):
+class Awaited(NamedTuple):
     """What is true of all, up to a ride, in a fleet that has healed; and seconds to wait for it."""
 
     is_there: Callable[[int], bool]
@@ -55,25 +54,31 @@ class _Awaited(NamedTuple):
 class Healing:
     """Of one fleet. Raises psycopg.Error."""
 
-    def __init__(
-        self, connection: psycopg.Connection, fleet: RunningFleet, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, connection: psycopg.Connection, fleet: RunningFleet, say: Say) -> None:
         self._connection = connection
+        self._consumers = [each.name for each in fleet.consumers]
         self._say = say
-        self.totals = ComparedTotals(connection, [each.name for each in fleet.consumers])
-        self._awaited = [_Awaited(self.totals.are_exact, "totals are exact", PATIENCE)]
-        self._unawaited = []
-        if fleet.runs_a_rollup:
-            self._awaited.append(_Awaited(self._asked(MINUTES), "minutes are complete", PATIENCE))
-        else:
-            self._unawaited.append("No rollup runs, so minutes are not waited for.")
-        if not fleet.delivers_receipts:
-            self._unawaited.append("Nobody delivers receipts, so they are not waited for.")
-        elif self._asked(OVERDUE)(LONG_OVERDUE):
-            self._unawaited.append("Receipts were late before, so they are not waited for.")
-        else:
+        self._awaited = [Awaited(self._totals_are_exact, "totals are exact", PATIENCE)]
+        if ROLLUP in fleet.modules:
+            minutes = self._asked(MINUTES)
+            self._awaited.append(Awaited(minutes, "minutes are complete", PATIENCE))
+        if RECEIPTS in fleet.modules and not self._asked(OVERDUE)(LONG_OVERDUE):
             claim = "receipts are delivered or dead letters"
-            self._awaited.append(_Awaited(self._asked(RECEIPTS), claim, RECEIPTS_PATIENCE))
+            self._awaited.append(Awaited(self._asked(RECEIVED), claim, RECEIPTS_PATIENCE))
+
+    def totals(self) -> list[totals.ComparedTotal]:
+        """One for each consumer that already has a total."""
+        return totals.compared(self._connection, self._consumers)
+
+    def newest_ride(self) -> int:
+        [newest] = one_row(self._connection.execute(NEWEST_RIDE))
+        return int(newest)
+
+    def _totals_are_exact(self, upto: int) -> bool:
+        found = self.totals()
+        return len(found) == len(self._consumers) and all(
+            each.ride >= upto and each.is_exact for each in found
+        )
 
     def _asked(self, question: str) -> Callable[[float], bool]:
         def is_so(value: float) -> bool:
@@ -83,28 +88,26 @@ class Healing:
 
     def wait(self, upto: int) -> None:
         """Wait until all have coped with the rides up to `upto`, and say so. Raises NotHealed."""
-        for line in self._unawaited:
-            self._say(line)
         began, missing = time.monotonic(), list(self._awaited)
-        while True:
+        while missing:
             for each in [each for each in missing if each.is_there(upto)]:
                 missing.remove(each)
                 took = time.monotonic() - began
-                self._say(Claim(f"All {each.claim} up to ride {upto:,}, after {took:.1f} s."))
+                self._say(f"All {each.claim} up to ride {upto:,}, after {took:.1f} s.", Kind.CLAIM)
                 if each is self._awaited[0]:
-                    self.show_totals(Claim)
-            if not missing:
-                break
-            if late := [each for each in missing if time.monotonic() - began > each.patience]:
-                self.show_totals()
-                claim, patience = late[0].claim, late[0].patience
-                raise NotHealed(f"not all {claim} up to ride {upto:,} after {patience:.0f} s")
-            time.sleep(LOOK_EVERY)
-        self._say(Claim(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later."))
+                    self.show_totals(Kind.CLAIM)
+            for each in missing:
+                if time.monotonic() - began > each.patience:
+                    self.show_totals()
+                    raise NotHealed(
+                        f"not all {each.claim} up to ride {upto:,} after {each.patience:.0f} s"
+                    )
+            time.sleep(LOOK_EVERY if missing else 0)
+        self._say(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later.", Kind.CLAIM)
 
-    def show_totals(self, kind: type[str] = str) -> None:
-        for each in self.totals.now():
-            self._say(kind(f"  {each}"))
+    def show_totals(self, kind: Kind = Kind.NEWS) -> None:
+        for each in self.totals():
+            self._say(f"  {each}", kind)
 
 
 def seconds_until(claim: Callable[[], bool], patience: float = PATIENCE) -> float | None:

@@ -6,21 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
+from demo.breaking.saying import Kind, Say
 from rocket_rides.errors import Unavailable
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 
-# Only what is missing: packages in the .venv that make has set up, and as root Debian's Java.
-INSTALL = (sys.executable, "-m", "demo.install", "fleet", "nightly", "java")
-RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 AGREED, DRIFTED = 0, 1  # how it ends when it has done its work: docs/reconciliation.md
-
-
-class Printed(str):
-    """A line that one of these programs printed: one of many, such as a table's."""
 
 
 def require_installed() -> None:
@@ -32,22 +24,14 @@ def require_installed() -> None:
         )
 
 
-def run(say: Callable[[str], None], *, installs: bool) -> None:
-    """Reconcile; `say` is told what it prints, and its status.
+def run(say: Say) -> None:
+    """Reconcile; `say` is told what it prints, and its status. Raises Unavailable if it could not.
 
-    Raises Unavailable if it could not.
+    In the thread that starts it: it ends with that.
     """
-    if installs and (PROJECT / ".venv").resolve() == Path(sys.prefix).resolve():
-        _run(INSTALL, say, AGREED)
-    status = _run(RECONCILE, say, AGREED, DRIFTED)
-    found = "drift" if status == DRIFTED else "no drift"
-    say(f"The reconciliation ended with status {status}: it found {found}.")
-
-
-def _run(command: tuple[str, ...], say: Callable[[str], None], *good: int) -> int:
     last = ""
     with subprocess.Popen(
-        command,
+        [sys.executable, "-m", "analytics.reconcile"],
         cwd=PROJECT,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},  # each line at once
         stdin=subprocess.DEVNULL,
@@ -62,10 +46,11 @@ def _run(command: tuple[str, ...], say: Callable[[str], None], *good: int) -> in
             for line in child.stdout:
                 if line.strip():
                     last = line.strip()
-                    say(Printed(f"  {line.rstrip()}"))
+                    say(f"  {line.rstrip()}", Kind.PRINTED)
         except BaseException:
             child.terminate()
             raise
-    if child.returncode not in good:
-        raise Unavailable(last or f"{' '.join(command[1:])} ended with {child.returncode}")
-    return child.returncode
+    if child.returncode not in (AGREED, DRIFTED):
+        raise Unavailable(last or f"a reconciliation ended with {child.returncode}")
+    found = "drift" if child.returncode == DRIFTED else "no drift"
+    say(f"The reconciliation ended with status {child.returncode}: it found {found}.")

@@ -1,21 +1,25 @@
 """The processes of the fleet that runs with our settings, and of no other fleet."""
 
 import os
+import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
-from rocket_rides import sessions
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT, Settings
 
-STREAMER, TOTALS, ROLLUP = "streamer", "consumers", "consumers.rollup"
-RECEIPTS, SIMULATOR = "consumers.receipts", "demo.simulator"
+TOTALS, ROLLUP, RECEIPTS = "consumers", "consumers.rollup", "consumers.receipts"
+SIMULATOR = "demo.simulator"
 DEFAULT_DATA = Settings.model_fields["data_dir"].default.relative_to(PROJECT)
+# Waits for the end of its standard input, which comes even if we are killed: only we hold it.
+CONTINUE_LATER = 'read -r _; kill -CONT "$@"'
 
 
 @dataclass(frozen=True)
@@ -35,61 +39,49 @@ class RunningConsumer:
 
 @dataclass(frozen=True)
 class RunningFleet:
-    """Its totals, sorted by name; the sessions that its processes have with Postgres."""
+    """Its totals, sorted by name; which modules run; and who posts rides."""
 
     consumers: list[RunningConsumer]
-    sessions: frozenset[str]
-    runs_a_rollup: bool
-    delivers_receipts: bool
+    modules: frozenset[str]
     simulators: list[psutil.Process]
 
-    @property
-    def victim(self) -> RunningConsumer:
-        """The consumer to freeze."""
-        return self.consumers[-1]
+    def receiver(self, url: str) -> psutil.Process:
+        """The simulator, where it receives the receipts at `url`. Raises Unavailable.
+
+        What does not receive yet may not know the signal yet, which would end it, and the fleet.
+        """
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        for process in self.simulators:
+            for each in process.net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
+                    return process
+        raise Unavailable(f"no simulator receives the receipts at {url}")
 
 
 def running_fleet(config: Settings) -> RunningFleet:
     """What honcho started with our settings. Raises Unavailable if there is no consumer."""
-    running: dict[tuple[str, str], list[psutil.Process]] = defaultdict(list)
+    running: dict[str, dict[str, list[psutil.Process]]] = defaultdict(lambda: defaultdict(list))
     for process in psutil.process_iter():
         try:
-            command = process.cmdline()
-            if command[1:2] == ["-m"] and _is_ours(process, config):
-                running[command[2], (command[3:] or [""])[0]].append(process)
-        except (psutil.Error, IndexError):
-            continue  # it has ended, or belongs to another user
-    names = sorted(name for module, name in running if module == TOTALS)
-    if not names:
+            _python, dash_m, module, *arguments = [*process.cmdline(), ""]
+            if dash_m == "-m" and _is_ours(process):
+                running[module][arguments[0]].append(process)
+        except (psutil.Error, ValueError):
+            continue  # it has ended, belongs to another user, or is no service
+    if not running[TOTALS]:
         raise Unavailable(
             f"no fleet runs on {config.data_dir.absolute()}: `make fleet` starts one,"
             " in another terminal; a fleet with other settings needs the same ones here"
         )
-    modules = {module for module, _ in running}
     return RunningFleet(
-        consumers=[RunningConsumer(name, running[TOTALS, name]) for name in names],
-        sessions=frozenset(name for key in running if (name := _session(*key))),
-        runs_a_rollup=ROLLUP in modules,
-        delivers_receipts=RECEIPTS in modules,
-        simulators=[p for key, found in running.items() if key[0] == SIMULATOR for p in found],
+        consumers=[RunningConsumer(*each) for each in sorted(running[TOTALS].items())],
+        modules=frozenset(running),
+        simulators=[each for found in running[SIMULATOR].values() for each in found],
     )
 
 
-def _session(module: str, argument: str) -> str:
-    """What a process calls its session with Postgres; empty where it keeps none for long."""
-    match module:
-        case "streamer":
-            return sessions.STREAMER
-        case "consumers.rollup":
-            return sessions.ROLLUP
-        case "consumers":
-            return sessions.consumer(argument)
-        case "consumers.receipts":
-            return sessions.receipts(argument)
-    return ""
-
-
-def _is_ours(process: psutil.Process, config: Settings) -> bool:
+def _is_ours(process: psutil.Process) -> bool:
     environment = process.environ()
     if not environment.get(NAME):
         return False
@@ -106,3 +98,16 @@ def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ..
     data = folder / (environment.get("DATA_DIR") or DEFAULT_DATA)
     servers = (environment.get(name) or "" for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"))
     return data.resolve(), *servers
+
+
+@contextmanager
+def frozen(consumer: RunningConsumer) -> Iterator[None]:
+    """SIGSTOP; a shell sends SIGCONT at the end of the block, or when this process is killed."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", CONTINUE_LATER, "sh", *consumer.pids],
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # out of reach of Ctrl-C
+    ):
+        for process in consumer.processes:
+            process.suspend()  # refuses if the pid was given to another process since
+        yield

@@ -1,12 +1,15 @@
 """The fleet to break, and what is asked of it whichever way it is broken."""
 
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 
 import psycopg
 
-from demo.breaking.healing import Healing, seconds_until
+from demo.breaking.healing import LOOK_EVERY, Healing, seconds_until
 from demo.breaking.running_fleet import RunningConsumer, RunningFleet
+from demo.breaking.saying import Say, count
+from rocket_rides import terms
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 
@@ -23,33 +26,46 @@ class Target:
     connection: psycopg.Connection
     log: Log
     seconds: float
-    say: Callable[[str], None]
-    at_terminal: bool
+    say: Say
 
     @property
     def victim(self) -> RunningConsumer:
-        return self.fleet.victim
+        """The consumer to freeze."""
+        return self.fleet.consumers[-1]
 
-    def newest_ride(self) -> int:
-        return self.healing.totals.newest_ride()
+    def entries(self) -> str:
+        """How many entries the log has, in words."""
+        return count(self.log.length(), "entry", "entries")
+
+    def rides_while_frozen(self, batches: int) -> int:
+        """Wait while the consumer is frozen; returns the newest ride afterwards.
+
+        Raises Unavailable if fewer than `batches` batches were seen to be sent: nothing is broken
+        then.
+        """
+        before, ends = self.healing.newest_ride(), time.monotonic() + self.seconds
+        sent = {terms.last_sent(self.connection)}
+        while (left := ends - time.monotonic()) > 0:
+            time.sleep(min(LOOK_EVERY, left))
+            sent.add(terms.last_sent(self.connection))
+        newest = self.healing.newest_ride()
+        missed = count(newest - before, "ride was", "rides were")
+        self.say(f"Meanwhile {missed} taken.")
+        if len(sent) <= batches:
+            raise Unavailable(
+                f"nothing was broken, because {self.victim.name} missed too few rides:"
+                " is the simulator running?"
+            )
+        return newest
 
     def heal_with_the_next_ride(self) -> None:
         """Wait until all have coped with a ride that is taken from now on, if one is soon.
 
         Raises NotHealed.
         """
-        before = self.newest_ride()
-        if seconds_until(lambda: self.newest_ride() > before, NEXT_RIDE) is None:
+        before = self.healing.newest_ride()
+        if seconds_until(lambda: self.healing.newest_ride() > before, NEXT_RIDE) is None:
             self.say("No ride was taken since, so nothing had to heal yet. The next one will show.")
             self.healing.show_totals()
         else:
-            self.healing.wait(self.newest_ride())
-
-    def entries(self) -> str:
-        """How many entries the log has, in words."""
-        return count(self.log.length(), "entry", "entries")
-
-
-def count(number: int, one: str, many: str) -> str:
-    """A number of things, in words."""
-    return f"{number:,} {one if number == 1 else many}"
+            self.healing.wait(self.healing.newest_ride())

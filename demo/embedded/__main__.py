@@ -5,7 +5,7 @@ A server that dies is restarted, every time. The database is migrated once it ca
 SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
 others to disconnect, then stops the servers, well before honcho would kill it. It exits by itself,
 with status 1, only when its data folder is unusable, damaged, or in use by another fleet. Damaged
-means: a server that has never served exits again and again, always for the same reason.
+means: a server that has never served exits by itself, or rejects all clients, and says why.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 
@@ -28,13 +28,14 @@ from pathlib import Path
 
 import psycopg
 
+from demo.embedded import migration
 from demo.embedded.account import make_public
 from demo.embedded.failures import NeverStarts
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.supervision import POLL, BackOff, Supervised, stop_last
 from demo.embedded.welcome import Welcome
-from rocket_rides import database, errors, fleet, process, settings, waiting
+from rocket_rides import errors, fleet, process, settings, waiting
 
 logger = logging.getLogger("embedded")
 
@@ -104,10 +105,7 @@ def migrate(url: str, progress: waiting.Progress) -> bool:
     Raises Refused where only a person can help.
     """
     try:
-        if not is_up_to_date(url):
-            from demo.embedded import migration
-
-            migration.migrate(url)
+        migration.migrate(url)
     except errors.Refused:
         raise
     except (errors.Unavailable, psycopg.Error) as error:
@@ -115,16 +113,6 @@ def migrate(url: str, progress: waiting.Progress) -> bool:
         return False
     progress.made()
     progress.announce("the schema is up to date")
-    return True
-
-
-def is_up_to_date(url: str) -> bool:
-    """Whether the schema is what this code needs. Raises Unavailable without a server."""
-    with database.connect(url, "servers") as connection:
-        try:
-            database.require_current_schema(connection)
-        except errors.Unavailable:
-            return False
     return True
 
 

@@ -6,7 +6,7 @@ class ServerFailed(Exception):
 
 
 class RefusedToStart(ServerFailed):
-    """A server exited by itself before it served; the message is the reason that it gave."""
+    """A server exited by itself, or rejected all clients; the message is its own reason."""
 
 
 class NeverStarts(ServerFailed):

@@ -16,7 +16,7 @@ import redis
 
 from demo.embedded import stock
 from demo.embedded.account import server_account
-from demo.embedded.failures import NeverStarts, RefusedToStart, ServerFailed
+from demo.embedded.failures import RefusedToStart, ServerFailed
 from demo.embedded.programs import programs
 from demo.embedded.reasons import refuses, why
 from demo.embedded.spawn import end_all, spawn
@@ -118,7 +118,7 @@ class Server(ABC):
 
         Processes still running in its folder are killed first. If the server can't be started, it
         raises ServerFailed with the reason from the server's log: RefusedToStart if the server
-        exited by itself, NeverStarts if it never can start.
+        exited by itself or rejects all clients, NeverStarts if it never can start.
         """
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
@@ -146,7 +146,7 @@ class Server(ABC):
                 raise ServerFailed(f"{self.name} does not serve yet: {problem}")
             if waited > REFUSING and not self.has_served and refuses(problem):
                 self.kill()
-                raise self.hopeless(problem.partition("FATAL: ")[2])
+                raise RefusedToStart(problem.partition("FATAL: ")[2])
             time.sleep(delay)
         self.has_served = True
 
@@ -155,13 +155,6 @@ class Server(ABC):
         if status is not None and status > 0:  # negative: a signal killed it
             raise RefusedToStart(self._why())
         raise ServerFailed(f"{self.name} ended with status {status}: {self._why()}")
-
-    def hopeless(self, reason: str) -> NeverStarts:
-        """The error to raise when only a person can help."""
-        return NeverStarts(
-            f"{self.name} can't use its data in {self.folder}: {reason.rstrip('.')}."
-            " Restore that folder, or move it away to start with an empty one"
-        )
 
     def stop(self, within: float = STOP_TIMEOUT) -> None:
         """Shut the server down even if it has clients; kill it after `within` seconds."""

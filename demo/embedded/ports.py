@@ -4,46 +4,14 @@ They are the API's, the live page's and, where the simulator receives the receip
 that. Ends with one sentence, and status 1, if one is taken: by another fleet, for instance.
 """
 
+import os
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from rocket_rides import fleet, process, settings
-from rocket_rides.settings import PORTS, Settings
+from rocket_rides.settings import PORTS
 
-
-class Port(NamedTuple):
-    """Where a process will listen, and how a person has it listen elsewhere."""
-
-    process: str
-    host: str
-    number: int
-    elsewhere: str
-
-
-def ports(config: Settings) -> Iterator[Port]:
-    """Those of a whole fleet."""
-    another = "{0}_HOST and {0}_PORT choose another address".format
-    yield Port("the API", config.api_host, config.api_port, another("API"))
-    yield Port("the live page", config.watch_host, config.page_port, another("WATCH"))
-    if not config.receipt_url:
-        receipts = config.api_port + PORTS - 1
-        yield Port("the simulator", "127.0.0.1", receipts, "its port is API_PORT + 2")
-
-
-def listening(port: Port) -> socket.socket:
-    """A socket that listens there. Raises OSError where nobody can."""
-    probe = socket.socket(socket.AF_INET6 if ":" in port.host else socket.AF_INET)
-    try:
-        # Connections of the previous run may linger on the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((port.host, port.number))
-        probe.listen()
-    except OSError:
-        probe.close()
-        raise
-    return probe
+ANOTHER = "{0}_HOST and {0}_PORT choose another address"
 
 
 def main() -> None:
@@ -52,14 +20,23 @@ def main() -> None:
     config = settings.load()
     if found := fleet.servers(config.data_dir):
         raise SystemExit(fleet.in_the_way(config.data_dir, found))
+    # Who listens where, and how a person has it listen elsewhere.
+    ports = [
+        ("the API", config.api_host, config.api_port, ANOTHER.format("API")),
+        ("the live page", config.watch_host, config.page_port, ANOTHER.format("WATCH")),
+    ]
+    if not config.receipt_url:
+        receipts = config.api_port + PORTS - 1
+        ports.append(("the simulator", "127.0.0.1", receipts, "its port is API_PORT + 2"))
     with ExitStack() as held:  # all at once: two settings may choose the same
-        for port in ports(config):
+        for who, host, port, elsewhere in ports:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
             try:
-                held.enter_context(listening(port))
+                held.enter_context(socket.create_server((host, port), family=family))
             except OSError as error:
                 raise SystemExit(
-                    f"{port.process} can't listen on {port.host} port {port.number}:"
-                    f" {error.strerror}; nothing was started; {port.elsewhere}"
+                    f"{who} can't listen on {host} port {port}: {os.strerror(error.errno or 0)};"
+                    f" nothing was started; {elsewhere}"
                 ) from None
 
 

@@ -1,4 +1,4 @@
-"""A small redis-cli, for machines that have none."""
+"""A small redis-cli: one command, or one a line, and the replies as redis-cli shows them."""
 
 import shlex
 import sys

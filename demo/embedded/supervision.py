@@ -16,12 +16,9 @@ from rocket_rides.waiting import Complaint, delays
 logger = logging.getLogger(__name__)
 
 POLL = 0.05
-# A server that has never served, and exits by itself this many times in a row for the same reason,
-# never will. The first attempts are made within a second.
-ATTEMPTS = 3
-PATIENCE = 2.0
-STEADY = 30.0  # after this long without an attempt the back-off starts over
-# honcho kills after 5 s. With two servers these leave a second for the rest.
+PATIENCE = 2.0  # seconds, before a person is told that a server does not start
+STEADY = 30.0  # seconds; after this long without an attempt the back-off starts over
+# Seconds. honcho kills after 5. With two servers these leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
 SERVER_TIMEOUT = 1.0
 
@@ -52,7 +49,6 @@ class Supervised:
         self._was_up = False
         self._back_off = BackOff()
         self._complaint = Complaint(PATIENCE)
-        self._refusals: list[str] = []  # the same reason, once for each attempt in a row
 
     def revive(self, stop: Stop) -> None:
         """Start the server if it does not run and an attempt is due.
@@ -76,23 +72,19 @@ class Supervised:
         except NeverStarts:
             raise
         except ServerFailed as error:
-            self._give_up_on(error)
+            # One that has served before may: its disk may be full, for example.
+            if isinstance(error, RefusedToStart) and not server.has_served:
+                raise NeverStarts(
+                    f"{server.name} can't use its data in {server.folder}:"
+                    f" {str(error).rstrip('.')}."
+                    " Restore that folder, or move it away to start with an empty one"
+                ) from None
             if not stop:
                 self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
         else:
             self._was_up = True
             self._complaint = Complaint()
             logger.info("%s runs on the data in %s", server.name, server.folder)
-
-    def _give_up_on(self, error: ServerFailed) -> None:
-        """Raise NeverStarts after ATTEMPTS refusals in a row for the same reason."""
-        reason = str(error)
-        if reason not in self._refusals:
-            self._refusals.clear()
-        if isinstance(error, RefusedToStart) and not self.server.has_served:
-            self._refusals.append(reason)
-        if len(self._refusals) == ATTEMPTS:
-            raise self.server.hopeless(reason)
 
 
 def stop_last(servers: Sequence[Server]) -> None:

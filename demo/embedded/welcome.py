@@ -25,8 +25,6 @@ logger = logging.getLogger("embedded")
 TIMEOUT = 1.0  # seconds
 # A part of the fleet may never start, as with `honcho start servers api`.
 GIVE_UP_AFTER = 120.0
-# What the page may take longer than all others, which run without it: on a busy machine, seconds.
-PAGE_GRACE = 15.0
 
 SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
 
@@ -34,7 +32,8 @@ RULE = "─" * 60
 BLOCK = f"""\
 {RULE}
 The fleet is up. Ctrl-C here stops it; the data is kept.
-{{live}}In a second terminal{{where}}:
+See it live: http://{{page}}/
+In a second terminal{{where}}:
   curl -d distance=539.837 http://{{api}}/rides
   curl http://{{api}}/consumers         who has read how far, and the totals
   curl http://{{api}}/rides/1/receipt   what became of a ride's receipt
@@ -47,10 +46,7 @@ The fleet is up. Ctrl-C here stops it; the data is kept.
 
 
 class Welcome:
-    """Prints the welcome as soon as the API answers and all others are at work.
-
-    It names the live page if that answers, too, or soon does.
-    """
+    """Prints the welcome as soon as the API and the live page answer and all others are at work."""
 
     def __init__(self, config: Settings) -> None:
         self._config = config
@@ -70,23 +66,23 @@ class Welcome:
     def wait(self, stop: Stop) -> None:
         """Print the welcome when the fleet is up. Gives up after a while, or on `stop`."""
         deadline, pauses = time.monotonic() + GIVE_UP_AFTER, delays()
-        up_since = None
-        while not stop.wait(next(pauses)) and (now := time.monotonic()) < deadline:
-            if not (answers(self._config.api_address, "/readyz") and self._all_are_at_work()):
-                continue
-            up_since = up_since or now
-            has_page = answers(self._config.page_address, "/healthz")
-            if has_page or now - up_since >= PAGE_GRACE:
+        while not stop.wait(next(pauses)) and time.monotonic() < deadline:
+            if (
+                answers(self._config.api_address, "/readyz")
+                and answers(self._config.page_address, "/healthz")
+                and self._all_are_at_work()
+            ):
                 # In one write: honcho passes on whole lines, and other processes' may come between.
-                logger.info("%s", self.block(has_page=has_page).replace("\n", "\n        "))
+                logger.info("%s", self.block().replace("\n", "\n        "))
                 return
 
-    def block(self, *, has_page: bool) -> str:
+    def block(self) -> str:
+        """What is printed."""
         data = self._config.data_dir
         is_default = data == Settings.model_fields["data_dir"].default
         return BLOCK.format(
             api=self._config.api_address,
-            live=f"See it live: http://{self._config.page_address}/\n" if has_page else "",
+            page=self._config.page_address,
             where=" in this folder" if is_default else f", with DATA_DIR={data}",
         )
 

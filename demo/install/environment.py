@@ -1,66 +1,47 @@
-"""The virtual environment, the lock for changing it, and the traces of a killed installation."""
+"""The virtual environment, .venv, and the packages in it.
 
-import fcntl
-import os
+An installation that has finished leaves a stamp, the digest of its lock. Whatever no stamp covers
+may have been half installed by one that was killed, so it is installed from scratch.
+"""
+
+import hashlib
+import re
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from demo.install.steps import EVERY, StepFailed, Steps, say
+from demo.install.sources import sources
+from demo.install.steps import StepFailed, Steps
 
 PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
-UNFINISHED = VENV / ".unfinished"
+UV = VENV / "bin" / "uv"
+UV_LOCK = PROJECT / "requirements" / "uv.txt"
+PIP = (str(PYTHON), "-m", "pip", "--disable-pip-version-check")
+# A lock is complete, so dependencies need not be resolved. For Spark that would take a build.
+AS_LOCKED = ("--require-hashes", "--no-deps")
+
+# Each part's lock. `dev` includes the others.
+LOCKS = {
+    part: PROJECT / "requirements" / name
+    for part, name in {
+        "fleet": "fleet.txt",
+        "nightly": "analytics.txt",
+        "fast": "fast.txt",
+        "dev": "dev.txt",
+    }.items()
+}
 
 
-@contextmanager
-def the_only_installation(*, quiet: bool) -> Iterator[int]:
-    """Wait for the lock and hold it; yields its descriptor, which child processes may inherit."""
-    VENV.mkdir(exist_ok=True)
-    lock = os.open(VENV, os.O_RDONLY | os.O_CLOEXEC)  # the folder itself is what is locked
-    try:
-        said = -EVERY
-        while not _locked(lock):
-            if not quiet and time.monotonic() - said >= EVERY:
-                said = time.monotonic()
-                say("waiting for another installation into .venv to finish")
-            time.sleep(0.1)
-        yield lock
-    finally:
-        os.close(lock)
+def entries(lock: Path) -> list[tuple[str, str]]:
+    """What a lock says of each package, after its name; for all platforms."""
+    found = re.finditer(r"^([\w.-]+)==.*(?:\n .*)*", lock.read_text(), re.MULTILINE)
+    return [(entry[1], entry[0]) for entry in found]
 
 
-def _locked(lock: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
-def left_unfinished() -> set[str]:
-    """The packages that a killed installation was installing."""
-    return set(UNFINISHED.read_text().split()) if UNFINISHED.exists() else set()
-
-
-@contextmanager
-def unfinished(new: set[str], lock: set[str]) -> Iterator[set[str]]:
-    """Record the `new` packages on disk until they are installed.
-
-    Yields the packages of `lock` that an earlier installation left unfinished, to be repaired.
-    """
-    before = left_unfinished()
-    _remember(before | new)
-    yield before & lock
-    _remember(before - lock)
-
-
-def _remember(names: set[str]) -> None:
-    new = UNFINISHED.with_name(f"{UNFINISHED.name}.new")
-    new.write_text("\n".join(sorted(names)))
-    new.rename(UNFINISHED)
+def names(lock: Path) -> set[str]:
+    """The names of the packages in a lock."""
+    return {name for name, _ in entries(lock)}
 
 
 def venv_is_there() -> bool:
@@ -69,7 +50,7 @@ def venv_is_there() -> bool:
 
 
 def make_venv(steps: Steps) -> None:
-    """Create it, with pip, after clearing the remains of an unfinished one."""
+    """Create it, with pip, after clearing the remains of an unfinished one. Raises StepFailed."""
     try:
         steps.run([sys.executable, "-m", "venv", "--clear", str(VENV)])
     except StepFailed as reason:
@@ -78,12 +59,56 @@ def make_venv(steps: Steps) -> None:
         ) from None
 
 
-def installed() -> set[str]:
-    """The names of the packages in .venv, including partly installed ones."""
-    folders = VENV.glob("lib/python*/site-packages/*.dist-info")
-    return {normal(folder.name.split("-")[0]) for folder in folders}
+def uv_is_there() -> bool:
+    """Whether the locked version is installed, or could not be, so that pip is used."""
+    stamp = VENV / ".uv"
+    return stamp.is_file() and stamp.read_text() == UV_LOCK.read_text()
 
 
-def normal(name: str) -> str:
-    """A package's name in the form in which all its spellings are equal."""
-    return name.lower().replace("_", "-").replace(".", "-")
+def get_uv(steps: Steps) -> None:
+    """Install uv, which is much faster than pip; if there is none for this machine, use pip."""
+    from_scratch = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
+    try:
+        steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
+    except StepFailed as reason:
+        steps.note(f"{reason}\nuv can't be installed; using pip, which is slower")
+        UV.unlink(missing_ok=True)
+    (VENV / ".uv").write_text(UV_LOCK.read_text())
+
+
+def is_there(part: str) -> bool:
+    """Whether the packages of `part` are completely installed, from the current lock."""
+    return venv_is_there() and any(_is_stamped(each) for each in (part, "dev"))
+
+
+def install(part: str, steps: Steps) -> None:
+    """Install what `part` has and no finished part has, from scratch. Raises StepFailed."""
+    stamp, wanted = VENV / f".{part}", VENV / f".{part}.txt"
+    stamp.unlink(missing_ok=True)
+    # What a finished part has is left alone: a fleet may be running from it.
+    finished = {name for other in LOCKS if is_there(other) for name in names(LOCKS[other])}
+    left = [entry for name, entry in entries(LOCKS[part]) if name not in finished]
+    wanted.write_text("\n".join(left))
+    if not (UV.exists() and _with_uv(wanted, steps)):
+        steps.run([*PIP, "install", "--force-reinstall", *AS_LOCKED, "-r", str(wanted)])
+    stamp.write_text(_digest(part))
+
+
+def _with_uv(wanted: Path, steps: Steps) -> bool:
+    """Whether uv could install it."""
+    command = [str(UV), "pip", "install", "--python", str(PYTHON), "--reinstall", *AS_LOCKED]
+    try:
+        steps.run([*command, "-r", str(wanted)], sources(PIP))
+    except StepFailed as reason:
+        steps.note(f"{reason}\nuv failed; trying pip")
+        return False
+    return True
+
+
+def _is_stamped(part: str) -> bool:
+    stamp = VENV / f".{part}"
+    return stamp.is_file() and stamp.read_text() == _digest(part)
+
+
+def _digest(part: str) -> str:
+    return hashlib.sha256(LOCKS[part].read_bytes()).hexdigest()

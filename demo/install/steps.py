@@ -1,4 +1,4 @@
-"""The steps of an installation: shows the current one, with a sign of life every two seconds."""
+"""The steps of an installation: a line for each, then a sign of life every two seconds."""
 
 import os
 import subprocess
@@ -6,15 +6,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from textwrap import shorten
 
-EVERY = 1.5  # seconds between lines without a terminal; on a busy machine that becomes two
-ON_TERMINAL = 0.2
+EVERY = 1.5  # seconds between signs of life; on a busy machine that becomes two
 LAST_LINES = 15  # of a failed program's output
-BAR = 20  # characters
-ASIDES = ("WARNING", "DEPRECATION", "[notice]")
 
 
 class StepFailed(Exception):
@@ -29,93 +24,53 @@ class Step:
     take: Callable[["Steps"], None]
 
 
-def say(line: str) -> None:
-    """Print a line to standard error."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
-
-
 class Steps:
     """The steps to take, and the one under way."""
 
-    def __init__(self, steps: Sequence[Step], lock: int, *, quiet: bool) -> None:
+    def __init__(self, steps: Sequence[Step], *, quiet: bool) -> None:
         self._steps = steps
-        self._lock = lock
         self._quiet = quiet
-        self._terminal = sys.stderr.isatty() and not quiet
         self._label = ""
-        self._bar = ""
 
     def take(self) -> None:
         """Take them all. Raises StepFailed."""
         began = time.monotonic()
-        for done, step in enumerate(self._steps):
-            self._label = f"[{done + 1}/{len(self._steps)}] {step.what}"
-            filled = BAR * done // len(self._steps)
-            self._bar = f"{'█' * filled}{'░' * (BAR - filled)}"
+        for number, step in enumerate(self._steps, 1):
+            self._label = f"[{number}/{len(self._steps)}] {step.what}"
+            self.note(self._label)
             step.take(self)
-        if self._steps and not self._quiet:
-            say(f"set up in {time.monotonic() - began:.0f} s")
+        if self._steps:
+            self.note(f"set up in {time.monotonic() - began:.0f} s")
 
-    def note(self, line: str) -> None:
+    def note(self, line: str, end: str = "\n") -> None:
         """Print a line about this step."""
         if not self._quiet:
-            say(line)
+            print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
 
-    def run(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str] | None = None,
-        *,
-        has_a_bar: bool = False,
-    ) -> None:
-        """Run a program for this step and show progress. Raises StepFailed.
-
-        On a terminal, a program that `has_a_bar` of its own shows that instead.
-        """
-        own_bar = has_a_bar and self._terminal
-        with tempfile.TemporaryFile("w+", errors="replace") as captured:
-            output = None if own_bar else captured
-            if own_bar:
-                say(self._label)
+    def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Run a program for this step. Its output is shown only if it fails: raises StepFailed."""
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
             process = subprocess.Popen(
                 command,
                 env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=[self._lock],
+                close_fds=False,  # it holds our lock, even if it outlives us
             )
-            if not (own_bar or self._quiet):
-                self._show(process, captured.fileno())
-            if process.wait():
-                captured.seek(0)
-                last = "\n".join(captured.read().splitlines()[-LAST_LINES:])
+            self._wait(process)
+            if process.returncode:
+                output.seek(0)
+                last = "\n".join(output.read().splitlines()[-LAST_LINES:])
                 raise StepFailed(last or f"{command[0]} ended with {process.returncode}")
 
-    def _show(self, process: subprocess.Popen[bytes], output: int) -> None:
-        """Show progress until the program ends."""
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
         began = time.monotonic()
+        # On a terminal each sign of life replaces the one before, and nothing is left of the last.
+        end, erase = ("\r", "\x1b[K") if sys.stderr.isatty() else ("\n", "")
         while process.returncode is None:
-            seconds = time.monotonic() - began
-            if self._terminal:
-                sys.stderr.write(f"\r\x1b[K{self._bar} {self._label}, {seconds:.0f} s")
-                sys.stderr.flush()
-            elif seconds < 1:
-                say(self._label)
-            else:
-                say(f"{self._label}: {seconds:.0f} s {last_line(output)}".rstrip())
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(ON_TERMINAL if self._terminal else EVERY)
-        if self._terminal:
-            sys.stderr.write("\n")
-
-
-def last_line(file: int) -> str:
-    """The last line of a program's output so far, in brackets, leaving out pip's warnings."""
-    size = os.fstat(file).st_size
-    # The first of these lines may be incomplete.
-    lines = os.pread(file, 4000, max(0, size - 4000)).decode(errors="replace").splitlines()
-    texts = [line.strip() for line in lines[size > 4000 :]]
-    text = next((text for text in reversed(texts) if text and not text.startswith(ASIDES)), "")
-    return f"({shorten(text, 80, placeholder=' …')})" if text else ""
+            try:
+                process.wait(EVERY)
+            except subprocess.TimeoutExpired:
+                self.note(f"{self._label}: {time.monotonic() - began:.0f} s", end)
+        self.note(erase, end="")

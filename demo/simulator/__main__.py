@@ -25,7 +25,7 @@ from decimal import Decimal
 from time import monotonic
 from typing import Never
 
-import httpx
+import aiohttp
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -39,16 +39,16 @@ from rocket_rides.settings import Settings
 logger = logging.getLogger("simulator")
 
 SHORTEST, LONGEST = 5_000, 1_000_000  # millimetres
-TIMEOUT = 10.0
+TIMEOUT = 10.0  # seconds that the API may take to answer
 REPORT_EVERY = 10.0
 LOOK_EVERY = 0.1  # for the last receipts
 # Seconds that it may fall behind schedule: more would turn an outage of the API into a flood.
 CATCH_UP = 1.0
 
-Rides = Iterator[tuple[float, Decimal]]
 
-
-def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
+def schedule(
+    dice: random.Random, rate: float, rides: int | None
+) -> Iterator[tuple[float, Decimal]]:
     """Yield when each ride is due, on the monotonic clock, and its distance in metres.
 
     A Poisson process of `rate` rides a second, however many clients take rides from it; with a
@@ -63,20 +63,19 @@ def schedule(dice: random.Random, rate: float, rides: int | None) -> Rides:
 
 async def simulate(
     config: Settings,
-    rides: Rides,
-    concurrency: int,
+    given: argparse.Namespace,
     outcomes: Outcomes,
-    bar: "tqdm[Never]",
     customer: Customer | None,
+    bar: "tqdm[Never]",
 ) -> None:
-    """Post `rides`, at most `concurrency` at a time, then wait for those receipts that are due.
-
-    SIGTERM and SIGINT cancel it.
-    """
+    """Post rides, then wait for those receipts that are due. SIGTERM and SIGINT cancel it."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 (a coroutine runs in a task)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    if customer and not await receives(customer, config.receiver_url):
+        customer = None
+    rides = schedule(random.Random(given.seed), given.rate, given.rides)
 
     async def post() -> None:
         for due, metres in rides:
@@ -94,20 +93,35 @@ async def simulate(
                 customer.look()
                 logger.info("%s", customer.report())
 
-    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    # trust_env=False: the API is on this machine or where API_URL says, never behind a proxy.
-    async with httpx.AsyncClient(
-        base_url=config.rides_url, timeout=TIMEOUT, limits=limits, trust_env=False
+    async with aiohttp.ClientSession(
+        base_url=f"{config.rides_url}/",
+        timeout=aiohttp.ClientTimeout(TIMEOUT),
+        connector=aiohttp.TCPConnector(limit=given.concurrency),
     ) as api:
-        await wait_for_api(api, "" if config.api_url else config.fleet)
+        await wait_for_api(api, config.rides_url, "" if config.api_url else config.fleet)
         reporter = asyncio.create_task(report())
         async with asyncio.TaskGroup() as posters:
-            for _ in range(concurrency):
+            for _ in range(given.concurrency):
                 posters.create_task(post())
         while customer and customer.waits:
             customer.look()
             await asyncio.sleep(LOOK_EVERY)
         reporter.cancel()
+
+
+async def receives(customer: Customer, url: str) -> bool:
+    """Have the customer receive receipts at `url`; False where that is impossible."""
+    # Before it receives: whoever sends the signal looks whether it does.
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
+    try:
+        await reception.open_at(url, customer.receives)
+    except (OSError, UnicodeError) as error:
+        logger.warning("receipts can't be received at %s: %s", url, errors.in_one_line(error))
+        # Kept, or the signal would end the process; but there is nothing to refuse.
+        loop.add_signal_handler(BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
+        return False
+    return True
 
 
 def at_least_one(text: str) -> int:
@@ -130,11 +144,8 @@ def arguments() -> argparse.Namespace:
     add("--rides", type=at_least_one, metavar="N", help="stop after N rides (default: never)")
     add("--rate", type=per_second, default=2.0, help="rides a second; 0: no limit (default: 2)")
     add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at once")
-    add(
-        *("--receipts",),
-        action=argparse.BooleanOptionalAction,
-        help="receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)",
-    )
+    received = "receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)"
+    add("--receipts", action=argparse.BooleanOptionalAction, help=received)
     add("--seed", type=int, help="seed for the same distances and pauses in every run")
     return parser.parse_args()
 
@@ -148,30 +159,6 @@ def to_receive(config: Settings, given: argparse.Namespace) -> Customer | None:
     return Customer(config.signing_secret, random.Random(given.seed)) if wanted else None
 
 
-async def run(
-    config: Settings,
-    given: argparse.Namespace,
-    outcomes: Outcomes,
-    customer: Customer | None,
-    bar: "tqdm[Never]",
-) -> None:
-    """Simulate, with the customer only where it can receive."""
-    if customer:
-        # Before it receives: whoever sends the signal looks whether it does.
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
-        try:
-            await reception.open_at(config.receiver_url, customer.receives)
-        except (OSError, UnicodeError) as error:
-            where, why = config.receiver_url, errors.in_one_line(error)
-            logger.warning("receipts can't be received at %s: %s", where, why)
-            # Kept, or the signal would end the process; but there is nothing to refuse.
-            loop.add_signal_handler(BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
-            customer = None
-    rides = schedule(random.Random(given.seed), given.rate, given.rides)
-    await simulate(config, rides, given.concurrency, outcomes, bar, customer)
-
-
 def main() -> int:
     """Return 1 if all `--rides` were answered and something was wrong with one, else 0.
 
@@ -182,7 +169,6 @@ def main() -> int:
     fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     fleet.end_with_honcho(process.terminate)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
 
     outcomes = Outcomes()
     customer = to_receive(config, given)
@@ -194,7 +180,7 @@ def main() -> int:
         suppress(asyncio.CancelledError),  # how a signal ends it
     ):
         try:
-            asyncio.run(run(config, given, outcomes, customer, bar))
+            asyncio.run(simulate(config, given, outcomes, customer, bar))
         except errors.Refused as reason:
             raise SystemExit(errors.in_one_line(reason)) from None
     logger.info("%s", outcomes)

@@ -1,12 +1,14 @@
 """A client of the API: posts a ride until it is answered, and never makes two rides of one."""
 
 import asyncio
+import json
 import logging
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
+from http import HTTPStatus
 
-import httpx
+import aiohttp
 
 from rocket_rides import errors, waiting
 
@@ -26,41 +28,42 @@ class Outcomes:
         return f"{self.posted} rides posted, {self.retried} retried{refused}"
 
 
-async def wait_for_api(api: httpx.AsyncClient, fleet: str) -> None:
-    """Return when the API can take rides. Logs once that it is waiting, and why.
+async def wait_for_api(api: aiohttp.ClientSession, url: str, fleet: str) -> None:
+    """Return when the API at `url` can take rides. Logs once that it is waiting, and why.
 
     Raises Refused unless it says that it is of `fleet`, where that is one.
     """
     logged = False
     for delay in waiting.delays():
         try:
-            answer = await api.get("/readyz")
-        except httpx.TransportError as error:
+            async with api.get("readyz") as answer:
+                said = await answer.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
             reason = errors.in_one_line(error)
         else:
-            if answer.is_success:
-                if fleet and _fleet_of(answer) != fleet:
+            if answer.ok:
+                if fleet and _fleet_of(said) != fleet:
                     raise errors.Refused(
-                        f"the API at {api.base_url} is not this fleet's, so nothing is posted"
+                        f"the API at {url} is not this fleet's, so nothing is posted"
                         " there: choose another API_PORT, or name it as API_URL if you mean it"
                     )
                 return
-            reason = f"it answers {answer.status_code}"
+            reason = f"it answers {answer.status}"
         if not logged:
-            logger.info("waiting for the API at %s (%s)", api.base_url, reason)
+            logger.info("waiting for the API at %s (%s)", url, reason)
             logged = True
         await asyncio.sleep(delay)
 
 
-def _fleet_of(answer: httpx.Response) -> str:
+def _fleet_of(said: bytes) -> str:
     """Whose API it is, if it says so."""
     try:
-        return str(answer.json()["fleet"])
+        return str(json.loads(said)["fleet"])
     except (ValueError, TypeError, LookupError):
         return ""
 
 
-async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes) -> int | None:
+async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outcomes) -> int | None:
     """Post one ride until the API answers; the same key makes every repeat the same ride.
 
     Returns the ride's id, or None when the API refused it or did not say.
@@ -68,28 +71,27 @@ async def post_ride(api: httpx.AsyncClient, metres: Decimal, outcomes: Outcomes)
     A 5xx, a lost connection or a timeout is not an answer. Any other failure is a bug, in the API
     or in this client, that a retry would not fix: it is logged and counted as refused.
     """
-    ride_id = None
     key = str(uuid.uuid4())  # never seeded: a second run with the same seed must post new rides
     for delay in waiting.delays():
         try:
-            answer = await api.post(
-                "/rides", data={"distance": str(metres)}, headers={"Idempotency-Key": key}
-            )
-        except httpx.TransportError as error:
+            async with api.post(
+                "rides", data={"distance": str(metres)}, headers={"Idempotency-Key": key}
+            ) as answer:
+                text = await answer.text(errors="replace")
+        except (aiohttp.ClientError, TimeoutError) as error:
             reason = errors.in_one_line(error)
         else:
-            if answer.is_success:
+            if answer.ok:
                 outcomes.posted += 1
                 digits = answer.headers.get("Location", "").removeprefix("/rides/")
-                ride_id = int(digits) if digits.isdecimal() else None
-                break
-            if not answer.is_server_error:
+                return int(digits) if digits.isdecimal() else None
+            if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 outcomes.refused += 1
-                text = " ".join(answer.text[:200].split())
-                logger.error("a ride of %s m got %s: %s", metres, answer.status_code, text)
-                break
-            reason = f"status {answer.status_code}"
+                line = " ".join(text[:200].split())
+                logger.error("a ride of %s m got %s: %s", metres, answer.status, line)
+                return None
+            reason = f"status {answer.status}"
         outcomes.retried += 1
         logger.debug("%s: retrying %s in %.2f s", reason, key, delay)
         await asyncio.sleep(delay)
-    return ride_id
+    return None

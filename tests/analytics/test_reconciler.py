@@ -14,6 +14,7 @@ from analytics.nightly import attempts
 from analytics.nightly.__main__ import Reconciler
 from analytics.nightly.child import LINGER
 from analytics.nightly.nights import next_due
+from demo.install import environment
 from demo.nightly import Installer
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
@@ -226,20 +227,22 @@ def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
     assert "apscheduler" in told.stdout
 
 
-def test_what_a_run_needs_is_only_installed_where_make_has_set_up(tmp_path: Path) -> None:
-    assert not Installer(tmp_path).is_wanted()
+def test_what_a_run_needs_is_only_installed_where_make_has_set_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    assert not Installer().is_wanted()
     (tmp_path / ".fleet").touch()
-    assert not Installer(tmp_path).is_wanted()  # this is another environment than ours
+    assert not Installer().is_wanted()  # this is another environment than ours
 
 
 def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / ".fleet").touch()
+    monkeypatch.setattr(environment, "VENV", tmp_path)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("analytics.prerequisites.PACKAGES", ("no_such_package",))
-    fails = (sys.executable, "-c", "import sys; sys.exit('no network')")
-    installer = Installer(tmp_path, fails)
+    installer = Installer((sys.executable, "-c", "import sys; sys.exit('no network')"))
     assert installer.is_wanted()
     caplog.set_level("INFO")
     soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)

@@ -1,12 +1,11 @@
-"""`make psql` and `make redis-cli`: the options they pass on, and a server that is away."""
+"""`make psql` and `make redis-cli`: a server that is away."""
 
 import sys
 from pathlib import Path
 
 import pytest
-from redis.connection import parse_url
 
-from demo.embedded.prompt import main, options_of_redis_cli
+from demo.embedded.prompt import main
 
 GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 
@@ -37,19 +36,3 @@ def test_a_server_that_is_away_is_said_in_one_line(
     assert "\n" not in said
     assert "refused" in said
     assert "make fleet" not in said
-
-
-@pytest.mark.parametrize(
-    ("url", "options"),
-    [
-        ("unix:///tmp/redis.sock?db=3", "-s /tmp/redis.sock -n 3"),
-        ("redis://me:pw@example.com:7000/2", "-h example.com -p 7000 --user me -n 2"),
-        (
-            "rediss://:pw@example.com?ssl_ca_certs=/ca.pem&ssl_cert_reqs=none",
-            "-h example.com -p 6379 --tls --sni example.com --cacert /ca.pem --insecure -n 0",
-        ),
-        ("rediss://127.0.0.1:7000", "-h 127.0.0.1 -p 7000 --tls -n 0"),
-    ],
-)
-def test_redis_cli_is_told_of_the_url_without_its_password(url: str, options: str) -> None:
-    assert options_of_redis_cli(parse_url(url)) == options.split()  # type: ignore[no-untyped-call]

@@ -1,7 +1,6 @@
 """The benchmarks' parts: where the docs show them, and what they measure with."""
 
 import io
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,9 +50,8 @@ def test_each_step_of_an_installation_is_noted(
     def step(steps: Steps) -> None:
         steps.run([sys.executable, "-c", ""])
 
-    with open(os.devnull) as lock:
-        steps = [Step("getting uv, which is fast", step), Step("the 3 packages (large)", step)]
-        Steps(steps, lock.fileno(), quiet=False).take()
+    steps = [Step("getting uv, which is fast", step), Step("the 3 packages (large)", step)]
+    Steps(steps, quiet=False).take()
     noted: dict[str, float] = {}
     setup.note(io.StringIO(capsys.readouterr().err), tmp_path / "output", noted)
     assert [*noted] == ["getting uv, which is fast", "the 3 packages (large)", setup.START]

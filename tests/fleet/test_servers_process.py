@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -16,9 +15,7 @@ import psycopg
 import pytest
 import redis
 
-from demo.embedded import supervision
 from demo.embedded.stream_servers import VALKEY, append_only_file
-from demo.embedded.supervision import ATTEMPTS
 from rocket_rides.settings import PROJECT, Settings
 from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, eventually
@@ -180,14 +177,9 @@ def test_damaged_data_ends_it_with_one_line_that_says_why(
     data = servers.settings.data_dir
     copy(stopped, data)
     damage(data)
-    began = time.monotonic()
     assert servers.start().wait(PATIENCE) == 1
-    took = time.monotonic() - began
     said = servers.output.read_text().splitlines()
-    *early, line = [line for line in said if not line.startswith("INFO")]
-    # Who has to wait for long, as on a busy machine, is told meanwhile.
-    assert took > supervision.PATIENCE or not early
-    assert all(line.startswith(f"WARNING {name} can't be started: ") for line in early), said
+    [line] = [line for line in said if not line.startswith("INFO")]
     assert line.startswith(f"{name} can't use its data in {data}")
     assert reason in line
 
@@ -202,7 +194,7 @@ def test_a_server_that_is_killed_again_and_again_is_revived_for_ever(
     copy(stopped, data)
     append_only_file(data / "redis").write_bytes(SET * 2_000_000)  # takes a while to be loaded
     servers.start(DATABASE_URL="postgresql:///none?host=/nowhere")
-    for _ in range(ATTEMPTS + 1):
+    for _ in range(4):
         eventually(servers.redis_loads)
         found = psutil.process_iter(["name", "cwd"])
         redis_server = {"name": VALKEY.program, "cwd": str(data / "redis")}

@@ -86,7 +86,11 @@ def test_setting_up_takes_the_standard_library_alone() -> None:
                 others.add(name.partition(".")[0])
             elif file.relative_to(PROJECT).as_posix() not in ours:
                 waiting.add(file)
-    assert {"demo/install/java.py", "analytics/prerequisites.py", "rocket_rides/errors.py"} <= ours
+    assert {
+        "demo/install/java.py",
+        "analytics/prerequisites.py",
+        "rocket_rides/errors.py",
+    } <= ours
     assert "subprocess" in others
     assert others <= sys.stdlib_module_names
 

@@ -1,19 +1,14 @@
 """The page's buttons that break the fleet: one way at a time, told until it has healed."""
 
 import threading
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from demo import breaking
-from demo.breaking import Claim, NotHealed, Printed
-from demo.breaking.attempt import alone
+from demo.breaking import Kind, NotHealed, Say
 from demo.page import Demolition, in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
-from tests.support.page import Markup
 from tests.support.site import STOP_REDIS, of_world, serving
 from tests.support.world import PATIENCE, World, eventually, free_port
 from watch.facts import Facts
@@ -23,8 +18,7 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
     config = Settings(watch_port=free_port())
     broken, mended = threading.Event(), threading.Event()
 
-    def run(name: str, _config: Settings, say: object) -> None:
-        assert callable(say)
+    def run(_name: str, _config: Settings, say: Say) -> None:
         say("Redis is <b>shut</b> down.")
         broken.set()
         mended.wait(30)
@@ -60,14 +54,14 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
         assert looked.wait(PATIENCE)
         return facts(1, readers=(total(counts=counts(gaps_healed=1)),)) if after else seen
 
-    def run(_name: str, _config: Settings, say: Callable[[str], None]) -> None:
+    def run(_name: str, _config: Settings, say: Say) -> None:
         looking.clear()
         looked.clear()
         assert looking.wait(PATIENCE)
         healed.set()
-        say(Claim("All totals are exact up to ride 9."))
-        say(Claim("  consumer0 at ride 9: `total` 7 m"))
-        say(Claim("Healed: all is well."))
+        say("All totals are exact up to ride 9.", Kind.CLAIM)
+        say("  consumer0 at ride 9: `total` 7 m", Kind.CLAIM)
+        say("Healed: all is well.", Kind.CLAIM)
         looked.set()
 
     seen = facts(readers=(total(),))
@@ -102,10 +96,10 @@ def test_totals_are_told_and_what_a_program_prints_is_only_shown_while_it_runs()
     config = Settings(watch_port=free_port())
     shown: list[str] = []
 
-    def run(_name: str, _config: Settings, say: Callable[[str], None]) -> None:
+    def run(_name: str, _config: Settings, say: Say) -> None:
         say("A total is wrong already:")
         say("  consumer0 at ride 9: 7 m, which is +1 m off")
-        say(Printed("  | total | 7 |"))
+        say("  | total | 7 |", Kind.PRINTED)
         eventually(lambda: "| total | 7 |" in served.site.scene.breakage.going_on)
         shown.append(served.site.scene.breakage.going_on)
         raise NotHealed("not all totals are exact")
@@ -119,30 +113,6 @@ def test_totals_are_told_and_what_a_program_prints_is_only_shown_while_it_runs()
         "Not all totals are exact",
         "A total is wrong already: consumer0 at ride 9: 7 m, which is +1 m off",
         "“Stop Redis” was pressed",
-    ]
-
-
-def test_what_is_broken_from_a_terminal_is_told_and_no_button_works_meanwhile(
-    tmp_path: Path,
-) -> None:
-    config = Settings(watch_port=free_port(), data_dir=tmp_path)
-    demolition = Demolition(config, {"stop-redis": STOP_REDIS}, print, breaking.under_way)
-    with serving(config, facts, demolition) as served:
-        assert "All is well" in served.html
-        with alone(tmp_path, "stop-redis"):
-            eventually(lambda: "Being broken: Redis is stopped" in served.html)
-            assert " disabled" in served.html
-            refused = served.post("/break", way="stop-redis")
-            wait = "Somebody breaks the fleet from a terminal: wait for its end."
-            assert (refused.status_code, refused.text) == (409, f"{wait}\n")
-            assert wait in Markup(served.html).text
-        eventually(lambda: "All is well" in served.html)
-        assert wait not in Markup(served.html).text
-        assert " disabled" not in served.html
-        told = [event.words for _, event in served.watcher.feed.newest()]
-    assert told == [
-        "nobody breaks the fleet from a terminal any more",
-        "somebody breaks the fleet from a terminal: stop-redis",
     ]
 
 

@@ -1,12 +1,10 @@
 """The buttons that break the demo: what breaks is seen, and so is its healing. Theirs alone."""
 
-import fcntl
-
 import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from demo.breaking.attempt import LOCK, alone
+from demo.breaking.attempt import alone
 from tests.support.browser import Browser
 from tests.support.honcho import Fleet
 from tests.support.page import Markup
@@ -106,28 +104,13 @@ def test_a_consumer_that_is_frozen_is_seen_to_fall_behind_and_to_catch_up(
     chromium.eventually(lambda: len(chromium.texts("#counted .lag.good")) == 2, "all keep up")
 
 
-def test_who_breaks_the_fleet_from_a_terminal_is_noticed_and_waited_for(
-    demo: Fleet, chromium: Browser, url: str
-) -> None:
-    chromium.open(url)
-    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
-    with alone(demo.data, "fail-receiver"):  # as `make break` holds the lock
-        chromium.shows("Being broken: the receiver of receipts fails", "#verdict")
-        chromium.shows("wait for its end", "#going-on")
-        assert is_pressed(chromium)
-    chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")
-    chromium.shows("All is well", "#verdict")
-    assert chromium.texts("#going-on") == [""]
-
-
 def test_a_button_that_was_refused_at_once_can_be_pressed_again(
     demo: Fleet, chromium: Browser, url: str
 ) -> None:
     """Although all of it, begin and end, may come between two looks."""
     chromium.open(url)
     chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed")
-    with (demo.data / LOCK).open("a") as terminal:
-        fcntl.flock(terminal, fcntl.LOCK_EX)  # as `make break` holds it, before it is seen to
+    with alone(demo.data):  # as `make break` holds the lock
         press(chromium, "freeze")
         chromium.shows("wait for its end", "#feed li")
         chromium.eventually(lambda: not is_pressed(chromium), "buttons that can be pressed again")

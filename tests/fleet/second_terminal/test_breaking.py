@@ -14,9 +14,10 @@ import psycopg
 import pytest
 
 from demo import breaking
-from demo.breaking import target
+from demo.breaking import Kind, target
 from demo.breaking.healing import LOOK_EVERY, RECEIPTS_PATIENCE
 from demo.breaking.ways import WAYS
+from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet
 from tests.support.terminal import person, told
@@ -36,8 +37,12 @@ def break_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> BreakIt:
 
     def run(way: str, seconds: float = 5) -> list[str]:
         said: list[str] = []
+
+        def say(line: str, _kind: Kind = Kind.NEWS) -> None:
+            said.append(line)
+
         with ThreadPoolExecutor(1) as threads:
-            threads.submit(breaking.run, way, Settings(), said.append, seconds).result()
+            threads.submit(breaking.run, way, Settings(), say, seconds).result()
         return said
 
     return run
@@ -114,9 +119,7 @@ def test_one_way_at_a_time_whoever_asks_and_however_the_other_ends(
     other = person(fleet, "demo.breaking", "freeze", "--seconds", "60")
     eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
     for way in WAYS:
-        with pytest.raises(
-            breaking.Unavailable, match="another way of breaking the fleet is under way"
-        ):
+        with pytest.raises(Unavailable, match="another way of breaking the fleet is under way"):
             break_it(way)
     other.kill()
     other.communicate(timeout=PATIENCE)
@@ -129,7 +132,7 @@ def test_a_receiver_fails_only_where_the_simulator_receives(
     """A simulator that does not know the signal would end, and the fleet with it."""
     elsewhere = f"http://127.0.0.1:{free_port()}/receipts"
     monkeypatch.setenv("RECEIPT_URL", elsewhere)
-    with pytest.raises(breaking.Unavailable, match=f"receives the receipts at {elsewhere}"):
+    with pytest.raises(Unavailable, match=f"receives the receipts at {elsewhere}"):
         break_it("fail-receiver")
 
 

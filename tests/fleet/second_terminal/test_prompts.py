@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import redis
 
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet
-from tests.support.terminal import PYTHON, person, told
+from tests.support.terminal import person, told
 from tests.support.world import PATIENCE, eventually
 
 
@@ -30,16 +30,7 @@ def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> Non
     asked = ("-XAtc", "SELECT current_database(), name FROM checkpoints ORDER BY name LIMIT 1")
     assert told(fleet, "demo.embedded.prompt", "psql", *asked) == (0, "rocket_rides|consumer0\n")
     asked = ("EXISTS", "rocket-rides-log")
-    assert told(fleet, "demo.embedded.prompt", "redis-cli", *asked) == (0, "1\n")
-
-
-def test_the_prompts_session_is_as_our_own_and_the_persons_own_psqlrc_is_read(
-    fleet: Fleet, tmp_path: Path
-) -> None:
-    (tmp_path / "psqlrc").write_text("\\set QUIET on\n\\pset null read\n")
-    asked = ("-At", "-c", "SHOW jit", "-c", "SELECT null")
-    own = {"PSQLRC": str(tmp_path / "psqlrc")}
-    assert told(fleet, "demo.embedded.prompt", "psql", *asked, **own) == (0, "off\nread\n")
+    assert told(fleet, "demo.embedded.prompt", "redis-cli", *asked) == (0, "(integer) 1\n")
 
 
 def command_line(process: subprocess.Popen[str], program: str) -> str:
@@ -49,18 +40,8 @@ def command_line(process: subprocess.Popen[str], program: str) -> str:
     return line.read_text()
 
 
-def test_passwords_are_handed_over_where_nobody_else_sees_them(fleet: Fleet) -> None:
+def test_a_password_is_handed_over_where_nobody_else_sees_it(fleet: Fleet) -> None:
     config = Settings.model_construct(data_dir=fleet.data)
-    with redis.Redis.from_url(config.log_url) as control:
-        rights = {"enabled": True, "passwords": ["+s3cret"], "categories": ["+@all"]}
-        control.acl_setuser("somebody", keys=["*"], **rights)
-    url = config.log_url.replace("//", "//somebody:s3cret@", 1)
-    with person(fleet, "demo.embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
-        shown = command_line(prompt, "redis-cli\0-s")
-        said, _ = prompt.communicate("ACL WHOAMI\n", timeout=PATIENCE)
-    assert "s3cret" not in shown
-    assert said == "somebody\n"
-
     url = config.postgres_url.replace("//postgres@", "//postgres:s3cret@")
     with person(fleet, "demo.embedded.prompt", "psql", "-XAt", DATABASE_URL=url) as prompt:
         shown = command_line(prompt, "psql\0--dbname=")
@@ -69,18 +50,19 @@ def test_passwords_are_handed_over_where_nobody_else_sees_them(fleet: Fleet) -> 
     assert said == "s3cret\n"
 
 
-def test_where_there_is_no_redis_cli_a_small_prompt_does_its_work(fleet: Fleet) -> None:
-    url = Settings.model_construct(data_dir=fleet.data).log_url
-    code = "import redis, sys; from demo.embedded.redis_prompt import converse;"
-    code += "converse(redis.Redis.from_url(sys.argv[1]), [])"
-    lines = "EXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\nXRANGE none - +\n"
-    lines += "XINFO STREAM rocket-rides-log\n"
-    told = subprocess.run(
-        [PYTHON, "-c", code, url], input=lines, cwd=PROJECT, capture_output=True, text=True
-    )
-    said = told.stdout.splitlines()
-    assert said[:3] == ["(integer) 1", "a b", "(nil)"]
-    assert said[3].startswith("(error) unknown command")
-    assert said[4] == "(empty array)"
-    assert said[5] == "1) length"
-    assert said[6].startswith("2) (integer) ")
+def test_a_small_redis_cli_answers_each_line_as_the_user_of_the_url(fleet: Fleet) -> None:
+    log_url = Settings.model_construct(data_dir=fleet.data).log_url
+    with redis.Redis.from_url(log_url) as control:
+        rights = {"enabled": True, "passwords": ["+s3cret"], "categories": ["+@all"]}
+        control.acl_setuser("somebody", keys=["*"], **rights)
+    lines = "ACL WHOAMI\nEXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\n"
+    lines += "XRANGE none - +\nXINFO STREAM rocket-rides-log\n"
+    url = log_url.replace("//", "//somebody:s3cret@", 1)
+    with person(fleet, "demo.embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
+        told, _ = prompt.communicate(lines, timeout=PATIENCE)
+    said = told.splitlines()
+    assert said[:4] == ["somebody", "(integer) 1", "a b", "(nil)"]
+    assert said[4].startswith("(error) unknown command")
+    assert said[5] == "(empty array)"
+    assert said[6] == "1) length"
+    assert said[7].startswith("2) (integer) ")

@@ -151,7 +151,7 @@ MUTANTS = [
     ),
     demo(
         "two ways of breaking the fleet are under way at a time",
-        "        if self._works:\n            return f",
+        "        if self._breakage.way:\n            return f",
         "        if False:\n            return f",
     ),
     Mutant(
