@@ -30,6 +30,7 @@ from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.disks import enter_own_namespace
 from lab.chaos.fleet import Fleet
 from lab.chaos.options import arguments
+from lab.chaos.outcome import judged
 from lab.chaos.play import Play
 from lab.chaos.table import figures, table
 from lab.chaos.trace.judge import lines
@@ -69,7 +70,9 @@ def main() -> int:
             disable=None,  # only on a terminal
             bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {remaining} left, {postfix}",
         ) as bar:
-            outcome = Play(fleet, options).run(bar)
+            play = Play(fleet, options)
+            play.run(bar)
+            outcome = judged(play)
         keep = bool(outcome.findings)
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)

@@ -1,12 +1,9 @@
 """The end of a run: the evidence is collected, and both judges say what they find in it."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lab.chaos import logs
 from lab.chaos.apart import most_memory
@@ -16,14 +13,12 @@ from lab.chaos.evidence import Evidence, read_final_state, read_receipts
 from lab.chaos.fleet import STREAM
 from lab.chaos.nights import read_warehouse
 from lab.chaos.options import LOSE_ENTRIES
+from lab.chaos.play import Play
 from lab.chaos.recovery import Recovery, too_slow
 from lab.chaos.settling import left_over
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
 from rocket_rides.errors import in_one_line
-
-if TYPE_CHECKING:
-    from lab.chaos.play import Play
 
 # With these faults alone every reader reads every entry in time.
 STOP_NO_READER = {"stranger", "slow-writer", "lost-writer", "receiver-fails"}
@@ -47,7 +42,7 @@ class Outcome:
     verdict: Verdict | None  # of the specification, where the run was recorded
 
 
-def judged(play: Play, played: float, seconds: float) -> Outcome:
+def judged(play: Play) -> Outcome:
     """Collect the evidence of a run that is over, and ask both judges."""
     began = time.monotonic()
     evidence = collected(play)
@@ -65,8 +60,8 @@ def judged(play: Play, played: float, seconds: float) -> Outcome:
         play.scene.drifts.made if play.scene.drifts else 0,
         play.tables.looks,
         recovered,
-        played,
-        seconds,
+        play.played,
+        play.seconds,
         checked,
         most_memory() + play.crowd.memory + play.fleet.receiver.memory,
         verdict,

@@ -1,4 +1,4 @@
-"""One run: clients post, the nemesis strikes, the fleet settles, and both judges are asked."""
+"""One run: clients post, the nemesis strikes, and the fleet settles."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +19,6 @@ from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import JOB, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.options import LOSE_ENTRIES, Options
-from lab.chaos.outcome import Outcome, judged
 from lab.chaos.recovery import Recoveries
 from lab.chaos.settling import (
     BEHIND,
@@ -80,6 +79,8 @@ class Play:
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
         self.recoveries = Recoveries(lambda: fleet.postgres_url, len(CONSUMERS), self.nemesis)
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate)
+        self.played = 0.0  # seconds with clients
+        self.seconds = 0.0  # until everything had settled
         self._count_at = 0.0  # on the monotonic clock
 
     def _nights(self, job: Sequence[str]) -> Nights | None:
@@ -98,17 +99,17 @@ class Play:
         every = (self.recorder, self.reader, self.recoveries, self.tables, self.nights)
         return [onlooker for onlooker in every if onlooker]
 
-    def run(self, bar: Any) -> Outcome:
+    def run(self, bar: Any) -> None:
         """Play the run to its end; `bar` shows the seconds. Whatever comes, no fault stays."""
         try:
-            return self._run(bar)
+            self._run(bar)
         finally:
             self.scene.over.set()
             if self.nights:
                 self.nights.stop()
             self.nemesis.end()
 
-    def _run(self, bar: Any) -> Outcome:
+    def _run(self, bar: Any) -> None:
         for onlooker in self.onlookers:
             onlooker.start()
             if onlooker is self.recorder:
@@ -124,9 +125,9 @@ class Play:
                 break
             time.sleep(GLANCE)
         bar.set_postfix_str("settling")
-        played = self._settle(self.options.rides if was_enough else None) - started
+        self.played = self._settle(self.options.rides if was_enough else None) - started
+        self.seconds = time.monotonic() - started
         bar.set_postfix_str("checking")
-        return judged(self, played, time.monotonic() - started)
 
     def _is_enough(self, answered: int, struck: int) -> bool:
         """Whether there are as many rides, and as many faults, as are wanted, if any are."""

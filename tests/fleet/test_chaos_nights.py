@@ -10,7 +10,7 @@ from lab.chaos import play
 from lab.chaos.fleet import Fleet
 from lab.chaos.nights import JOB, can_run
 from lab.chaos.options import Options
-from lab.chaos.outcome import Outcome
+from lab.chaos.outcome import Outcome, judged
 from lab.chaos.play import Play
 
 pytestmark = [
@@ -31,7 +31,9 @@ def played(options: Options, *job: str) -> Outcome:
     fleet = Fleet(rate=options.rate, recorded=options.trace)
     try:
         fleet.start()
-        return Play(fleet, options, job).run(tqdm(disable=True))
+        play = Play(fleet, options, job)
+        play.run(tqdm(disable=True))
+        return judged(play)
     finally:
         fleet.stop(keep=False)
 
