@@ -17,8 +17,6 @@ from werkzeug.routing import MapAdapter
 class WholeResponse(Response):
     """A response whose body is at hand."""
 
-    default_mimetype = "application/json"
-
     def get_app_iter(self, environ: dict[str, Any]) -> Iterable[bytes]:
         """The body; none for HEAD."""
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.get_data()]

@@ -175,6 +175,7 @@ def test_other_requests_are_refused_with_the_right_status(api_for_refusals: Api)
         "//rides",
         "/rides/x",
         "/rides/-1",
+        "/rides//1",
         "/rides/1.0",
         "/rides/\u0661",
     ):

@@ -15,6 +15,7 @@ periods = partial(
     Mutant, file="api/periods.py", tests="fast/test_any_period.py services/test_hours.py"
 )
 lean = partial(Mutant, file="api/lean.py", tests="fast/test_lean.py")
+app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
 schema = partial(Mutant, tests="services/test_schema.py")
 
 MUTANTS = [
@@ -220,6 +221,35 @@ MUTANTS = [
         "only one host is known",
         'MapAdapter(self.url_map, "", "/", None, "http"',
         'MapAdapter(self.url_map, "localhost", "/", None, "http"',
+    ),
+    app(
+        "a path with two slashes is redirected", "    app.url_map.merge_slashes = False", "    pass"
+    ),
+    app("digits of any script name a ride", 'regex = "[0-9]+"', 'regex = "[^/]+"'),
+    app("a refusal is Flask's own page", "    answer_errors(app)\n", ""),
+    app(
+        "nobody logs why the API refuses",
+        "    app.after_request(Outages().note)\n",
+        "",
+        tests="services/test_refusals.py",
+    ),
+    app(
+        "who is refused before the body is not told that the connection ends",
+        "    app.after_request(announce_close)\n",
+        "",
+        tests="services/test_hostile.py",
+    ),
+    app(
+        "Flask answers OPTIONS by itself",
+        "    app.config.update(PROVIDE_AUTOMATIC_OPTIONS=False)\n",
+        "",
+    ),
+    app(
+        "who is refused for now is not told when to come back",
+        '        response.headers["Retry-After"] = RETRY_AFTER\n',
+        "        pass\n",
+        file="api/problems.py",
+        tests="services/test_refusals.py services/test_api.py services/test_openapi.py",
     ),
     schema(
         "a session caches numbers",

@@ -279,6 +279,13 @@ MUTANTS = [
         "min(after, self.last_delivered(), key=as_numbers)",
         tests="services/test_groups.py services/test_receipts_lost.py",
     ),
+    Mutant(
+        "whoever has the pid of a fleet that ended is that fleet",
+        "return found if started and started == _started(found) else 0",
+        "return found if started and _started(found) else 0",
+        "rocket_rides/fleet.py",
+        "fast/test_screen.py",
+    ),
     readers(
         "trimming follows the fastest reader",
         "return min(needed, key=as_numbers",
