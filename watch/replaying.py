@@ -7,6 +7,7 @@ from rocket_rides.dead_receipts import SHOW, change, find, why_not
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
 from rocket_rides.settings import Settings
+from rocket_rides.words import number
 from watch.feed import Mood
 
 # Somebody waits in front of a button.
@@ -21,12 +22,13 @@ def ride_of(text: str) -> int | None:
 
 def replay(config: Settings, ride: int) -> tuple[str, Mood]:
     """Mark a ride's receipt, on a connection of its own; returns what to say of it."""
+    receipt = f"the receipt of ride {number(ride)} is"
     try:
         with database.connect(config.postgres_url, "watch: replay", **LIMITS) as connection:
             database.require_current_schema(connection)
             if change(connection, "replay", [ride]):
-                return f"the receipt of ride {ride:,} is to be sent again", "news"
+                return f"{receipt} to be sent again", "news"
             why = why_not(next(iter(find(connection, SHOW, ride)), None))
-            return f"the receipt of ride {ride:,} is not sent again: {why}", "fault"
+            return f"{receipt} not sent again: {why}", "fault"
     except (Unavailable, psycopg.Error) as reason:
-        return f"the receipt of ride {ride:,} is not sent again: {in_one_line(reason)}", "fault"
+        return f"{receipt} not sent again: {in_one_line(reason)}", "fault"

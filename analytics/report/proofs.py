@@ -15,7 +15,7 @@ from analytics.result import (
     Tally,
     WrongMinute,
 )
-from rocket_rides.words import count, metres
+from rocket_rides.words import count, metres, number
 
 NOTHING_TO_COMPARE = "nothing to compare"
 
@@ -57,9 +57,9 @@ def rollup_outcome(result: Result, rollup: RollupVerdict) -> str:
 def receipts_outcome(result: Result, receipts: ReceiptsVerdict) -> str:
     parts = []
     if missing := receipts.missing.rides:
-        parts.append(f"{missing:,} without an outcome{follows(result, 'to be delivered')}")
+        parts.append(f"{number(missing)} without an outcome{follows(result, 'to be delivered')}")
     if strange := receipts.strange.rides:
-        parts.append(f"{strange:,} of no ride")
+        parts.append(f"{number(strange)} of no ride")
     return ", ".join(parts) or ("agrees" if receipts.rides else NOTHING_TO_COMPARE)
 
 
@@ -69,7 +69,9 @@ def outbox_outcome(outbox: OutboxVerdict) -> str:
         (outbox.orphans, "without a ride"),
         (outbox.different, "with another distance than the ride's"),
     )
-    return ", ".join(f"{some.rides:,} {kind}" for some, kind in kinds if some.rides) or "agrees"
+    return (
+        ", ".join(f"{number(some.rides)} {kind}" for some, kind in kinds if some.rides) or "agrees"
+    )
 
 
 def follows(result: Result, what: str) -> str:
@@ -82,7 +84,7 @@ def follows(result: Result, what: str) -> str:
 def named(result: Result) -> Iterator[tuple[str, list[str]]]:
     """What is wrong, each by its name: a sentence, and what it is about."""
     if result.rollup and (wrong := result.rollup.wrong):
-        more = [f"and {len(wrong) - NAMED:,} more"] if len(wrong) > NAMED else []
+        more = [f"and {number(len(wrong) - NAMED)} more"] if len(wrong) > NAMED else []
         yield "Minutes that are not the sum of their rides:", [*map(minute, wrong[:NAMED]), *more]
     receipts, outbox = result.receipts or ReceiptsVerdict(), result.outbox or OutboxVerdict()
     for some, what in (
@@ -110,7 +112,7 @@ def rides(some: Some) -> str:
     """7, 12 and 3 more."""
     ids = ", ".join(map(str, some.ids))
     more = some.rides - len(some.ids)
-    return f"{ids} and {more:,} more" if more else ids
+    return f"{ids} and {number(more)} more" if more else ids
 
 
 def whose(mismatch: Mismatch) -> str:

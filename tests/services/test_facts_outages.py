@@ -16,6 +16,7 @@ from rocket_rides import groups
 from tests.support import rollup
 from tests.support.looks import look, looking, reader, said
 from tests.support.world import World, drain, eventually, free_port, limited_redis
+from watch.asking_redis import AskingRedis
 from watch.facts import Facts
 from watch.gathering import PATIENCE, Gatherer
 
@@ -122,6 +123,15 @@ def test_a_session_that_hangs_is_given_up_for_another(world: World) -> None:
         with stopped(session):
             assert away(in_time(gatherer)) == {"Postgres"}
             in_the_end(gatherer)
+
+
+def test_what_hangs_in_a_library_is_not_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the look-up of a name may, which no time-out of a connection ends."""
+    monkeypatch.setattr(AskingRedis, "ask", lambda _: time.sleep(4))
+    with looking(world) as gatherer:
+        assert in_time(gatherer).redis.reason == "it does not answer"
 
 
 def test_servers_that_are_not_there_cost_no_time(world: World) -> None:

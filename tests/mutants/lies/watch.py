@@ -36,7 +36,7 @@ MUTANTS = [
     verdict(
         "a fleet without a streamer is well",
         "if STREAMER in gone:",
-        "if STREAMER not in database.absent:",
+        "if STREAMER in gone and database.streamer.leads:",
     ),
     verdict(
         "a total that a reconciliation found wrong is well before it is repaired",
