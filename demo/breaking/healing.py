@@ -90,19 +90,19 @@ class Healing:
         """Wait until all have coped with the rides up to `upto`, and say so. Raises NotHealed."""
         began, missing = time.monotonic(), list(self._awaited)
         while missing:
-            for each in [each for each in missing if each.is_there(upto)]:
-                missing.remove(each)
+            for each in list(missing):
                 took = time.monotonic() - began
-                self._say(f"All {each.claim} up to ride {upto:,}, after {took:.1f} s.", Kind.CLAIM)
-                if each is self._awaited[0]:
-                    self.show_totals(Kind.CLAIM)
-            for each in missing:
-                if time.monotonic() - began > each.patience:
+                if each.is_there(upto):
+                    missing.remove(each)
+                    line = f"All {each.claim} up to ride {upto:,}, after {took:.1f} s."
+                    self._say(line, Kind.CLAIM)
+                    if each is self._awaited[0]:
+                        self.show_totals(Kind.CLAIM)
+                elif took > each.patience:
                     self.show_totals()
-                    raise NotHealed(
-                        f"not all {each.claim} up to ride {upto:,} after {each.patience:.0f} s"
-                    )
-            time.sleep(LOOK_EVERY if missing else 0)
+                    late = f"not all {each.claim} up to ride {upto:,} after {each.patience:.0f} s"
+                    raise NotHealed(late)
+            time.sleep(LOOK_EVERY)
         self._say(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later.", Kind.CLAIM)
 
     def show_totals(self, kind: Kind = Kind.NEWS) -> None:

@@ -18,7 +18,6 @@ from demo.embedded import stock
 from demo.embedded.account import server_account
 from demo.embedded.failures import RefusedToStart, ServerFailed
 from demo.embedded.programs import programs
-from demo.embedded.reasons import refuses, why
 from demo.embedded.spawn import end_all, spawn
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
@@ -29,6 +28,8 @@ STOP_TIMEOUT = 10.0
 # Seconds. A server that has never served and rejects its clients for this long, stating a reason,
 # will not recover. One that has served before may: it may be full, for example.
 REFUSING = 3.0
+STARTING_UP = "the database system is "  # every temporary refusal of Postgres starts with this
+LOG_LINES = 5
 
 
 class Server(ABC):
@@ -144,7 +145,8 @@ class Server(ABC):
             if stop or waited > START_TIMEOUT:
                 self.kill()
                 raise ServerFailed(f"{self.name} does not serve yet: {problem}")
-            if waited > REFUSING and not self.has_served and refuses(problem):
+            refuses = "FATAL: " in problem and STARTING_UP not in problem
+            if refuses and waited > REFUSING and not self.has_served:
                 self.kill()
                 raise RefusedToStart(problem.partition("FATAL: ")[2])
             time.sleep(delay)
@@ -192,4 +194,10 @@ class Server(ABC):
         return spawn(command, self.account, self.log, orphan_signal, session=session)
 
     def _why(self) -> str:
-        return why(self.log, self._logged, self.reason)
+        """The last reason in the log since the start, else the log's end. One line."""
+        with self.log.open("rb") as file:
+            file.seek(self._logged)
+            said = file.read().decode(errors="replace")
+        if reasons := [*self.reason.finditer(said)]:
+            return " ".join(part for part in reasons[-1].groups() if part)
+        return " ".join(said.split("\n")[-LOG_LINES:]).strip() or f"see {self.log}"

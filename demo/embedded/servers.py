@@ -21,9 +21,7 @@ import redis
 from psycopg import sql
 
 from demo.embedded import stock
-from demo.embedded.failures import NeverStarts, ServerFailed
-from demo.embedded.lifecycle import Server
-from demo.embedded.reasons import STARTING_UP
+from demo.embedded.lifecycle import STARTING_UP, Server
 from demo.embedded.stream_servers import VALKEY, StreamServer, append_only_file
 from rocket_rides import database
 from rocket_rides.settings import (
@@ -32,8 +30,6 @@ from rocket_rides.settings import (
     embedded_postgres_url,
     embedded_redis_url,
 )
-
-__all__ = ["NeverStarts", "Postgres", "Redis", "ServerFailed"]
 
 INITDB_OPTIONS = [
     "--username=postgres",

@@ -54,7 +54,7 @@ def use() -> None:
 
     Raises NeverStarts where there are none.
     """
-    found = {POSTGRES: _postgres(), REDIS: _folder_of(*STREAM_PROGRAMS)}
+    found = {POSTGRES: _folder_of("postgres"), REDIS: _folder_of(*STREAM_PROGRAMS)}
     packages = {POSTGRES: "postgresql", REDIS: "redis-server"}
     missing = [setting for setting in found if not (named(setting) or found[setting])]
     if missing:
@@ -68,14 +68,10 @@ def use() -> None:
     require()
 
 
-def _postgres() -> Path | None:
-    """The newest one. There may be newer folders, with a client alone."""
-    servers = [path.parent for path in DEBIAN.glob("*/bin/postgres")]
-    versions = [path for path in servers if path.parent.name.isdigit()]
-    newest = max(versions, key=lambda path: int(path.parent.name), default=None)
-    return newest or _folder_of("postgres")
-
-
 def _folder_of(*names: str) -> Path | None:
-    found = next(filter(None, map(shutil.which, names)), None)
+    """The folder with the first of these programs that is there; of Postgres, the newest server."""
+    versions = [path for path in DEBIAN.glob("*/bin") if path.parent.name.isdigit()]
+    newest_first = sorted(versions, key=lambda path: int(path.parent.name), reverse=True)
+    path = os.pathsep.join([*map(str, newest_first), *os.get_exec_path()])
+    found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
     return Path(found).parent if found else None

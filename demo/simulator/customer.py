@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
@@ -32,9 +32,6 @@ NEVER = 200  # a ride whose id is a multiple of this one is never accepted
 LATE, MISSING = 15.0, 60.0
 MOST = 20_000  # rides and receipts remembered, of each kind
 MOST_LINES = 5  # of each kind, between two reports
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Reply(NamedTuple):
@@ -181,7 +178,7 @@ def _read(body: bytes) -> tuple[int, Decimal]:
     return int(data["ride_id"]), Decimal(data["distance"])
 
 
-def _remember(known: dict[K, V], key: K, value: V) -> None:
+def _remember(known: dict[Any, Any], key: object, value: object) -> None:
     """Add to `known`, and forget the oldest where there are too many."""
     known[key] = value
     if len(known) > MOST:

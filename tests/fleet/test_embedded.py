@@ -16,8 +16,9 @@ import pytest
 import redis
 
 from demo.embedded.account import server_account
+from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.lifecycle import Server
-from demo.embedded.servers import NeverStarts, Postgres, Redis, ServerFailed
+from demo.embedded.servers import Postgres, Redis
 from demo.embedded.stream_servers import REDIS, STREAM_SERVERS
 from tests.support.folders import short_folder
 from tests.support.world import eventually
