@@ -10,7 +10,9 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import Self
+
+from aiohttp import web
 
 from demo.embedded.failures import ServerFailed
 from lab.chaos.apart import Apart
@@ -19,7 +21,6 @@ from lab.chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
 HOST = "127.0.0.1"
 BACKLOG = 128
 PAGE = 10_000  # deliveries that are handed over at once
-REASONS = {204: "No Content", 400: "Bad Request", 410: "Gone", 503: "Service Unavailable"}
 
 
 class Site:
@@ -29,34 +30,46 @@ class Site:
         self.secret = secret
         self.mood = Mood.WELL
         self.deliveries: list[Delivery] = []
-        self.open: set[_Visit] = set()
         # It is bound and never listens: it keeps the port ours while the server is away.
         self._place = socket.socket()
         self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._place.bind((HOST, 0))
-        self._server: asyncio.Server | None = None
+        self._recovered = asyncio.Event()
+        self._application = web.Application()
+        self._application.router.add_route("*", PATH, self._answer)
 
     async def listen(self) -> int:
         """The port."""
         port: int = self._place.getsockname()[1]
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: _Visit(self), HOST, port, backlog=BACKLOG, reuse_address=True
-        )
+        self._runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, HOST, port, backlog=BACKLOG, reuse_address=True).start()
         return port
 
     async def fail(self, mood: Mood) -> None:
         self.mood = mood
-        if mood is Mood.AWAY and self._server:
-            self._server.close()
-            for visit in list(self.open):
-                visit.transport.abort()
+        self._recovered.clear()
+        if mood is Mood.AWAY:
+            await self._runner.cleanup()  # and ends all connections
 
     async def recover(self) -> None:
         was, self.mood = self.mood, Mood.WELL
+        self._recovered.set()
         if was is Mood.AWAY:
             await self.listen()
-        for visit in [visit for visit in self.open if visit.hangs]:
-            visit.transport.close()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        path = request.path if request.method == "POST" else request.method
+        delivery = judge(self.secret, self.mood, path, headers, await request.read())
+        self.deliveries.append(delivery)
+        if delivery.status is None and request.transport:
+            if self.mood is Mood.HANGING:
+                await self._recovered.wait()
+            else:
+                request.transport.write(b"HTTP/1.1 204 No Con")
+            request.transport.close()
+        return web.Response(status=delivery.status or TAKEN)
 
     async def take(self) -> list[Delivery]:
         """Some of what came, in order, each once; none when there is no more."""
@@ -118,52 +131,3 @@ class Receiver:
                 self.deliveries  # noqa: B018 (it takes the last ones over)
             self._apart.end()
             self._apart = None
-
-
-class _Visit(asyncio.Protocol):
-    """A connection: one request after another, each answered before the next is read."""
-
-    transport: Any
-
-    def __init__(self, site: Site) -> None:
-        self.hangs = False
-        self._site = site
-        self._unread = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self._site.open.add(self)
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        self._site.open.discard(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._unread += data
-        while not self.hangs and not self.transport.is_closing():
-            head, blank, rest = self._unread.partition(b"\r\n\r\n")
-            if not blank:
-                return
-            first, *lines = head.decode("latin-1").split("\r\n")
-            pairs = (line.partition(":") for line in lines)
-            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-            digits = headers.get("content-length", "0")
-            length = int(digits) if digits.isdecimal() else 0
-            if len(rest) < length:
-                return
-            body, self._unread = rest[:length], rest[length:]
-            method, path, *_ = [*first.split(" "), ""]
-            self._answer(path if method == "POST" else first, headers, body)
-
-    def _answer(self, path: str, headers: dict[str, str], body: bytes) -> None:
-        site = self._site
-        delivery = judge(site.secret, site.mood, path, headers, body)
-        site.deliveries.append(delivery)
-        if delivery.status is None:
-            self.hangs = site.mood is Mood.HANGING
-            if not self.hangs:
-                self.transport.write(b"HTTP/1.1 204 No Con")
-                self.transport.close()
-            return
-        empty = "" if delivery.status == TAKEN else "Content-Length: 0\r\n"
-        line = f"HTTP/1.1 {delivery.status} {REASONS[delivery.status]}\r\n{empty}\r\n"
-        self.transport.write(line.encode())
