@@ -1,6 +1,7 @@
 """Chaos itself: a short run of it, and its end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +69,20 @@ def test_a_short_run_loses_nothing(options: list[str], tmp_path: Path) -> None:
     assert " steps, all allowed\n" in said
     for kind in options[-1].split(",") if "--faults" in options else ():
         assert kind in figures["faults"]
+
+
+def test_a_finding_has_a_line_a_status_and_a_folder_of_logs() -> None:
+    """Here that a recovery took too long: none can be so quick."""
+    run = start("--seconds", "8", "--every", "1", "--faults", "redis-crash", "--recovery", "1e-9")
+    said, _ = run.communicate(timeout=LIMIT)
+    assert run.returncode == 1, said
+    [finding, again] = said.splitlines()[-2:]
+    assert finding.startswith("BROKEN: after redis-crash of redis")
+    assert finding.endswith("until all rides were counted, and may take 0 s")
+    assert again.startswith("1 findings; python -m lab.chaos --seed ")
+    folder = Path(again.rpartition(" ")[2])
+    assert (folder / "nemesis.log").exists()
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("faults", ["freeze,kill", "nightly,disk-full"])
