@@ -11,6 +11,7 @@ import shutil
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import redis
@@ -20,7 +21,7 @@ from demo.embedded.failures import NeverStarts
 from demo.embedded.programs import installed
 from demo.embedded.redis_prompt import converse
 from demo.embedded.servers import Postgres
-from rocket_rides import database, settings
+from rocket_rides import database, session_settings, settings
 from rocket_rides.errors import Unavailable, in_one_line
 
 TIMEOUT = 5.0  # seconds
@@ -38,8 +39,25 @@ def psql(config: settings.Settings, arguments: Sequence[str]) -> NoReturn:
     own = None if config.embedded_postgres else shutil.which("psql")
     program = own or f"{installed(Postgres.distribution)}/psql"
     command = [program, f"--dbname={make_conninfo('', **given)}", *arguments]
-    environment = {**os.environ, "PGPASSWORD": str(password)} if password else {**os.environ}
+    environment = {**os.environ, "PSQLRC": _psqlrc()}
+    if password:
+        environment["PGPASSWORD"] = str(password)
     os.execve(program, command, environment)  # noqa: S606 (no shell)
+
+
+def _psqlrc() -> str:
+    """What psql reads first, as the name of a file: our sessions' settings, then the person's own.
+
+    Such a file is the one way that a pooler can't refuse, and that leaves the prompt as it is.
+    """
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    own = Path(os.environ.get("PSQLRC", "~/.psqlrc")).expanduser()
+    with os.fdopen(writer, "w") as file:
+        file.write(f"{session_settings.statement({})} \\g /dev/null\n")
+        if own.is_file():
+            file.write(f"\\i '{own}'\n")
+    return f"/dev/fd/{reader}"
 
 
 def redis_cli(config: settings.Settings, arguments: Sequence[str]) -> None:

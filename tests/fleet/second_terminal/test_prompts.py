@@ -33,6 +33,15 @@ def test_the_prompts_are_on_the_servers_that_the_fleet_uses(fleet: Fleet) -> Non
     assert told(fleet, "demo.embedded.prompt", "redis-cli", *asked) == (0, "(integer) 1\n")
 
 
+def test_the_prompts_session_is_as_our_own_and_the_persons_own_psqlrc_is_read(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    (tmp_path / "psqlrc").write_text("\\set QUIET on\n\\pset null read\n")
+    asked = ("-At", "-c", "SHOW jit", "-c", "SELECT null")
+    own = {"PSQLRC": str(tmp_path / "psqlrc")}
+    assert told(fleet, "demo.embedded.prompt", "psql", *asked, **own) == (0, "off\nread\n")
+
+
 def command_line(process: subprocess.Popen[str], program: str) -> str:
     """What everybody sees of the program, once the process has become it."""
     line = Path(f"/proc/{process.pid}/cmdline")
