@@ -15,6 +15,7 @@ looks = partial(Mutant, file="watch/watching.py", tests="services/test_watch_loo
 outages = partial(Mutant, file="watch/gathering.py", tests="services/test_facts_outages.py")
 metrics = partial(Mutant, file="watch/measures.py", tests="fast/test_metrics.py")
 status = partial(Mutant, file="watch/status.py", tests="services/test_status.py")
+words = partial(Mutant, file="rocket_rides/words.py", tests="fast/test_words.py")
 demo = partial(Mutant, file="demo/page.py", tests="services/test_watch_breaking.py")
 
 MUTANTS = [
@@ -167,5 +168,30 @@ MUTANTS = [
         "preexec_fn=None",
         file="demo/embedded/spawn.py",
         tests="fleet/test_embedded.py fleet/test_servers_process.py",
+    ),
+    words(
+        "no drift at all has a sign",
+        'return f"{drift:+,.3f}".replace("-", MINUS) if drift else "0.000"',
+        'return f"{drift:+,.3f}".replace("-", MINUS)',
+    ),
+    words(
+        "what was counted up to a limit is said to be all there is",
+        'return f"{most:,}+" if most and value >= most else',
+        'return f"{most:,}+" if most and value > most else',
+    ),
+    words("minus one is a plural", "noun if value in (1, -1) else", "noun if value == 1 else"),
+    Mutant(
+        "what was installed from another lock is there",
+        "return stamp.is_file() and stamp.read_text() == _digest(part)",
+        "return stamp.is_file()",
+        file="demo/install/environment.py",
+        tests="fleet/test_install.py",
+    ),
+    Mutant(
+        "what a finished part has is installed again under a running fleet",
+        "if name not in finished]",
+        "]",
+        file="demo/install/environment.py",
+        tests="fleet/test_install.py",
     ),
 ]
