@@ -37,8 +37,9 @@ TAKE_UNDER_KEY = f"""
     )
     SELECT id, distance FROM ride
 """  # noqa: S608 (no value is put in)
-# Emits an empty WAL record, so that this lookup, too, waits for the synchronous standby: a session
-# that is ended while its ride waits for that leaves a ride that only this server has.
+# A session that is killed while it waits for the synchronous standby has already committed here. No
+# replay may report such a ride before the standby has it: so this lookup emits an empty WAL record,
+# and waits, too.
 FIND_KEY = """
     SELECT ride_id, distance FROM idempotency_keys, pg_logical_emit_message(true, 'replay', '')
     WHERE key = $1
@@ -70,7 +71,10 @@ class KeyReused(Exception):
 
 
 class TryLater(Exception):
-    """The ride can't be taken now, for `reason`; if it may have been, its key tells."""
+    """The ride can't be taken now, for `reason`.
+
+    If it `maybe_taken`, the same request with the same key finds out.
+    """
 
     def __init__(self, reason: str, maybe_taken: bool) -> None:
         outcome = "the ride may have been taken" if maybe_taken else "the ride was not taken"
@@ -82,9 +86,9 @@ def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     """Take a ride of `distance` metres, or find the one that `key` has already taken.
 
     Serialization failures and deadlocks are retried, and so is a lost connection if a key can tell
-    whether the ride was taken. Without a key nobody can tell, so it is never retried. Raises
-    KeyReused or TryLater, within two seconds; but a commit waits for a synchronous standby for as
-    long as it takes.
+    whether the ride was taken. A connection that is lost without a key is not retried: the ride
+    could be taken twice. Raises KeyReused or TryLater, within two seconds; but a commit waits for a
+    synchronous standby for as long as it takes.
     """
     deadline = time.monotonic() + PATIENCE
     reason, maybe_taken = "too many rides at once", False
@@ -122,6 +126,8 @@ def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | Non
         if refused.diag.constraint_name != KEY_CONSTRAINT:
             raise
     except psycopg.errors.LockNotAvailable as refused:
+        # The session's lock_timeout ran out. If it was for the key, an earlier request with this
+        # key is under way, and may take the ride.
         waited_for_key = KEYS in (refused.diag.context or "")
         raise TryLater(refusal(refused), maybe_taken=waited_for_key) from None
     try:

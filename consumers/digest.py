@@ -29,7 +29,7 @@ class Bounds(NamedTuple):
     """How far the log can be believed, by ride id."""
 
     last_sent: int  # the streamer has committed everything up to this ride
-    terms: Mapping[bytes, Range]  # which rides are true under each term
+    terms: Mapping[bytes, Range]  # which rides are believed under each term
 
 
 @dataclass

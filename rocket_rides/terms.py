@@ -4,14 +4,21 @@ Anyone may write to a Redis stream: a second fleet with the same STREAM_NAME, a 
 database, or this database's own past, if Postgres was restored to an earlier time or failed over
 with loss, and now draws numbers again that the log already carries.
 
-So each leader draws a random term. Before it sends anything it commits the term to `terms`, with
-the current `last_sent` as `after`; and it puts the term into every entry. If nothing is committed
-under a term, the next one has the same `after` and replaces it. So `after` orders the terms
-strictly: an entry is true if `after < id <= upto`, where `upto` is the next term's `after`, or for
-the newest term the last number drawn.
+So each leader draws a random term, its fencing token. Before it sends anything it commits the term
+to `terms`, with the current `last_sent` as `after`; and it puts the term into every entry. A reader
+believes an entry if `after < id <= upto`, where `upto` is the next term's `after`, or for the
+newest term the last number drawn. (Not `last_sent`: an entry between the two is ours, and not
+committed yet, so a reader waits for it.) With the terms a1 from 0 on and b2 from 500 on, an entry
+with id 510 under a1 is past a1's end: nobody believes it.
 
-A restored database knows neither the terms of the history that it lost nor where they ended. An
-entry without a term was written before terms existed, up to the first term's `after`.
+If nothing is committed under a term, the next one has the same `after`. It replaces the row, and
+keeps the other's name in `void`: entries under that name are known to be ours, and none of them was
+committed. So `after` orders the terms strictly.
+
+A restored database does not know the terms of the history that it lost, and ends an older one where
+its next leader began: entries of the lost history are foreign, or past their term's end.
+
+An entry without a term was written before terms existed, up to the first term's `after`.
 
 Limits: a reader that ignores terms is not protected; entries without a term are believed from
 anyone, up to the first `after`; and whoever can read and write the stream can forge entries. The
@@ -58,7 +65,7 @@ class StateLost(Unavailable):
 
 
 class Term(NamedTuple):
-    """One leader's time: what it sends under `name` is true for ids above `after`."""
+    """One leader's time: what it sends under `name` is believed for ids above `after`."""
 
     name: str
     after: int

@@ -1,5 +1,7 @@
 """The order barrier: up to which position is the outbox settled?
 
+A ride's id, drawn from a sequence, is its position in the log.
+
 A sequence assigns numbers when rows are inserted, but rows appear when transactions commit: a lower
 id can appear after a higher one. A position is settled when no transaction is open that could still
 commit it or a lower one. Only settled records may enter the log.
@@ -48,7 +50,7 @@ NOTICE_EVERY = 10.0
 
 
 class Wait(NamedTuple):
-    """The sequence stood at `position` while `writers` had transactions open."""
+    """Up to `position` all is settled once these `writers`, open when it was read, have ended."""
 
     position: int
     writers: frozenset[str]
@@ -65,7 +67,7 @@ class Barrier:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are records that can't be sent yet."""
+        """Whether the last look still waits for writers."""
         return self._wait is not None
 
     @property

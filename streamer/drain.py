@@ -1,6 +1,7 @@
 """One batch from the outbox to the log: select, send, delete exactly what was sent, move on.
 
-Postgres deletes while Redis appends; it commits only once Redis has answered.
+Postgres deletes while Redis appends; it commits only once Redis has answered. Each batch is sent
+under the leader's term, its fencing token, which begins at the `last_sent` of that moment.
 """
 
 from enum import Enum
@@ -40,7 +41,8 @@ class Step(Enum):
 class Streamer:
     """Drains the outbox, on `connection`, into `log`; the caller holds the leader lock.
 
-    Begins a term. Raises psycopg.Error or terms.StateLost.
+    The connection is in autocommit: each statement outside a `transaction()` stands alone. Begins a
+    term. Raises psycopg.Error or terms.StateLost.
     """
 
     def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:
@@ -62,7 +64,9 @@ class Streamer:
 
         A backlog is drained on one reading of the barrier, batch by batch. With `double_send` the
         batch is sent twice. Raises LogFull, LogExhausted, redis.RedisError, psycopg.Error or
-        Overtaken: then nothing was committed, and the batch is still staged.
+        Overtaken. Then the batch is still staged, unless the connection was lost during the commit;
+        it may be in the log all the same. It is sent again under the same ids, and readers skip the
+        copies.
         """
         if self._drained == self._settled:
             self._settled = self.barrier.settled()

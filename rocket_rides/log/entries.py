@@ -16,7 +16,7 @@ from rocket_rides.log import names
 from rocket_rides.terms import NO_TERM
 
 START = "0-0"
-GREATEST = 2**64 - 1  # of each half of an entry's id
+GREATEST = 2**64 - 1  # that each half of an entry's id can be
 LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
 
@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 class Record(msgspec.Struct, frozen=True, gc=False):
     """A well-formed entry. `distance` is in metres, `prev` the id of the record before it.
 
-    Whether it is true depends on `term`, which is copied from the entry, or empty if it has none.
+    Whether a reader believes it depends on `term`, copied from the entry, or empty if it has none.
     """
 
     id: int
@@ -57,7 +57,7 @@ class Invalid(ValueError):
 def decode(fields: list[bytes]) -> Record:
     """Parse an entry, or raise Invalid. Whether to believe it is up to the caller."""
     match fields:
-        case [names.DATA, data, names.PREV, prev_digits, names.TERM, term]:  # as they are written
+        case [names.DATA, data, names.PREV, prev_digits, names.TERM, term]:  # in APPEND's order
             pass
         case _:
             values = dict(zip(fields[::2], fields[1::2], strict=False))

@@ -13,8 +13,10 @@ from rocket_rides.log.errors import appending_errors, naming_the_server
 from rocket_rides.terms import Term
 
 DATA, PREV, TERM = (field.decode() for field in (names.DATA, names.PREV, names.TERM))
-# One script call is one atomic step: the log gets the whole batch or nothing. The records come
-# packed, as one argument: thousands of arguments would take the server a quarter longer.
+# A script runs without interruption, and Redis refuses it before it starts when memory is full: so
+# the log gets the whole batch or nothing. Only where the stream runs out of ids can it fail
+# half-way, and that is not undone. The records come packed, as one argument: thousands of arguments
+# would take the server a quarter longer.
 APPEND = f"""
 local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
 local records = cmsgpack.unpack(ARGV[3])
@@ -62,7 +64,7 @@ class Log:
         self.redis.close()
 
     def append(self, records: Iterable[tuple[int, str]], prev: int, term: Term) -> None:
-        """Append (id, JSON) pairs in one atomic step, the first one chained to `prev`.
+        """Append (id, JSON) pairs in one step, the first one chained to `prev`.
 
         Raises LogFull when Redis is out of memory: then nothing was appended. Raises LogExhausted
         when the stream has no id left: then some of the records may have been. Raises
@@ -77,8 +79,9 @@ class Log:
     ) -> Iterator[None]:
         """Append as `append` does, while the block does something else.
 
-        So the connection is used past the client, in two steps: when the one waits for the other,
-        a drain in batches of 2,000 is a ninth slower.
+        redis-py can't send now and read later, so this uses its connection directly. Without the
+        overlap, a drain in batches of 2,000 is a ninth slower.
+
         Whatever happens in the block, its end waits for Redis' answer. An exception in the block
         takes precedence over Redis' error.
         """
