@@ -21,7 +21,7 @@ EVERY = 1.5  # average seconds from the start of one fault to the start of the n
 TURNS = 0.75  # by this share of the run each kind has had its turn, on average
 
 
-# They keep no ride from the totals, however long they take.
+# Kinds that keep no ride from the totals, however long they take.
 HARMLESS = {
     "lost-outcome",
     "nightly",
@@ -81,7 +81,9 @@ class Nemesis(threading.Thread):
         self._journal = journal.open("w")
         self._guard = threading.Lock()
         self._under_way: list[threading.Thread] = []
-        self._breaks = 0  # faults that are under way and may keep rides from the totals
+        # Faults that may keep rides from the totals: how many have begun, and are under way.
+        self.broken = 0
+        self._breaks = 0
 
     def run(self) -> None:
         start = time.monotonic()
@@ -113,6 +115,7 @@ class Nemesis(threading.Thread):
         is_harmful = fault.kind not in HARMLESS
         with self._guard:
             self._breaks += is_harmful
+            self.broken += is_harmful
         try:
             self._strike(fault, began)
         finally:

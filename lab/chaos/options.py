@@ -67,7 +67,10 @@ class Options:
     def again(self) -> str:
         """The command that plays the same plan."""
         words = [f"python -m lab.chaos --seed {self.seed}"]
-        for name in ("stream_server", "seconds", "rate", "every", "rides", "strikes", "rest"):
+        for name in (
+            *("stream_server", "seconds", "rate", "every"),
+            *("rides", "strikes", "rest", "recovery"),
+        ):
             if value := getattr(self, name):
                 said = f"{value:g}" if isinstance(value, float) else value
                 words.append(f"--{name.replace('_', '-')} {said}")

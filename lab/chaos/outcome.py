@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lab.chaos import logs
 from lab.chaos.apart import most_memory
 from lab.chaos.books.judge import check
-from lab.chaos.books.tables import WHEN_SETTLED, broken, missed
+from lab.chaos.books.tables import WHEN_SETTLED, broken, missed, most_of
 from lab.chaos.evidence import Evidence, read_final_state, read_receipts
 from lab.chaos.fleet import STREAM
 from lab.chaos.nights import read_warehouse
@@ -47,7 +47,7 @@ def judged(play: Play) -> Outcome:
     began = time.monotonic()
     evidence = collected(play)
     struck, recovered = play.nemesis.struck, play.recoveries.all
-    found = [*check(evidence), *too_slow(recovered, play.options.recovery)]
+    found = [*check(evidence), *most_of(too_slow(recovered, play.options.recovery))]
     if struck and not recovered:
         found.append("no recovery was seen")
     checked = time.monotonic() - began
@@ -80,6 +80,8 @@ def collected(play: Play) -> Evidence:
     errors += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
     server_logs = [server.server.log for server in fleet.servers]
     errors += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
+    if not play.tables.looks:
+        errors.append("nobody has looked at the tables on the way")
     if play.nemesis.moot and not play.nemesis.struck:
         errors.append("no fault could be injected on this machine")
     with closing(fleet.connect()) as connection, fleet.redis_client() as client:

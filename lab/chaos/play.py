@@ -35,7 +35,8 @@ from rocket_rides.errors import Unavailable
 
 LOOK = 0.1  # seconds
 GLANCE = 0.5  # seconds between two looks at how far a run is
-AFTERMATH = 1.0  # seconds in which clients still post after the last fault
+AFTERMATH = 1.0  # seconds in which clients still post after the last recovery
+LONGEST_AFTERMATH = 60.0
 # Seconds until all is counted and rolled up, and until each ride has its receipt: one that has
 # failed for the fifth time waits for 81 s. Both are longer where more is to be done.
 SETTLE_LIMIT = 90.0
@@ -145,6 +146,9 @@ class Play:
         There are to be so many `rides` still, or again. Returns when the clients had ended.
         """
         self.nemesis.end()
+        calm = time.monotonic()
+        while not self.recoveries.is_up_to_date and time.monotonic() < calm + LONGEST_AFTERMATH:
+            time.sleep(LOOK)
         time.sleep(AFTERMATH)
         deadline = time.monotonic() + MAKE_UP
         while rides and self._number(RIDES) < rides and time.monotonic() < deadline:
@@ -165,12 +169,16 @@ class Play:
     def _end_nights(self, nights: Nights) -> None:
         """A run that compares everything, and, when that is repaired, one that must agree."""
         nights.end()
-        with closing(self.fleet.connect()) as connection:
-            self.there = there(connection)
+        self._wait_until_settled()  # what the last one has found is repaired
+        self._wait_until(self._note_drifts, REPAIR_LIMIT)
         self.told_by_nights.last.append(nights.play(full=True))
         self._wait_until(lambda connection, _: not there(connection), REPAIR_LIMIT)
         self._wait_until_settled()
         self.told_by_nights.last.append(nights.play())
+
+    def _note_drifts(self, connection: psycopg.Connection, _: redis.Redis) -> bool:
+        self.there = there(connection)
+        return True
 
     def _wait_until_settled(self, more: float = 0) -> None:
         """Wait so many seconds `more` than for a fleet that is nearly done."""

@@ -36,7 +36,7 @@ class Site:
         self._place.bind((HOST, 0))
         self._recovered = asyncio.Event()
         self._application = web.Application()
-        self._application.router.add_route("*", PATH, self._answer)
+        self._application.router.add_route("*", "/{any:.*}", self._answer)
 
     async def listen(self) -> int:
         """The port."""
@@ -63,12 +63,13 @@ class Site:
         path = request.path if request.method == "POST" else request.method
         delivery = judge(self.secret, self.mood, path, headers, await request.read())
         self.deliveries.append(delivery)
-        if delivery.status is None and request.transport:
+        if delivery.status is None:
             if self.mood is Mood.HANGING:
                 await self._recovered.wait()
-            else:
+            elif request.transport:
                 request.transport.write(b"HTTP/1.1 204 No Con")
-            request.transport.close()
+            if request.transport:  # the client may have hung up meanwhile
+                request.transport.close()
         return web.Response(status=delivery.status or TAKEN)
 
     async def take(self) -> list[Delivery]:

@@ -1,8 +1,8 @@
 """How long it takes until the totals have caught up, whenever nothing is broken any more.
 
 Faults overlap. So they are taken together, in *chains*: a chain ends when no fault is under way,
-and the fleet has recovered from it when every total has all rides that had been taken by then. A
-fault that begins before that belongs to the same chain. How long a recovery may take is asserted.
+and the fleet has recovered from it when every total has a ride that was taken after that. A fault
+that begins before belongs to the same chain. How long a recovery may take is asserted.
 """
 
 import threading
@@ -27,7 +27,7 @@ STANDS = """
 
 
 class Recovery(NamedTuple):
-    """From the end of a chain of faults until every total had all rides taken by then."""
+    """From the end of a chain of faults until every total had a ride that was taken after it."""
 
     seconds: float
     after: str  # the fault that ended last
@@ -48,17 +48,22 @@ class Recoveries(Onlooker):
 
     def look_on(self) -> None:
         while not self._ending.wait(PAUSE):
-            struck = len(self._nemesis.struck)
-            if self._nemesis.is_calm and struck > self._recovered_from:
-                self._measure(struck)
+            if self._nemesis.is_calm and not self.is_up_to_date:
+                self._measure(len(self._nemesis.struck))
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the fleet has recovered from all faults until now."""
+        return len(self._nemesis.struck) == self._recovered_from
 
     def _measure(self, struck: int) -> None:
         """Until the fleet has recovered, or the next fault begins."""
-        began, last, taken = time.monotonic(), self._nemesis.struck[struck - 1], None
-        while self._nemesis.is_calm and not self._ending.wait(PAUSE):
+        began, broken, taken = time.monotonic(), self._nemesis.broken, None
+        last = self._nemesis.struck[struck - 1]
+        while self._nemesis.broken == broken and not self._ending.wait(PAUSE):
             newest, slowest = self._stand()
             taken = newest if taken is None else taken
-            if taken is not None and slowest >= taken:
+            if taken is not None and slowest > taken:
                 seconds, faults = time.monotonic() - began, struck - self._recovered_from
                 self.all.append(Recovery(seconds, f"{last.kind} of {last.hit}", faults))
                 self._recovered_from = struck
@@ -86,6 +91,6 @@ def too_slow(recoveries: Iterable[Recovery], longest: float) -> Iterator[str]:
             alone = each.faults == 1
             chain = "" if alone else f", the last of {each.faults} faults that overlapped,"
             yield (
-                f"after {each.after}{chain} it took {each.seconds:.1f} s until all rides were "
+                f"after {each.after}{chain} it took {each.seconds:.1f} s until rides were "
                 f"counted, and may take {longest:.0f} s"
             )

@@ -9,13 +9,15 @@ from lab.chaos.fleet import CONSUMERS, STREAM
 from rocket_rides.database import one_row
 
 CATCH_UP = 50.0  # rides a second at the least
-# Everything is sent, counted by every consumer, and rolled up.
-COUNTED = """
+# Everything is sent, counted by every consumer, and rolled up; and what was asked for is repaired.
+ALL_COUNTED = """
     WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides)
     SELECT NOT EXISTS (SELECT FROM staged_log_records)
        AND (SELECT count(*) FROM checkpoints, newest
             WHERE kind = 'total' AND last_ride_id = newest.ride) = %s
        AND (SELECT complete_to = newest.ride FROM rollup_state, newest)
+       AND NOT EXISTS (SELECT FROM resets WHERE status = 'pending')
+       AND NOT EXISTS (SELECT FROM recomputations WHERE status = 'pending')
 """
 BEHIND = """
     SELECT count(*) FROM rides WHERE id > least(
@@ -29,7 +31,7 @@ WAITS = """
     WHERE outcome IS NULL AND due_at BETWEEN now() AND now() + interval '600 s'
 """
 RIDES = "SELECT count(*) FROM rides"
-DELIVERED = """
+ALL_DELIVERED = """
     SELECT complete_to = (SELECT coalesce(max(id), 0) FROM rides) FROM receipts_state
 """
 ICK = "SELECT ick FROM rollup_state"
@@ -37,13 +39,13 @@ ICK = "SELECT ick FROM rollup_state"
 
 def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
     """Whether all that was taken is counted and rolled up."""
-    settled = connection.execute(COUNTED, [len(CONSUMERS)]).fetchone() == (True,)
+    settled = connection.execute(ALL_COUNTED, [len(CONSUMERS)]).fetchone() == (True,)
     return settled and not dirty_minutes(connection, client)
 
 
 def is_delivered(connection: psycopg.Connection, client: redis.Redis) -> bool:
     """Whether every ride has its receipt, or a dead letter, and nobody is at work on one."""
-    delivered = connection.execute(DELIVERED).fetchone() == (True,)
+    delivered = connection.execute(ALL_DELIVERED).fetchone() == (True,)
     return delivered and not pending_entries(client, STREAM)
 
 

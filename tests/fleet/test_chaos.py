@@ -1,6 +1,7 @@
 """Chaos itself: a short run of it, and its end."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -76,10 +77,10 @@ def test_a_finding_has_a_line_a_status_and_a_folder_of_logs() -> None:
     run = start("--seconds", "8", "--every", "1", "--faults", "redis-crash", "--recovery", "1e-9")
     said, _ = run.communicate(timeout=LIMIT)
     assert run.returncode == 1, said
-    [finding, again] = said.splitlines()[-2:]
+    finding, again = said.splitlines()[-2:]
     assert finding.startswith("BROKEN: after redis-crash of redis")
-    assert finding.endswith("until all rides were counted, and may take 0 s")
-    assert again.startswith("1 findings; python -m lab.chaos --seed ")
+    assert finding.endswith("until rides were counted, and may take 0 s")
+    assert re.match(r"\d+ findings; python -m lab.chaos --seed ", again)
     folder = Path(again.rpartition(" ")[2])
     assert (folder / "nemesis.log").exists()
     shutil.rmtree(folder)

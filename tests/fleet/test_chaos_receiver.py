@@ -44,13 +44,12 @@ def test_the_receiver_notes_what_it_is_sent_and_refuses_for_good_what_it_never_t
     assert "No matching signature" in receiver.deliveries[2].flaw
 
 
-def test_what_is_no_post_is_no_receipt() -> None:
+def test_what_is_no_post_or_comes_elsewhere_is_no_receipt() -> None:
     with Receiver() as receiver:
-        answer = httpx.get(receiver.url)
-    [delivery] = receiver.deliveries
-    assert answer.status_code == 400
-    assert delivery.flaw
-    assert not delivery.accepted
+        answers = [httpx.get(receiver.url), httpx.post(f"{receiver.url}/elsewhere")]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert [bool(delivery.flaw) for delivery in receiver.deliveries] == [True, True]
+    assert not any(delivery.accepted for delivery in receiver.deliveries)
 
 
 @pytest.mark.parametrize(

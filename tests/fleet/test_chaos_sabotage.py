@@ -192,9 +192,8 @@ def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
     """By both, with the loss of the log where there is one."""
     with recording(world) as tape:
         books = scenario(world)
-    loses = (play.a_lost_log, play.a_lost_tail, play.a_flushed_log)
-    until = time.monotonic() if scenario in loses else 0
-    steps = [Loss("redis-flush", 0, until), *tape.steps]
+    loses = scenario in (play.a_lost_log, play.a_lost_tail, play.a_flushed_log)
+    steps = [Loss("redis-flush", 0, time.monotonic())] * loses + tape.steps
     return books, judge(lambda: iter(steps))
 
 

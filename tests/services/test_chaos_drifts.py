@@ -1,19 +1,25 @@
 """The drifts that chaos makes: Postgres alone says whether one is still there, and was found."""
 
 import random
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import cast
 
 import pytest
 
+from demo.embedded.servers import Redis
 from lab.chaos.books.nightly_statements import AT_ANY_MOMENT
 from lab.chaos.books.tables import broken, missed
-from lab.chaos.drifts import MINUTE, OUTCOME, TOTAL, Drifts, prepare, there
+from lab.chaos.drifts import MINUTE, OUTCOME, STATEMENTS, TOTAL, Drifts, prepare, there
 from lab.chaos.fleet import CONSUMERS, Fleet
+from lab.chaos.trace.judge import judge
+from tests.support.recorded import recorded_world, recording
 from tests.support.resets import ask
 from tests.support.rollup import hurry, is_complete, lead, send_at
-from tests.support.world import World, catch_up
+from tests.support.world import World, catch_up, drain
 
 FIRST = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
 OUTCOMES = """
@@ -24,7 +30,7 @@ COMPLETE = "UPDATE receipts_state SET complete_to = 4"
 NIGHT = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
     VALUES (4, 10, 4, 1, jsonb_build_object(
-        'rollup', '{"proved_upto": 4}'::jsonb,
+        'rollup', '{"proved_upto": 4}'::jsonb, 'outbox', '{}'::jsonb,
         'receipts', jsonb_build_object('proved_upto', 4, 'missing', %s::int),
         'consumers', jsonb_build_array(jsonb_build_object(
             'name', %s::text, 'drift', %s::numeric, 'last_ride_id', 4, 'stray', %s::boolean
@@ -37,8 +43,7 @@ RECOMPUTE = """
 MADE = "SELECT victim, mark FROM chaos.drifts WHERE kind = %s"
 
 
-@pytest.fixture
-def drifts(world: World) -> Drifts:
+def settled(world: World) -> Drifts:
     """Four rides, in three minutes, that are counted, rolled up, and have their outcomes."""
     send_at(
         world, *((str(FIRST + timedelta(minutes=n)), n + 1) for n in (0, 1, 2)), (str(FIRST), 4)
@@ -51,6 +56,17 @@ def drifts(world: World) -> Drifts:
     world.connection.execute(COMPLETE)
     prepare(world.connection)
     return Drifts(cast(Fleet, world))
+
+
+@pytest.fixture
+def drifts(world: World) -> Drifts:
+    return settled(world)
+
+
+@pytest.fixture
+def recorded(redis: Redis, prepared: Path, tmp_path: Path) -> Iterator[World]:
+    with recorded_world(redis, prepared, tmp_path) as world:
+        yield world
 
 
 def make(drifts: Drifts, world: World, kind: str, seed: int = 1) -> tuple[str, str]:
@@ -142,7 +158,7 @@ def test_what_nobody_made_wrong_may_not_be_called_wrong(world: World, drifts: Dr
     one = night(world, missing=1, stray=True)
     world.connection.execute(RECOMPUTE, [one, FIRST])
     ask(world, upto=4, name=CONSUMERS[0])
-    reset, minute, missing, stray = broken(world.connection, AT_ANY_MOMENT)
+    reset, minute, missing, stray, *_ = broken(world.connection, AT_ANY_MOMENT)
     assert f"a reset of {CONSUMERS[0]}" in reset
     assert minute == "the nightly job called the minute 10:01 wrong, and nobody had made it so"
     assert missing == f"night {one} found 1 receipts missing, of 0"
@@ -158,6 +174,58 @@ def test_what_was_made_wrong_may_be(world: World, drifts: Drifts) -> None:
         "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (%s, %s)", [one, total]
     )
     assert broken(world.connection, AT_ANY_MOMENT) == []
+
+
+def test_a_night_that_finds_a_drift_asks_for_a_reset_and_one_that_proves_less_is_reported(
+    world: World, drifts: Drifts
+) -> None:
+    victim, _ = make(drifts, world, TOTAL)
+    one = night(world, total=victim, drift="0.001")
+    world.connection.execute("UPDATE reconciliations SET compared = compared - 'outbox'")
+    assert broken(world.connection, AT_ANY_MOMENT) == [
+        f"night {one} found a drift of 0.001 m of {victim}, and asked for no reset",
+        f"night {one} has not compared everything",
+    ]
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["before the recording", "in it"])
+def test_the_judge_of_the_trace_allows_what_is_made_wrong_and_repaired(
+    recorded: World, is_there: bool
+) -> None:
+    with ExitStack() as until:
+        tape = None if is_there else until.enter_context(recording(recorded))
+        drifts = settled(recorded)
+        victims = {kind: make(drifts, recorded, kind)[0] for kind in (TOTAL, MINUTE, OUTCOME)}
+        tape = tape or until.enter_context(recording(recorded))
+        repair(recorded, victims)
+    verdict = judge(lambda: iter(tape.steps))
+    assert verdict.refused == ""
+    assert verdict.met["makes something wrong"] == (0 if is_there else 3)
+    assert verdict.met["resets"] == 1
+
+
+def test_the_judge_of_the_trace_refuses_a_drift_that_is_not_what_it_says(recorded: World) -> None:
+    with recording(recorded) as tape:
+        drifts = settled(recorded)
+        with pytest.MonkeyPatch.context() as patch:
+            more = STATEMENTS[TOTAL].replace("+ 0.001", "+ 0.002")
+            patch.setitem(STATEMENTS, TOTAL, more)
+            make(drifts, recorded, TOTAL)
+    assert "a drift is of a millimetre" in judge(lambda: iter(tape.steps)).refused
+
+
+def repair(world: World, victims: dict[str, str]) -> None:
+    """As consumers do when a night has asked them; and one more ride is counted by all."""
+    one = night(world)
+    world.connection.execute(RECOMPUTE, [one, victims[MINUTE]])
+    ask(world, upto=4, name=victims[TOTAL])
+    world.consumer(victims[TOTAL]).run_once()
+    world.connection.execute(OUTCOMES + f" WHERE id = {victims[OUTCOME]}")
+    world.take(5)
+    drain(world.streamer())
+    for name in CONSUMERS:
+        catch_up(world.consumer(name))
+    hurry(lead(world))
 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_postgres_that_is_away(

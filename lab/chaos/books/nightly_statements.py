@@ -15,16 +15,16 @@ RESETS = """
     FROM resets JOIN reconciliations ON reconciliations.id = reconciliation_id
     LEFT JOIN LATERAL jsonb_to_recordset(compared -> 'consumers')
         AS frozen (name text, drift numeric, last_ride_id bigint) ON name = consumer_name
-    WHERE drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
+    WHERE NOT compared ? 'mended' AND (drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
         SELECT FROM made WHERE victim = consumer_name
         AND frozen.last_ride_id BETWEEN made.last_ride_id AND coalesce((
             SELECT from_ride_id FROM resets applied
             WHERE (applied.consumer_name, status) = (victim, 'applied')
             ORDER BY applied.id OFFSET made.resets LIMIT 1
         ), frozen.last_ride_id)
-    )
+    ))
 """
-MINUTES = """
+WRONG_MINUTES = """
     WITH made AS MATERIALIZED (
         SELECT victim::timestamptz AS minute, made_after FROM chaos.drifts WHERE kind = 'minute'
     )
@@ -52,8 +52,19 @@ OTHERS = """
     SELECT format('night %s found a checkpoint past every ride: %s', id, consumer ->> 'name')
     FROM reconciliations, jsonb_array_elements(compared -> 'consumers') consumer
     WHERE (consumer ->> 'stray')::boolean
+    UNION ALL
+    SELECT format('night %s found a drift of %s m of %s, and asked for no reset',
+                  reconciliations.id, consumer ->> 'drift', consumer ->> 'name')
+    FROM reconciliations, jsonb_array_elements(compared -> 'consumers') consumer
+    WHERE (consumer ->> 'drift')::numeric <> 0 AND NOT EXISTS (
+        SELECT FROM resets
+        WHERE (reconciliation_id, consumer_name) = (reconciliations.id, consumer ->> 'name')
+    )
+    UNION ALL
+    SELECT format('night %s has not compared everything', id) FROM reconciliations
+    WHERE NOT compared ?& '{rollup,receipts,outbox}' AND NOT compared ? 'mended'
 """
-AT_ANY_MOMENT = (RESETS, MINUTES, OTHERS)
+AT_ANY_MOMENT = (RESETS, WRONG_MINUTES, OTHERS)
 
 # The drifts that were `there` before the `full` run, which compares everything: each run up to that
 # one which began after one was made, and compared what it is in, has listed it. An incremental run

@@ -26,12 +26,12 @@ TOTALS = """
     SELECT format('%s''s total is %s m, not %s m (%s m)',
                   name, total_distance, exact, total_distance - exact)
     FROM (
-        SELECT name, total_distance, (
+        SELECT name, coalesce(total_distance, 0) AS total_distance, (
             SELECT coalesce(sum(distance), 0.000) FROM rides WHERE id <= last_ride_id
         ) + CASE WHEN EXISTS (
             SELECT FROM chaos.known_drifts WHERE is_there AND (kind, victim) = ('total', name)
         ) THEN 0.001 ELSE 0 END AS exact
-        FROM checkpoints JOIN consumer_states USING (kind, name)
+        FROM checkpoints LEFT JOIN consumer_states USING (kind, name) WHERE kind = 'total'
     ) totals
     WHERE total_distance <> exact
 """
@@ -48,7 +48,9 @@ MINUTES = """
     ) minutes
     WHERE (rides, distance) <> (number, exact) AND NOT EXISTS (
         SELECT FROM chaos.known_drifts
-        WHERE is_there AND kind = 'minute' AND victim::timestamptz = minute
+        WHERE is_there AND (kind, victim) = (
+            'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        )
     )
 """
 # Up to complete_to, each ride is in its minute; and no label is of what was never sent.
@@ -96,7 +98,7 @@ COUNTS = """
         WHERE (consumer_kind, consumer_name, status) = (kind, name, 'applied')
     ) applied WHERE resets_applied <> number
     UNION ALL
-    SELECT format('workers count %s receipts %s of %s', counted, outcome, number)
+    SELECT format('workers count %s receipts %s of %s', coalesce(counted, 0), outcome, number)
     FROM (
         SELECT outcome, counted, (
             SELECT count(*) FROM receipts WHERE receipts.outcome = ended.outcome

@@ -14,11 +14,12 @@ import psycopg
 
 from lab.chaos.books import nightly_statements, statements
 from lab.chaos.books.nightly_statements import MISSED
+from lab.chaos.drifts import AWAY
 from lab.chaos.observer import Onlooker
 from rocket_rides import database
-from rocket_rides.errors import Unavailable
 
 PAUSE = 2.0  # seconds between two looks; more where they take long
+LONGEST_PAUSE = 60.0
 SHARE = 0.1  # of the time that looks may take: they add up all rides
 MOST = 5  # findings of one kind that are listed
 
@@ -32,22 +33,22 @@ class TablesJudge(Onlooker):
     def __init__(self, url: Callable[[], str]) -> None:
         super().__init__(name="judge of the tables", daemon=True)
         self.looks = 0
-        self.found: dict[str, None] = {}  # sentences, each once
+        self.found: list[str] = []  # by the first look that found anything, which is the last
         self._url = url
         self._ending = threading.Event()
 
     def look_on(self) -> None:
         pause = PAUSE
-        while not self._ending.wait(pause):
+        while not self.found and not self._ending.wait(pause):
             began = time.monotonic()
             try:
                 with closing(database.connect(self._url(), "chaos")) as connection:
                     found = broken(connection, AT_ANY_MOMENT)
-            except (psycopg.OperationalError, Unavailable):
+            except AWAY:
                 continue
             self.looks += 1
-            self.found |= dict.fromkeys(f"on the way, {sentence}" for sentence in found)
-            pause = max(PAUSE, (time.monotonic() - began) / SHARE)
+            self.found = [f"on the way, {sentence}" for sentence in found]
+            pause = min(max(PAUSE, (time.monotonic() - began) / SHARE), LONGEST_PAUSE)
 
     def end(self) -> None:
         self._ending.set()

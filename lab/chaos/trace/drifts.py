@@ -15,6 +15,7 @@ def makes_wrong(replica: Replica, did: Mapping[str, list[Change]]) -> None:
     kind, victim = text(drift.row, "kind"), text(drift.row, "victim")
     [[change]] = [changes for table, changes in did.items() if table != "drifts" and changes]
     if kind == TOTAL:
+        require(change.row["name"] == victim, "a drift names its victim")
         was = replica.totals[victim]
         wrong = was.but(distance=millimetres(change.row["total_distance"]))
         require(wrong.distance == was.distance + 1, "a drift is of a millimetre")
@@ -22,6 +23,7 @@ def makes_wrong(replica: Replica, did: Mapping[str, list[Change]]) -> None:
         replica.drifts[victim] = 1
     elif kind == OUTCOME:
         require(change.what == "D", "a drift deletes an outcome")
+        require(change.row["ride_id"] == victim, "a drift names its victim")
         del replica.outcomes[number(change.row, "ride_id")]
     else:
         require(kind == MINUTE and change.table == "ride_minutes", "a drift is of a known kind")

@@ -104,7 +104,8 @@ class Verdict(msgspec.Struct):
     @property
     def findings(self) -> list[str]:
         why = f"the specification refuses step {self.steps} of the recording: {self.refused}"
-        return [why] if self.refused else []
+        found = [why] if self.refused else []
+        return found if self.is_whole else [*found, "the recording is cut short"]
 
     @property
     def status(self) -> int:
