@@ -31,18 +31,14 @@ def as_of(table: Table, night: str) -> str:
     """What a night printed, but for how long it took.
 
     `night` is the UTC date on which it began, of several the last, or its reconciliation's id.
-    Raises Unavailable when the log has no such night.
+    Raises Unavailable when the log has no such night, or another version has written it.
     """
     for each in table.nights():
         named = msgspec.json.decode(each.result, type=Named)
         began = named.started_at.date()
         if night in (str(began), str(named.reconciliation)):
-            return as_text(_read(each.result, night), began)
+            try:
+                return as_text(msgspec.json.decode(each.result, type=Result), began)
+            except msgspec.ValidationError as error:
+                raise Unavailable(f"another version has written night {night}: {error}") from None
     raise Unavailable(f"the log of {table.folder} has no night {night}")
-
-
-def _read(result: msgspec.Raw, night: str) -> Result:
-    try:
-        return msgspec.json.decode(result, type=Result)
-    except msgspec.ValidationError as error:
-        raise Unavailable(f"another version has written night {night}: {error}") from None

@@ -1,7 +1,6 @@
 """What people ask of the rides, of the last weeks: by hour, how the distances spread, and peaks.
 
-Each step is a function from a DataFrame to a DataFrame. It is asked for with the page alone: a
-night without one does not read weeks of rides.
+They are asked for with the page alone: a night without one does not read weeks of rides.
 """
 
 from collections.abc import Collection
@@ -45,42 +44,24 @@ def busiest(minutes: Minutes) -> tuple[datetime, Tally] | None:
 
 
 def weekly(rides: "DataFrame") -> "DataFrame":
-    """The columns of Week, for each week that has rides."""
-    return spread(ranked(in_weeks(rides)))
+    """The columns of Week, for each week that has rides.
 
-
-def in_weeks(rides: "DataFrame") -> "DataFrame":
-    """The Monday and the distance of each ride."""
-    from pyspark.sql import functions as f
-
-    return rides.select(f.to_date(f.date_trunc("week", "created_at")).alias("monday"), "distance")
-
-
-def ranked(rides: "DataFrame") -> "DataFrame":
-    """Each ride's rank in its week, by distance, from 1; and how many rides that week has.
-
-    A sort, which Spark does on disk if need be: counting how often each distance occurs would keep
-    most of them in memory.
+    Ranks them by a sort, which Spark does on disk if need be: its own percentiles count how often
+    each distance occurs, and so would keep most of them in memory.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
+    monday = f.to_date(f.date_trunc("week", "created_at")).alias("monday")
     week = Window.partitionBy("monday")
-    return rides.withColumns(
-        {"rank": f.row_number().over(week.orderBy("distance")), "of": f.count("*").over(week)}
-    )
-
-
-def spread(ranks: "DataFrame") -> "DataFrame":
-    """Each week's rides, metres, percentiles and longest ride."""
-    from pyspark.sql import functions as f
-
+    rank, of = f.row_number().over(week.orderBy("distance")), f.count("*").over(week)
+    ranked = rides.select(monday, "distance").withColumns({"rank": rank, "of": of})
     percentiles = (
         f.max(f.expr(f"CASE WHEN rank = (of * {percent} + 99) div 100 THEN distance END"))
         .alias(f"p{percent}")
         for percent in PERCENTILES
     )  # fmt: skip
-    return ranks.groupBy("monday").agg(
+    return ranked.groupBy("monday").agg(
         f.count("*").alias("rides"),
         f.sum("distance").alias("distance"),
         *percentiles,
