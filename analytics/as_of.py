@@ -3,7 +3,6 @@
 For as long as that goes back (`WAREHOUSE_RETENTION_DAYS`). Needs neither Spark nor Postgres.
 """
 
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -19,12 +18,6 @@ class Named(msgspec.Struct):
 
     started_at: datetime
     reconciliation: int | None
-
-
-def kept(result: Result) -> msgspec.Raw:
-    """What the log keeps of a result: what is printed, so no days but the newest, no figures."""
-    newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
-    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest, figures=None)))
 
 
 def as_of(table: Table, night: str) -> str:

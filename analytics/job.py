@@ -22,7 +22,7 @@ from analytics.cells import Cell, total
 from analytics.emit import emit, set_back
 from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
-from analytics.ledger import Ledger
+from analytics.ledger import Block, Ledger
 from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
 from analytics.proofs import outbox, receipts, rollup
@@ -70,7 +70,12 @@ class Job:
         base = Ledger() if full else known
         rides = Rides(self.connection, self.spark, self.warehouse, base, self.shown)
         try:
-            new, old = self._extract(rides, frozen, known, full, result)
+            new, sample, old = self._extract(rides, frozen, known, full)
+            if full:
+                self._verify_all(rides, known, new, result)
+            else:
+                result.mismatches = verify.against_postgres(self.connection, sample, [*new, *old])
+                result.verified = len(sample)
             ledger = base.extended(frozen.last_ride_id, new)
             result.total, result.days = ledger.total, ledger.days
             result.new = total(cell.tally for cell in new)
@@ -112,23 +117,20 @@ class Job:
         return self.connection.execute(HAD_RIDES).fetchone() == (True,)
 
     def _extract(
-        self, rides: Rides, frozen: Frozen, known: Ledger, full: bool, result: Result
-    ) -> tuple[list[Cell], list[Cell]]:
-        """Extract the new rides, and verify the warehouse; returns what both were added up to."""
+        self, rides: Rides, frozen: Frozen, known: Ledger, full: bool
+    ) -> tuple[list[Cell], list[Block], list[Cell]]:
+        """Extract the new rides, and read a sample of the warehouse's again, but for `full`.
+
+        Returns the cells of the new rides; the blocks of the sample, and the cells of these.
+        """
         # Where a total is wanted; and where the warehouse ends, to tell new rides from old ones.
         stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
-        blocks = [] if full else verify.chosen(known, marks, self.chance)
+        sample = [] if full else verify.chosen(known, marks, self.chance)
         with ThreadPoolExecutor() as beside:  # the tasks that extract use Postgres, but little Java
-            again = beside.map(rides.add_up_again, [blocks], [marks])  # begins at once
+            again = beside.submit(rides.add_up_again, sample, marks)
             new = rides.extract(self.url, frozen.last_ride_id, marks)
-        old = next(again)
-        if full:
-            self._verify_all(rides, known, new, result)
-        else:
-            result.mismatches = verify.against_postgres(self.connection, blocks, [*new, *old])
-            result.verified = len(blocks)
-        return new, old
+        return new, sample, again.result()
 
     def _verify_all(self, rides: Rides, known: Ledger, new: list[Cell], result: Result) -> None:
         """Check the whole warehouse against the rides, which have all been read again."""

@@ -128,8 +128,9 @@ def prove(
             differ = [minute for minute in minutes if differs(minute, exact, rows)]
             recounted = _recount(connection, differ, rows.upto)
         upto, compared = min(upto, rows.upto), compared + len(minutes)
-        wrong += judge(differ, recounted, rows)
-        mismatches += disagreements(differ, exact, recounted)
+        of_rollup, of_warehouse = judge(differ, exact, recounted, rows)
+        wrong += of_rollup
+        mismatches += of_warehouse
     [gaps, _] = one_row(connection.execute(SET_ASIDE))
     return RollupVerdict(upto, compared, wrong, gaps), mismatches
 
@@ -144,29 +145,22 @@ def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
     return rows.kept.get(minute, NOTHING) != tally(exact, minute)
 
 
-def judge(suspects: Iterable[datetime], recounted: Minutes, rows: Rows) -> list[WrongMinute]:
-    """Those of the minutes that differ which Postgres, too, says are wrong."""
-    return [
-        WrongMinute(
-            minute,
-            rows.kept.get(minute),
-            tally(recounted, minute),
-            recounted[minute].first if minute in recounted else max(rows.upto, 1),
-        )
-        for minute in suspects
-        if differs(minute, recounted, rows)
-    ]
+def judge(
+    suspects: Iterable[datetime], exact: Minutes, recounted: Minutes, rows: Rows
+) -> tuple[list[WrongMinute], list[Mismatch]]:
+    """Those of the minutes that differ which Postgres, too, says are wrong.
 
-
-def disagreements(
-    suspects: Iterable[datetime], exact: Minutes, recounted: Minutes
-) -> list[Mismatch]:
-    """Those of the minutes that differ on which the warehouse and Postgres disagree."""
-    return [
-        _mismatch(minute, exact, recounted)
-        for minute in suspects
-        if tally(exact, minute) != tally(recounted, minute)
-    ]
+    And those on which the warehouse and Postgres disagree.
+    """
+    wrong, mismatches = list[WrongMinute](), list[Mismatch]()
+    for minute in suspects:
+        truth = tally(recounted, minute)
+        if differs(minute, recounted, rows):
+            lowest = recounted[minute].first if minute in recounted else max(rows.upto, 1)
+            wrong.append(WrongMinute(minute, rows.kept.get(minute), truth, lowest))
+        if tally(exact, minute) != truth:
+            mismatches.append(_mismatch(minute, exact, recounted))
+    return wrong, mismatches
 
 
 def tally(exact: Minutes, minute: datetime) -> Tally:

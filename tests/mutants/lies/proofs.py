@@ -108,18 +108,18 @@ MUTANTS = [
     ),
     rollup(
         "a minute is wrong although Postgres says that it is right",
-        "        if differs(minute, recounted, rows)\n",
-        "",
+        "if differs(minute, recounted, rows):",
+        "if True:",
     ),
     rollup(
         "what Spark has is the truth",
-        "        if tally(exact, minute) != tally(recounted, minute)\n",
-        "        if False\n",
+        "if tally(exact, minute) != truth:",
+        "if False:",
     ),
     rollup(
         "a request for a minute without rides holds complete_to down to nothing",
-        "else max(rows.upto, 1),",
-        "else rows.upto,",
+        "else max(rows.upto, 1)\n",
+        "else rows.upto\n",
         tests="fast/test_minutes_compared.py",
     ),
     rollup(
