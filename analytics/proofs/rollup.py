@@ -18,10 +18,9 @@ A minute that the rollup has set aside is a known gap, and is not compared. Nor 
 that Python does not have.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime
-from itertools import islice
 from typing import NamedTuple
 
 import psycopg
@@ -119,7 +118,9 @@ def prove(
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
     mismatches: list[Mismatch] = []
-    for some in _pieces(sorted(day for day in days if FIRST <= day < END)):
+    ordered = sorted(day for day in days if FIRST <= day < END)
+    for start in range(0, len(ordered), DAYS_AT_ONCE):
+        some = ordered[start : start + DAYS_AT_ONCE]
         exact = minutes_of(some)
         with connection.transaction():
             connection.execute(ONE_SNAPSHOT)
@@ -165,12 +166,6 @@ def judge(
 
 def tally(exact: Minutes, minute: datetime) -> Tally:
     return exact[minute].tally if minute in exact else NOTHING
-
-
-def _pieces(days: Sequence[date]) -> Iterator[list[date]]:
-    left = iter(days)
-    while piece := list(islice(left, DAYS_AT_ONCE)):
-        yield piece
 
 
 def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows:
