@@ -7,8 +7,8 @@ from collections.abc import Collection
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from analytics.minutes import END, Minutes, by_hour, by_minute, collected
-from analytics.result import Figures, Tally, Week
+from analytics.minutes import END, Minutes, by_minute, collected
+from analytics.result import NOTHING, Figures, Tally, Week
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +33,15 @@ def figures(rides: "DataFrame") -> Figures:
     minutes = collected(by_minute(rides))
     weeks = weekly(rides).orderBy("monday").collect()
     return Figures(by_hour(minutes), [Week(*row) for row in weeks], busiest(minutes))
+
+
+def by_hour(minutes: Minutes) -> dict[datetime, Tally]:
+    """The sums of each hour that has rides, by its beginning."""
+    hours: dict[datetime, Tally] = {}
+    for minute in sorted(minutes):
+        hour = minute.replace(minute=0)
+        hours[hour] = hours.get(hour, NOTHING).plus(minutes[minute].tally)
+    return hours
 
 
 def busiest(minutes: Minutes) -> tuple[datetime, Tally] | None:

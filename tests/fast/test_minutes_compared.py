@@ -12,7 +12,8 @@ from typing import NamedTuple
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analytics.minutes import Minute, by_hour
+from analytics.figures import by_hour
+from analytics.minutes import Minute
 from analytics.proofs.rollup import Rows, comparable, differs, judge
 from analytics.result import NOTHING, Tally
 from tests.support.properties import always

@@ -5,6 +5,7 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 minutes = partial(Mutant, file="analytics/minutes.py", tests="fast/test_minutes_compared.py")
+figures = partial(Mutant, file="analytics/figures.py", tests="fast/test_minutes_compared.py")
 rollup = partial(
     Mutant, file="analytics/proofs/rollup.py", tests="services/test_rollup_compared.py"
 )
@@ -33,7 +34,7 @@ computing = partial(
 )
 
 MUTANTS = [
-    minutes(
+    figures(
         "an hour has the rides of its last minute only",
         "hours[hour] = hours.get(hour, NOTHING).plus(minutes[minute].tally)",
         "hours[hour] = minutes[minute].tally",
