@@ -183,6 +183,37 @@ def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
         thread.join()
 
 
+class Recorder(attempts.Installer):
+    """Installs nothing, but says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[datetime] = []
+
+    def is_wanted(self) -> bool:
+        return not self.asked
+
+    def install(self, _stop: Stop, until: datetime) -> None:
+        self.asked.append(until)
+
+
+def test_what_a_run_lacks_is_installed_long_before_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
+    monkeypatch.setattr("analytics.nightly.__main__.AFTER_THE_START", timedelta(0))
+    config = load().model_copy(update={"reconcile_at": far_away()})
+    stop, installer = Stop(), Recorder()
+    thread = threading.Thread(target=Reconciler(config, stop, installer=installer).run)
+    thread.start()
+    try:
+        eventually(lambda: installer.asked)
+    finally:
+        stop.ask()
+        thread.join()
+    [until] = installer.asked
+    assert until - datetime.now(UTC) > timedelta(hours=1)
+
+
 def test_a_run_has_ended_before_the_next_night_is_due(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
