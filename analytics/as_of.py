@@ -3,7 +3,6 @@
 For as long as that goes back (`WAREHOUSE_RETENTION_DAYS`). Needs neither Spark nor Postgres.
 """
 
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -21,28 +20,18 @@ class Named(msgspec.Struct):
     reconciliation: int | None
 
 
-def kept(result: Result) -> msgspec.Raw:
-    """What the log keeps of a result: what is printed, so no days but the newest, no figures."""
-    newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
-    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest, figures=None)))
-
-
 def as_of(table: Table, night: str) -> str:
     """What a night printed, but for how long it took.
 
     `night` is the UTC date on which it began, of several the last, or its reconciliation's id.
-    Raises Unavailable when the log has no such night.
+    Raises Unavailable when the log has no such night, or another version has written it.
     """
     for each in table.nights():
         named = msgspec.json.decode(each.result, type=Named)
         began = named.started_at.date()
         if night in (str(began), str(named.reconciliation)):
-            return as_text(_read(each.result, night), began)
+            try:
+                return as_text(msgspec.json.decode(each.result, type=Result), began)
+            except msgspec.ValidationError as error:
+                raise Unavailable(f"another version has written night {night}: {error}") from None
     raise Unavailable(f"the log of {table.folder} has no night {night}")
-
-
-def _read(result: msgspec.Raw, night: str) -> Result:
-    try:
-        return msgspec.json.decode(result, type=Result)
-    except msgspec.ValidationError as error:
-        raise Unavailable(f"another version has written night {night}: {error}") from None

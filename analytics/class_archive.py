@@ -10,51 +10,69 @@ overwrites.
 """
 
 import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
+import pyspark
 
 from analytics import parquet
 from analytics.cells import cells
 from analytics.java import ARCHIVE, QUIET, add_options
 from analytics.minutes import by_minute, collected
 from analytics.session import session
+from rocket_rides.settings import PROJECT
+
+SPARK_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+LOAD = "load"  # what spark-submit is to run of this file
 
 
 def make_archive() -> None:
-    """Run a small job, and have its Java write the archive when it ends. Raises OSError."""
+    """Have the Java of a small job write the archive when it ends.
+
+    Raises OSError, or subprocess.CalledProcessError.
+    """
     unfinished = ARCHIVE.with_suffix(".unfinished")
     ARCHIVE.unlink(missing_ok=True)
     add_options(*QUIET, f"-XX:ArchiveClassesAtExit={unfinished}")
-    with session("local[2]") as spark, TemporaryDirectory() as folder:
-        _run(spark, Path(folder))
-        # PySpark tells nobody else which process is its Java, which writes the archive at its end.
-        java = SparkContext._gateway.proc  # type: ignore[union-attr]
-    java.stdin.close()
-    java.wait()
+    # It is the Java itself, and so ends when the archive is written.
+    subprocess.run(
+        [SPARK_SUBMIT, "--master", "local[2]", __file__, LOAD],
+        env=os.environ
+        | {
+            "PYTHONPATH": str(PROJECT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        check=True,
+    )
     with unfinished.open() as file:  # Java would crash over one that is incomplete
         os.fsync(file.fileno())
     unfinished.rename(ARCHIVE)
 
 
-def _run(spark: SparkSession, folder: Path) -> None:
+def load() -> None:
     """Load what a run loads: tasks in Python, Parquet, sums."""
-    ids = spark.sparkContext.parallelize([1, 2], 2).flatMap(lambda number: [number]).collect()
-    now = datetime.now(UTC)
-    rides = [
-        {"id": number, "created_at": now, "distance": Decimal("0.001"), "day": now.date()}
-        for number in ids
-    ]
-    parquet.write([pa.RecordBatch.from_pylist(rides, schema=parquet.schema())], folder)
-    found = spark.read.parquet(folder.as_uri())
-    cells(found, [1])
-    collected(by_minute(found))
+    with session() as spark, TemporaryDirectory() as folder:
+        ids = spark.sparkContext.parallelize([1, 2], 2).flatMap(lambda number: [number]).collect()
+        now = datetime.now(UTC)
+        rides = [
+            {"id": number, "created_at": now, "distance": Decimal("0.001"), "day": now.date()}
+            for number in ids
+        ]
+        batch = pa.RecordBatch.from_pylist(rides, schema=parquet.schema())
+        parquet.write([batch], Path(folder))
+        found = spark.read.parquet(Path(folder).as_uri())
+        cells(found, [1])
+        collected(by_minute(found))
 
 
 if __name__ == "__main__":
-    make_archive()
+    if sys.argv[1:] == [LOAD]:
+        load()
+    else:
+        make_archive()

@@ -7,7 +7,7 @@ outcome is delivered by the sweep.
 import msgspec
 import psycopg
 
-from analytics.result import Compared, PastRun, Result
+from analytics.result import PastRun, Result
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
@@ -80,29 +80,14 @@ def _missing(result: Result) -> tuple[int, ...]:
 
 
 def _compared(result: Result) -> str:
-    return (
-        msgspec.json.Encoder(decimal_format="number")
-        .encode(
-            {
-                "new_rides": result.new.rides,
-                "ranges_verified": result.verified,
-                "consumers": [_as_row(consumer) for consumer in result.consumers],
-                **_proofs(result),
-            }
-        )
-        .decode()
-    )
-
-
-def _as_row(consumer: Compared) -> dict[str, object]:
-    return consumer._asdict() | {"drift": consumer.drift}
-
-
-def _proofs(result: Result) -> dict[str, object]:
-    """What the next run goes on from, and what the report shows of the past."""
-    proofs: dict[str, object] = {}
+    """What the next run goes on from, and what the report shows of the past; as JSON."""
+    row: dict[str, object] = {
+        "new_rides": result.new.rides,
+        "ranges_verified": result.verified,
+        "consumers": [each._asdict() | {"drift": each.drift} for each in result.consumers],
+    }
     if rollup := result.rollup:
-        proofs["rollup"] = {
+        row["rollup"] = {
             "proved_upto": rollup.upto,
             "agrees": rollup.agrees,
             "minutes": rollup.minutes,
@@ -110,7 +95,7 @@ def _proofs(result: Result) -> dict[str, object]:
             "set_aside": rollup.set_aside,
         }
     if receipts := result.receipts:
-        proofs["receipts"] = {
+        row["receipts"] = {
             "proved_upto": receipts.proved.upto,
             "look_again": receipts.proved.look_again,
             "agrees": receipts.agrees,
@@ -119,14 +104,14 @@ def _proofs(result: Result) -> dict[str, object]:
             "strange": receipts.strange.rides,
         }
     if outbox := result.outbox:
-        proofs["outbox"] = {
+        row["outbox"] = {
             "agrees": outbox.agrees,
             "staged": outbox.staged,
             "sent": outbox.sent.rides,
             "orphans": outbox.orphans.rides,
             "different": outbox.different.rides,
         }
-    return proofs
+    return msgspec.json.Encoder(decimal_format="number").encode(row).decode()
 
 
 def past_runs(connection: psycopg.Connection) -> list[PastRun]:

@@ -1,15 +1,14 @@
 """What people ask of the rides, of the last weeks: by hour, how the distances spread, and peaks.
 
-Each step is a function from a DataFrame to a DataFrame. It is asked for with the page alone: a
-night without one does not read weeks of rides.
+They are asked for with the page alone: a night without one does not read weeks of rides.
 """
 
 from collections.abc import Collection
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from analytics.minutes import END, Minutes, by_hour, by_minute, collected
-from analytics.result import Figures, Tally, Week
+from analytics.minutes import END, Minutes, by_minute, collected
+from analytics.result import NOTHING, Figures, Tally, Week
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,6 +35,15 @@ def figures(rides: "DataFrame") -> Figures:
     return Figures(by_hour(minutes), [Week(*row) for row in weeks], busiest(minutes))
 
 
+def by_hour(minutes: Minutes) -> dict[datetime, Tally]:
+    """The sums of each hour that has rides, by its beginning."""
+    hours: dict[datetime, Tally] = {}
+    for minute in sorted(minutes):
+        hour = minute.replace(minute=0)
+        hours[hour] = hours.get(hour, NOTHING).plus(minutes[minute].tally)
+    return hours
+
+
 def busiest(minutes: Minutes) -> tuple[datetime, Tally] | None:
     """The minute with the most rides: the first of them."""
     if not minutes:
@@ -45,42 +53,24 @@ def busiest(minutes: Minutes) -> tuple[datetime, Tally] | None:
 
 
 def weekly(rides: "DataFrame") -> "DataFrame":
-    """The columns of Week, for each week that has rides."""
-    return spread(ranked(in_weeks(rides)))
+    """The columns of Week, for each week that has rides.
 
-
-def in_weeks(rides: "DataFrame") -> "DataFrame":
-    """The Monday and the distance of each ride."""
-    from pyspark.sql import functions as f
-
-    return rides.select(f.to_date(f.date_trunc("week", "created_at")).alias("monday"), "distance")
-
-
-def ranked(rides: "DataFrame") -> "DataFrame":
-    """Each ride's rank in its week, by distance, from 1; and how many rides that week has.
-
-    A sort, which Spark does on disk if need be: counting how often each distance occurs would keep
-    most of them in memory.
+    Ranks them by a sort, which Spark does on disk if need be: its own percentiles count how often
+    each distance occurs, and so would keep most of them in memory.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
+    monday = f.to_date(f.date_trunc("week", "created_at")).alias("monday")
     week = Window.partitionBy("monday")
-    return rides.withColumns(
-        {"rank": f.row_number().over(week.orderBy("distance")), "of": f.count("*").over(week)}
-    )
-
-
-def spread(ranks: "DataFrame") -> "DataFrame":
-    """Each week's rides, metres, percentiles and longest ride."""
-    from pyspark.sql import functions as f
-
+    rank, of = f.row_number().over(week.orderBy("distance")), f.count("*").over(week)
+    ranked = rides.select(monday, "distance").withColumns({"rank": rank, "of": of})
     percentiles = (
         f.max(f.expr(f"CASE WHEN rank = (of * {percent} + 99) div 100 THEN distance END"))
         .alias(f"p{percent}")
         for percent in PERCENTILES
     )  # fmt: skip
-    return ranks.groupBy("monday").agg(
+    return ranked.groupBy("monday").agg(
         f.count("*").alias("rides"),
         f.sum("distance").alias("distance"),
         *percentiles,

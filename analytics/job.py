@@ -1,9 +1,9 @@
 """One run: freeze, extract, prove, emit; then the warehouse is tidied.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
-change, and a reset is exact wherever its consumer stands by then. Only a ride that was stranded
-comes later than that: a run during which it is mended (`streamer.mend`) says nothing, and the next
-one reads everything again.
+change, and a reset is exact wherever its consumer stands by then. There is one exception: a record
+that stayed in the outbox although `last_sent` had passed it may be mended during a run
+(`streamer.mend`). Such a run ends without a result, and the next one reads all rides again.
 """
 
 import random
@@ -22,7 +22,7 @@ from analytics.cells import Cell, total
 from analytics.emit import emit, set_back
 from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
-from analytics.ledger import Ledger
+from analytics.ledger import Block, Ledger
 from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
 from analytics.proofs import outbox, receipts, rollup
@@ -59,7 +59,7 @@ class Job:
         Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
         wrong; `full` reads everything from the first ride and rebuilds the warehouse. `describe`
         adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
-        then nothing was emitted.
+        then nothing was emitted, unless the connection was lost during the commit.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
@@ -70,7 +70,12 @@ class Job:
         base = Ledger() if full else known
         rides = Rides(self.connection, self.spark, self.warehouse, base, self.shown)
         try:
-            new, old = self._extract(rides, frozen, known, full, result)
+            new, sample, old = self._extract(rides, frozen, known, full)
+            if full:
+                self._verify_all(rides, known, new, result)
+            else:
+                result.mismatches = verify.against_postgres(self.connection, sample, [*new, *old])
+                result.verified = len(sample)
             ledger = base.extended(frozen.last_ride_id, new)
             result.total, result.days = ledger.total, ledger.days
             result.new = total(cell.tally for cell in new)
@@ -78,7 +83,7 @@ class Job:
                 _compare(standing, frozen.last_ride_id, base, [*new, *old])
                 for standing in frozen.consumers
             ]
-            self._prove(rides, new, full, result)
+            self._prove_the_rest(rides, new, full, result)
             ownership.require_unmended(self.connection, frozen.history)  # or some of this is untrue
             if describe:
                 result.figures = _describe(rides, result)
@@ -112,23 +117,21 @@ class Job:
         return self.connection.execute(HAD_RIDES).fetchone() == (True,)
 
     def _extract(
-        self, rides: Rides, frozen: Frozen, known: Ledger, full: bool, result: Result
-    ) -> tuple[list[Cell], list[Cell]]:
-        """Extract the new rides, and verify the warehouse; returns what both were added up to."""
+        self, rides: Rides, frozen: Frozen, known: Ledger, full: bool
+    ) -> tuple[list[Cell], list[Block], list[Cell]]:
+        """Extract the new rides, and read a sample of the warehouse's again, but for `full`.
+
+        Returns the cells of the new rides; the blocks of the sample, and the cells of these.
+        """
         # Where a total is wanted; and where the warehouse ends, to tell new rides from old ones.
         stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
-        blocks = [] if full else verify.chosen(known, marks, self.chance)
-        with ThreadPoolExecutor() as beside:  # the tasks that extract use Postgres, but little Java
-            again = beside.map(rides.add_up_again, [blocks], [marks])  # begins at once
+        sample = [] if full else verify.chosen(known, marks, self.chance)
+        # Meanwhile, in a thread: to extract keeps Postgres busy, and Java hardly.
+        with ThreadPoolExecutor() as pool:
+            old = pool.submit(rides.add_up_again, sample, marks)
             new = rides.extract(self.url, frozen.last_ride_id, marks)
-        old = next(again)
-        if full:
-            self._verify_all(rides, known, new, result)
-        else:
-            result.mismatches = verify.against_postgres(self.connection, blocks, [*new, *old])
-            result.verified = len(blocks)
-        return new, old
+        return new, sample, old.result()
 
     def _verify_all(self, rides: Rides, known: Ledger, new: list[Cell], result: Result) -> None:
         """Check the whole warehouse against the rides, which have all been read again."""
@@ -143,7 +146,9 @@ class Job:
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
 
-    def _prove(self, rides: Rides, new: Sequence[Cell], full: bool, result: Result) -> None:
+    def _prove_the_rest(
+        self, rides: Rides, new: Sequence[Cell], full: bool, result: Result
+    ) -> None:
         """Compare the outbox, the receipts and the rollup with the rides."""
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()
@@ -169,7 +174,12 @@ class Job:
     def _emit(
         self, rides: Rides, ledger: Ledger, frozen: Frozen, result: Result, started: float
     ) -> None:
-        """Publish the new rides, and emit the result, which the table's log keeps, too."""
+        """Publish the new rides, and emit the result, which the table's log keeps, too.
+
+        A crash before the table's commit leaves files that no table refers to. One between it and
+        that of Postgres leaves a warehouse that is right, and a result that nobody sees: the next
+        run finds no new rides, and emits one.
+        """
         reached(Step.BEFORE_PUBLISH)
         result.seconds = time.monotonic() - started
         after = rides.base.last_ride_id
@@ -193,11 +203,15 @@ class Job:
 
 
 def _compare(
-    standing: FrozenConsumer, settled: int, base: Ledger, summed: Sequence[Cell]
+    standing: FrozenConsumer, frozen_id: int, base: Ledger, summed: Sequence[Cell]
 ) -> Compared:
+    """The consumer's total beside the exact one at the same ride: `emit` resets what differs.
+
+    A consumer that stands past every frozen ride is stray.
+    """
     name, last_ride_id, claimed = standing
-    exact = base.upto(min(last_ride_id, settled), summed).distance
-    return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > settled)
+    exact = base.upto(min(last_ride_id, frozen_id), summed).distance
+    return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > frozen_id)
 
 
 def _describe(rides: Rides, result: Result) -> Figures:

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.result import NOTHING, Tally
+from analytics.result import Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,12 +54,3 @@ def collected(minutes: "DataFrame") -> dict[datetime, Minute]:
     """The result of `by_minute`, in the driver: 1440 rows a day at most."""
     rows = minutes.toArrow().to_pydict().values()
     return {minute: Minute(*row) for minute, *row in zip(*rows, strict=True)}
-
-
-def by_hour(minutes: Minutes) -> dict[datetime, Tally]:
-    """The sums of each hour that has rides, by its beginning."""
-    hours: dict[datetime, Tally] = {}
-    for minute in sorted(minutes):
-        hour = minute.replace(minute=0)
-        hours[hour] = hours.get(hour, NOTHING).plus(minutes[minute].tally)
-    return hours

@@ -21,13 +21,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -47,7 +47,6 @@ AGREED, DRIFTED, COULD_NOT_RUN, BUG = 0, 1, 2, 70
 # No statement is worth a second process.
 SESSION = {"max_parallel_workers_per_gather": "0", "lock_timeout": "1min"}
 FEW = 1_000_000  # rides; an ordinary night brings fewer
-REFUSAL = "not reconciled: "
 DESCRIPTION = """Check every consumer's total against the rides, and get wrong ones reset. The exit
 status is 0 when everything agrees, 1 when it does not, 2 when the job could not run, 70 for a
 bug."""
@@ -96,18 +95,16 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
     from analytics.report.page import as_html
     from analytics.report.text import as_text
 
-    def json() -> bytes:
-        return as_json(result)
-
-    def html() -> bytes:
-        return as_html(result, past_runs(connection)).encode()
-
     try:
         sys.stdout.write(as_text(result, datetime.now(UTC).date()))
         sys.stdout.flush()
     except OSError:  # nobody is reading; discard what Python would still flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    for path, content in ((arguments.json, json), (arguments.report, html)):
+    files: list[tuple[Path | None, Callable[[], bytes]]] = [
+        (arguments.json, lambda: as_json(result)),
+        (arguments.report, lambda: as_html(result, past_runs(connection)).encode()),
+    ]
+    for path, content in files:
         try:
             if path:
                 path.write_bytes(content())
@@ -172,19 +169,14 @@ def main() -> None:
     try:
         status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
-        refuse(reason)
+        sys.stderr.write(f"not reconciled: {errors.in_one_line(reason)}\n")
+        raise SystemExit(COULD_NOT_RUN) from None
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException:  # also a panic of delta-rs
         traceback.print_exc()  # Python would exit with 1, which means drift
         raise SystemExit(BUG) from None
     raise SystemExit(status)
-
-
-def refuse(reason: Exception) -> NoReturn:
-    """Say in one line why the job could not run, and end the process."""
-    sys.stderr.write(f"{REFUSAL}{errors.in_one_line(reason)}\n")
-    raise SystemExit(COULD_NOT_RUN)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analytics import java
-from analytics.progress import starting
+from analytics.progress import named
 from rocket_rides.errors import Unavailable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -66,7 +66,7 @@ def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession
         yield running
         return
     settings = REQUIRED | _where(master, briefly)
-    with starting(), _java_kept_apart():
+    with named("Starting Spark"), _java_kept_apart():
         for name, value in SUITABLE.items():
             _suggest(name, value)
         _start(SparkConf().setAll([*settings.items()]))

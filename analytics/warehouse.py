@@ -17,13 +17,14 @@ import re
 import shutil
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import msgspec
 from deltalake.transaction import AddAction
 
-from analytics.as_of import kept
 from analytics.ledger import Block, Broken, Ledger, Owner
 from analytics.parquet import File
 from analytics.result import Result
@@ -138,6 +139,12 @@ class Warehouse:
         """
         night = Night(after, ledger.after_run(self.table.run + 1, owner), kept(result))
         self.table.commit([*files], "append" if after else "overwrite", night)
+
+
+def kept(result: Result) -> msgspec.Raw:
+    """What the log keeps of a result: what is printed, so no days but the newest, no figures."""
+    newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
+    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest, figures=None)))
 
 
 def within(blocks: Sequence[Block]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from analytics.nightly import attempts
 from analytics.nightly.__main__ import main
 from analytics.nightly.child import Child
 from demo.install import environment, java
@@ -25,7 +26,7 @@ POLITELY = ("nice", "-n", "19") if shutil.which("nice") else ()
 FETCH = (*POLITELY, sys.executable, "-m", "demo.install", "--quiet", "nightly", "java", "archive")
 
 
-class Installer:
+class Installer(attempts.Installer):
     """Installs what a run lacks, where that can be done without asking anyone."""
 
     def __init__(self, command: Sequence[str] = FETCH) -> None:

@@ -24,8 +24,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfoNotFoundError
 
 import psycopg
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.base import BaseTrigger
+from tzlocal import get_localzone
 
 from analytics.nightly import attempts, nights
 from rocket_rides import database, fleet, process, settings, waiting
@@ -36,19 +35,19 @@ RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 # An installer begins not during the first rides, and leaves itself time to retry before the run.
 AFTER_THE_START = timedelta(minutes=5)
 BEFORE_THE_RUN = timedelta(hours=1)
+NOBODY = attempts.Installer()
 
 
 class Reconciler:
-    """The schedule, and the command that it starts. Tests pass other commands and times."""
+    """The schedule, and the command that it starts. Tests pass other commands and pauses."""
 
     def __init__(
         self,
         config: settings.Settings,
         stop: process.Stop,
         command: Sequence[str] = RECONCILE,
-        trigger: BaseTrigger | None = None,
         first_pause: float = attempts.FIRST_PAUSE,
-        installer: attempts.Installer | None = None,
+        installer: attempts.Installer = NOBODY,
     ) -> None:
         self._config = config
         self._installer = installer
@@ -56,65 +55,50 @@ class Reconciler:
         self._command = command
         self._first_pause = first_pause
         self._at = time.fromisoformat(config.reconcile_at)
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it logs every start
-        self._scheduler = BackgroundScheduler(
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
-        )
-        self.job = self._scheduler.add_job(self.reconcile, trigger or nights.Daily(self._at))
+        self._zone = get_localzone()
 
     def now(self) -> datetime:
         """The local time."""
-        return datetime.now(self._scheduler.timezone)
+        return datetime.now(self._zone)
 
     def run(self) -> None:
         """Make up for a missed night, then start each run when it is due, until told to stop."""
-        due = nights.newest_due(self.now(), self._at)
-        self._scheduler.start()
-        logger.info(
-            "reconciling every day at %s (%s)", self._config.reconcile_at, self._scheduler.timezone
-        )
+        logger.info("reconciling every day at %s (%s)", self._config.reconcile_at, self._zone)
         # Don't warn of missing packages that will be installed.
-        able = self._install_later() or attempts.is_able()
+        able = self._installer.is_wanted() or attempts.is_able()
 
         def session(_progress: waiting.Progress) -> None:
+            due = nights.newest_due(self.now(), self._at)
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)
             if missed and able:  # otherwise the run would only repeat the warning
-                self._make_up_for(due)
+                local = f"{due.astimezone(self._zone):%F %H:%M}"
+                logger.info("the reconciliation of %s was missed; starting it now", local)
+                self.reconcile()
             elif not missed:
                 logger.debug("no night was missed")
-            while not self._stop.wait(attempts.LOOK_AT_THE_CLOCK):
-                self._scheduler.wakeup()
+            while not self._stop:
+                self._wait_for_a_night()
 
-        try:
-            process.keep_running(session, self._stop, psycopg.Error)
-        finally:
-            self._scheduler.shutdown()  # waits for the jobs, which also obey `stop`
+        process.keep_running(session, self._stop, psycopg.Error)
 
-    def _make_up_for(self, due: datetime) -> None:
-        local = due.astimezone(self._scheduler.timezone)
-        logger.info("the reconciliation of %s was missed; starting it now", f"{local:%F %H:%M}")
-        self.job.modify(next_run_time=self.now())
-
-    def _install_later(self) -> bool:
-        """Have what is missing installed, if somebody can; returns whether that is so."""
-        if not (self._installer and self._installer.is_wanted()):
-            return False
+    def _wait_for_a_night(self) -> None:
+        """Start the next run when it is due; long before, install what it lacks."""
         now = self.now()
-        last_moment = nights.next_due(now, self._at) - BEFORE_THE_RUN
-        at = max(now, min(now + AFTER_THE_START, last_moment))
-        self._scheduler.add_job(self._install, "date", run_date=at, args=[self._installer])
-        return True
-
-    def _install(self, installer: attempts.Installer) -> None:
-        if installer.is_wanted():  # unless a run or a person has done so by now
-            installer.install(self._stop, nights.next_due(self.now(), self._at))
+        due = nights.next_due(now, self._at)
+        if self._installer.is_wanted():
+            attempts.wait_until(min(now + AFTER_THE_START, due - BEFORE_THE_RUN), self._stop)
+            if not self._stop and self._installer.is_wanted():  # nobody else has done so by now
+                self._installer.install(self._stop, due)
+        attempts.wait_until(due, self._stop)
+        if not self._stop:
+            self.reconcile()
 
     def reconcile(self) -> None:
         """Start a run, and retry while it can't do its work, until shortly before the next night.
 
-        The scheduler would leave out a night that begins while this has not returned.
+        A night that began while this has not returned would be left out.
         """
         until = nights.next_due(self.now(), self._at) - attempts.TO_END
         attempts.run_with_retries(
@@ -122,7 +106,7 @@ class Reconciler:
         )
 
 
-def main(installer: attempts.Installer | None = None) -> None:
+def main(installer: attempts.Installer = NOBODY) -> None:
     """Run the reconciler until SIGTERM or SIGINT."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()

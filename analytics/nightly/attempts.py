@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
-from typing import Protocol
 
 from analytics.nightly.child import Child
 from analytics.prerequisites import require_java, require_packages
@@ -21,11 +20,12 @@ TO_END = timedelta(minutes=1)  # that a run which is ended has, before the next 
 LOOK_AT_THE_CLOCK = 30.0
 
 
-class Installer(Protocol):
-    """Whoever can install what a run lacks. Where nobody can, what is missing stays missing."""
+class Installer:
+    """Installs what a run lacks. This one can't: what is missing stays missing."""
 
     def is_wanted(self) -> bool:
         """Whether something is missing that it can install."""
+        return False
 
     def install(self, stop: Stop, until: datetime) -> None:
         """Install it, at most until `until`; a failure is logged."""
@@ -36,29 +36,33 @@ def run_with_retries(
     until: datetime,
     stop: Stop,
     first_pause: float,
-    installer: Installer | None = None,
+    installer: Installer,
 ) -> None:
     """Run `command`; retry with back-off while it ends with COULD_NOT_RUN, but not past `until`.
 
     Has the installer install what it needs first.
     """
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if installer and installer.is_wanted():
+        if installer.is_wanted():
             installer.install(stop, until)
         if stop:
             return
         if is_able():
             if run_once(command, stop, until) != COULD_NOT_RUN:
                 return
-        elif not (installer and installer.is_wanted()):
+        elif not installer.is_wanted():
             return
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
             return
         logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
-        while (left := (again - datetime.now(UTC)).total_seconds()) > 0:
-            if stop.wait(min(left, LOOK_AT_THE_CLOCK)):
-                return
+        wait_until(again, stop)
+
+
+def wait_until(moment: datetime, stop: Stop) -> None:
+    """Wait until `moment`, or until told to stop."""
+    while not stop and (left := (moment - datetime.now(UTC)).total_seconds()) > 0:
+        stop.wait(min(left, LOOK_AT_THE_CLOCK))
 
 
 def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:

@@ -1,14 +1,9 @@
-"""When the nightly run is due: every day at one local time, even when the clocks change.
-
-APScheduler's own daily trigger (3.11.3) is not used: in most of Europe, with 00:30, it skips the
-night after the clocks go forward, and with 02:30 it fires twice when they go back.
-"""
+"""When the nightly run is due: every day at one local time, once, even when the clocks change."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import count
 
 import psycopg
-from apscheduler.triggers.base import BaseTrigger
 
 # The first ride by id stands for the oldest: there is no index on the time.
 MISSED = """
@@ -48,16 +43,3 @@ def missed(connection: psycopg.Connection, due: datetime) -> bool:
     """
     row = connection.execute(MISSED, {"due": due}).fetchone()
     return row == (True,)
-
-
-class Daily(BaseTrigger):  # type: ignore[misc]
-    """Makes APScheduler start a job at each due time; several missed ones start it once."""
-
-    def __init__(self, at: time) -> None:
-        self._at = at
-
-    def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
-        return next_due(now, self._at)
-
-    def __str__(self) -> str:
-        return f"daily at {self._at:%H:%M}"

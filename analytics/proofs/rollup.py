@@ -18,10 +18,9 @@ A minute that the rollup has set aside is a known gap, and is not compared. Nor 
 that Python does not have.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime
-from itertools import islice
 from typing import NamedTuple
 
 import psycopg
@@ -119,7 +118,9 @@ def prove(
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
     mismatches: list[Mismatch] = []
-    for some in _pieces(sorted(day for day in days if FIRST <= day < END)):
+    ordered = sorted(day for day in days if FIRST <= day < END)
+    for start in range(0, len(ordered), DAYS_AT_ONCE):
+        some = ordered[start : start + DAYS_AT_ONCE]
         exact = minutes_of(some)
         with connection.transaction():
             connection.execute(ONE_SNAPSHOT)
@@ -128,8 +129,9 @@ def prove(
             differ = [minute for minute in minutes if differs(minute, exact, rows)]
             recounted = _recount(connection, differ, rows.upto)
         upto, compared = min(upto, rows.upto), compared + len(minutes)
-        wrong += judge(differ, recounted, rows)
-        mismatches += disagreements(differ, exact, recounted)
+        of_rollup, of_warehouse = judge(differ, exact, recounted, rows)
+        wrong += of_rollup
+        mismatches += of_warehouse
     [gaps, _] = one_row(connection.execute(SET_ASIDE))
     return RollupVerdict(upto, compared, wrong, gaps), mismatches
 
@@ -144,39 +146,26 @@ def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
     return rows.kept.get(minute, NOTHING) != tally(exact, minute)
 
 
-def judge(suspects: Iterable[datetime], recounted: Minutes, rows: Rows) -> list[WrongMinute]:
-    """Those of the minutes that differ which Postgres, too, says are wrong."""
-    return [
-        WrongMinute(
-            minute,
-            rows.kept.get(minute),
-            tally(recounted, minute),
-            recounted[minute].first if minute in recounted else max(rows.upto, 1),
-        )
-        for minute in suspects
-        if differs(minute, recounted, rows)
-    ]
+def judge(
+    suspects: Iterable[datetime], exact: Minutes, recounted: Minutes, rows: Rows
+) -> tuple[list[WrongMinute], list[Mismatch]]:
+    """Those of the minutes that differ which Postgres, too, says are wrong.
 
-
-def disagreements(
-    suspects: Iterable[datetime], exact: Minutes, recounted: Minutes
-) -> list[Mismatch]:
-    """Those of the minutes that differ on which the warehouse and Postgres disagree."""
-    return [
-        _mismatch(minute, exact, recounted)
-        for minute in suspects
-        if tally(exact, minute) != tally(recounted, minute)
-    ]
+    And those on which the warehouse and Postgres disagree.
+    """
+    wrong, mismatches = list[WrongMinute](), list[Mismatch]()
+    for minute in suspects:
+        truth = tally(recounted, minute)
+        if differs(minute, recounted, rows):
+            lowest = recounted[minute].first if minute in recounted else max(rows.upto, 1)
+            wrong.append(WrongMinute(minute, rows.kept.get(minute), truth, lowest))
+        if tally(exact, minute) != truth:
+            mismatches.append(_mismatch(minute, exact, recounted))
+    return wrong, mismatches
 
 
 def tally(exact: Minutes, minute: datetime) -> Tally:
     return exact[minute].tally if minute in exact else NOTHING
-
-
-def _pieces(days: Sequence[date]) -> Iterator[list[date]]:
-    left = iter(days)
-    while piece := list(islice(left, DAYS_AT_ONCE)):
-        yield piece
 
 
 def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows:

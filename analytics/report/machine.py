@@ -34,22 +34,21 @@ Fields may be added; those above keep their names and meanings. Distances are in
 millimetre, up to 38 digits: read them as decimals (Python: `json.load(..., parse_float=Decimal)`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from analytics.result import (
-    Compared,
     Figures,
-    Mismatch,
     OutboxVerdict,
-    Proved,
     ReceiptsVerdict,
     Result,
     RollupVerdict,
-    Some,
+    Tally,
 )
 
+LEFT_OUT = {"proved", "lowest_ride_id"}  # what only the next run and a request go by
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -61,12 +60,23 @@ def as_json(result: Result) -> bytes:
         "repairing": result.repairing,
         "reconciliation": result.reconciliation,
         "last_ride_id": result.last_ride_id,
-        "total": result.total._asdict(),
-        "new": result.new._asdict(),
-        "days": [{"day": day, **tally._asdict()} for day, tally in sorted(result.days.items())],
-        "consumers": [_consumer(consumer, result) for consumer in result.consumers],
-        "mismatches": [_mismatch(mismatch) for mismatch in result.mismatches],
-        "rollup": _rollup(result.rollup),
+        "total": _named(result.total),
+        "new": _named(result.new),
+        "days": _by("day", result.days),
+        "consumers": [
+            {
+                **consumer._asdict(),
+                "drift": consumer.drift,
+                "wrong": consumer.wrong,
+                "reset": consumer.name in result.resets,
+            }
+            for consumer in result.consumers
+        ],
+        "mismatches": [
+            {**_named(mismatch), "difference": _named(mismatch.difference)}
+            for mismatch in result.mismatches
+        ],
+        "rollup": _proof(result.rollup),
         "receipts": _proof(result.receipts),
         "outbox": _proof(result.outbox),
         "requested": result.requested,
@@ -78,66 +88,33 @@ def as_json(result: Result) -> bytes:
     return msgspec.json.format(_encode(content), indent=2) + b"\n"
 
 
-def _consumer(consumer: Compared, result: Result) -> dict[str, Any]:
-    return {
-        "name": consumer.name,
-        "last_ride_id": consumer.last_ride_id,
-        "total_distance": consumer.total_distance,
-        "exact_distance": consumer.exact_distance,
-        "drift": consumer.drift,
-        "stray": consumer.stray,
-        "wrong": consumer.wrong,
-        "reset": consumer.name in result.resets,
-    }
-
-
-def _rollup(rollup: RollupVerdict | None) -> dict[str, Any] | None:
-    if rollup is None:
-        return None
-    return _plain(rollup) | {
-        "wrong": [
-            {
-                "minute": wrong.minute,
-                "rolled_up": wrong.rolled_up and wrong.rolled_up._asdict(),
-                "exact": wrong.exact._asdict(),
-            }
-            for wrong in rollup.wrong
-        ]
-    }
-
-
-def _proof(verdict: ReceiptsVerdict | OutboxVerdict | None) -> dict[str, Any] | None:
+def _proof(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict | None) -> Any:
     if verdict is None:
         return None
-    return {
-        name: value._asdict() if isinstance(value, Some) else value
-        for name, value in _plain(verdict).items()
-        if not isinstance(value, Proved)
-    }
+    return _fields(vars(verdict)) | {"agrees": verdict.agrees}
 
 
-def _plain(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict) -> dict[str, Any]:
-    return vars(verdict) | {"agrees": verdict.agrees}
-
-
-def _figures(figures: Figures | None) -> dict[str, Any] | None:
+def _figures(figures: Figures | None) -> Any:
     if figures is None:
         return None
     busiest = figures.busiest_minute
-    hours = sorted(figures.hours.items())
     return {
-        "hours": [{"hour": hour, **tally._asdict()} for hour, tally in hours],
-        "weeks": [week._asdict() for week in figures.weeks],
-        "busiest_minute": busiest and {"minute": busiest[0], **busiest[1]._asdict()},
+        "hours": _by("hour", figures.hours),
+        "weeks": _named(figures.weeks),
+        "busiest_minute": busiest and {"minute": busiest[0], **_named(busiest[1])},
     }
 
 
-def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
-    return {
-        "after": mismatch.after,
-        "upto": mismatch.upto,
-        "minute": mismatch.minute,
-        "warehouse": mismatch.warehouse._asdict(),
-        "postgres": mismatch.postgres._asdict(),
-        "difference": mismatch.difference._asdict(),
-    }
+def _by(name: str, tallies: Mapping[Any, Tally]) -> list[dict[str, Any]]:
+    return [{name: key, **_named(tally)} for key, tally in sorted(tallies.items())]
+
+
+def _named(value: Any) -> Any:
+    """Named tuples as objects, at any depth: msgspec would write them as arrays."""
+    if hasattr(value, "_asdict"):
+        return _fields(value._asdict())
+    return [_named(each) for each in value] if isinstance(value, list) else value
+
+
+def _fields(of: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _named(value) for name, value in of.items() if name not in LEFT_OUT}

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from analytics.as_of import as_of, kept
+from analytics.as_of import as_of
 from analytics.reconcile import COULD_NOT_RUN, main
 from analytics.report.text import as_text
 from analytics.result import Result
+from analytics.warehouse import kept
 from rocket_rides.settings import PROJECT
 from tests.support.books import MILLIMETRE, Books
 from tests.support.results import CHECKED, DRIFTED, EMPTY, MISMATCHED, RIGHT, STRAY, TODAY

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from apscheduler.triggers.date import DateTrigger
 
 from analytics.nightly import attempts
 from analytics.nightly.__main__ import Reconciler
@@ -168,11 +167,12 @@ def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     if not java:
         monkeypatch.setenv("JAVA_HOME", NO_JAVA["JAVA_HOME"])
+    soon = datetime.now() + timedelta(seconds=1)  # noqa: DTZ005 (local, as the setting)
+    config = load().model_copy(update={"reconcile_at": f"{soon:%H:%M:%S.%f}"})
     caplog.set_level("INFO")
     stop = Stop()
-    soon = DateTrigger(datetime.now(UTC) + timedelta(seconds=0.5))
     command = [sys.executable, "-c", "print('started')"]
-    thread = threading.Thread(target=Reconciler(load(), stop, command, soon).run)
+    thread = threading.Thread(target=Reconciler(config, stop, command).run)
     thread.start()
     try:
         eventually(lambda: all(text in caplog.text for text in wanted), str(wanted))
@@ -184,30 +184,41 @@ def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
         thread.join()
 
 
-def test_the_next_run_is_due_at_the_time_that_is_set(
+class Recorder(attempts.Installer):
+    """Installs nothing, but says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[datetime] = []
+
+    def is_wanted(self) -> bool:
+        return not self.asked
+
+    def install(self, _stop: Stop, until: datetime) -> None:
+        self.asked.append(until)
+
+
+def test_what_a_run_lacks_is_installed_long_before_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
-    monkeypatch.setenv("RECONCILE_AT", "04:56")
-    stop = Stop()
-    reconciler = Reconciler(load(), stop)
-    thread = threading.Thread(target=reconciler.run)
+    monkeypatch.setattr("analytics.nightly.__main__.AFTER_THE_START", timedelta(0))
+    config = load().model_copy(update={"reconcile_at": far_away()})
+    stop, installer = Stop(), Recorder()
+    thread = threading.Thread(target=Reconciler(config, stop, installer=installer).run)
     thread.start()
     try:
-        job = reconciler.job
-        eventually(lambda: getattr(job, "next_run_time", None))
-        due = job.next_run_time.astimezone(reconciler.now().tzinfo)
-        assert due.time() == time(4, 56)
-        assert timedelta(0) < due - reconciler.now() <= timedelta(1)
+        eventually(lambda: installer.asked)
     finally:
         stop.ask()
         thread.join()
+    [until] = installer.asked
+    assert until - datetime.now(UTC) > timedelta(hours=1)
 
 
 def test_a_run_has_ended_before_the_next_night_is_due(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or the scheduler would leave that night out."""
+    """Or that night would be left out."""
     ends: list[datetime] = []
     monkeypatch.setattr(attempts, "run_with_retries", lambda *given: ends.append(given[1]))
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
@@ -224,7 +235,7 @@ def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
     code = "import sys, analytics.nightly.__main__; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
     assert not HEAVY & set(told.stdout.split())
-    assert "apscheduler" in told.stdout
+    assert "analytics.nightly.__main__" in told.stdout
 
 
 def test_what_a_run_needs_is_only_installed_where_make_has_set_up(

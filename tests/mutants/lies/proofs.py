@@ -5,6 +5,7 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 minutes = partial(Mutant, file="analytics/minutes.py", tests="fast/test_minutes_compared.py")
+figures = partial(Mutant, file="analytics/figures.py", tests="fast/test_minutes_compared.py")
 rollup = partial(
     Mutant, file="analytics/proofs/rollup.py", tests="services/test_rollup_compared.py"
 )
@@ -33,7 +34,7 @@ computing = partial(
 )
 
 MUTANTS = [
-    minutes(
+    figures(
         "an hour has the rides of its last minute only",
         "hours[hour] = hours.get(hour, NOTHING).plus(minutes[minute].tally)",
         "hours[hour] = minutes[minute].tally",
@@ -108,18 +109,18 @@ MUTANTS = [
     ),
     rollup(
         "a minute is wrong although Postgres says that it is right",
-        "        if differs(minute, recounted, rows)\n",
-        "",
+        "if differs(minute, recounted, rows):",
+        "if True:",
     ),
     rollup(
         "what Spark has is the truth",
-        "        if tally(exact, minute) != tally(recounted, minute)\n",
-        "        if False\n",
+        "if tally(exact, minute) != truth:",
+        "if False:",
     ),
     rollup(
         "a request for a minute without rides holds complete_to down to nothing",
-        "else max(rows.upto, 1),",
-        "else rows.upto,",
+        "else max(rows.upto, 1)\n",
+        "else rows.upto\n",
         tests="fast/test_minutes_compared.py",
     ),
     rollup(
