@@ -83,7 +83,7 @@ class Job:
                 _compare(standing, frozen.last_ride_id, base, [*new, *old])
                 for standing in frozen.consumers
             ]
-            self._prove_the_rest(rides, new, full, result)
+            self._prove_others(rides, new, full, result)
             ownership.require_unmended(self.connection, frozen.history)  # or some of this is untrue
             if describe:
                 result.figures = _describe(rides, result)
@@ -146,9 +146,7 @@ class Job:
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
 
-    def _prove_the_rest(
-        self, rides: Rides, new: Sequence[Cell], full: bool, result: Result
-    ) -> None:
+    def _prove_others(self, rides: Rides, new: Sequence[Cell], full: bool, result: Result) -> None:
         """Compare the outbox, the receipts and the rollup with the rides."""
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()

@@ -126,7 +126,7 @@ MUTANTS = [
     ),
     job(
         "a checkpoint past every ride is compared with what is not settled",
-        "stray=last_ride_id > settled)",
+        "stray=last_ride_id > frozen_id)",
         "stray=False)",
         tests="analytics/test_reconcile.py::"
         "test_a_checkpoint_past_every_ride_is_wrong_even_with_the_right_total",
