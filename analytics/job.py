@@ -20,14 +20,13 @@ from pyspark.sql import SparkSession
 from analytics import ownership
 from analytics.cells import Cell, total
 from analytics.emit import emit, set_back
-from analytics.figures import figures, last_weeks
 from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Block, Ledger
 from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
 from analytics.proofs import outbox, receipts, rollup
 from analytics.proofs import warehouse as verify
-from analytics.result import Compared, Figures, Proved, Result
+from analytics.result import Compared, Proved, Result
 from analytics.rides import UNREADABLE, Rides
 from analytics.session import cause
 from analytics.steps import Step
@@ -51,15 +50,13 @@ class Job:
     chance: random.Random = field(default_factory=random.Random)
     shown: Callable[[str], AbstractContextManager[object]] = lambda _stage: nullcontext()
 
-    def run_once(
-        self, *, check: bool = False, full: bool = False, describe: bool = False
-    ) -> Result:
+    def run_once(self, *, check: bool = False, full: bool = False) -> Result:
         """Check every consumer against the rides, and the warehouse against Postgres.
 
         Then extends the warehouse and emits the result, unless `check` is set or the warehouse is
-        wrong; `full` reads everything from the first ride and rebuilds the warehouse. `describe`
-        adds the figures of the last weeks. Raises Unavailable, psycopg.Error, or what Spark raises:
-        then nothing was emitted, unless the connection was lost during the commit.
+        wrong; `full` reads everything from the first ride and rebuilds the warehouse. Raises
+        Unavailable, psycopg.Error, or what Spark raises: then nothing was emitted, unless the
+        connection was lost during the commit.
         """
         started = time.monotonic()
         result = Result(datetime.now(UTC), repairing=not check)
@@ -85,8 +82,6 @@ class Job:
             ]
             self._prove_others(rides, new, full, result)
             ownership.require_unmended(self.connection, frozen.history)  # or some of this is untrue
-            if describe:
-                result.figures = _describe(rides, result)
             if not check and (full or not result.mismatches):
                 self._emit(rides, ledger, frozen, result, started)
                 self._tidy(result)
@@ -210,12 +205,6 @@ def _compare(
     name, last_ride_id, claimed = standing
     exact = base.upto(min(last_ride_id, frozen_id), summed).distance
     return Compared(name, last_ride_id, claimed, exact, stray=last_ride_id > frozen_id)
-
-
-def _describe(rides: Rides, result: Result) -> Figures:
-    days = last_weeks([day for day, tally in result.days.items() if tally.rides])
-    with rides.of_days(days, "Describing the last weeks") as found:
-        return figures(found) if found is not None else Figures()
 
 
 def _rebuilt(result: Result) -> str:

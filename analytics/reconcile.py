@@ -79,9 +79,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
             with session(config.spark_master, briefly=briefly) as spark:
                 show = partial(shown, spark.sparkContext)
                 job = Job(connection, spark, config.postgres_url, warehouse, shown=show)
-                result = job.run_once(
-                    check=arguments.check, full=arguments.full, describe=bool(arguments.report)
-                )
+                result = job.run_once(check=arguments.check, full=arguments.full)
         except SPARK_ERRORS as error:
             raise Unavailable(f"Spark: {cause(error)}") from None
         tell(result, connection, arguments)

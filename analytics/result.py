@@ -139,32 +139,6 @@ class OutboxVerdict:
         return not (self.sent.rides or self.orphans.rides or self.different.rides)
 
 
-class Week(NamedTuple):
-    """A week's rides, from its Monday, in UTC; distances in metres.
-
-    Each percentile is the distance of a ride, by the nearest rank: the shortest distance such that
-    so many of a hundred rides are not longer. So it is exact.
-    """
-
-    monday: date
-    rides: int
-    distance: Decimal
-    p10: Decimal
-    p50: Decimal
-    p90: Decimal
-    p99: Decimal
-    longest: Decimal
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Of the last weeks. Hours, and the minute, are named by their beginning."""
-
-    hours: dict[datetime, Tally] = field(default_factory=dict)
-    weeks: list[Week] = field(default_factory=list)
-    busiest_minute: tuple[datetime, Tally] | None = None
-
-
 class PastRun(NamedTuple):
     """A past run, from its row in `reconciliations`."""
 
@@ -193,7 +167,6 @@ class Result:
     rollup: RollupVerdict | None = None
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None
-    figures: Figures | None = None  # where they were asked for
     verified: int = 0  # ranges of the warehouse that were checked against Postgres
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # sentences for a person

@@ -142,9 +142,9 @@ class Warehouse:
 
 
 def kept(result: Result) -> msgspec.Raw:
-    """What the log keeps of a result: what is printed, so no days but the newest, no figures."""
+    """What the log keeps of a result: what is printed, so no days but the newest."""
     newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
-    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest, figures=None)))
+    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest)))
 
 
 def within(blocks: Sequence[Block]) -> str:

@@ -1,4 +1,4 @@
-"""The report's charts: what was ridden by day and by hour, and each total's drift, run by run."""
+"""The report's charts: what was ridden by day, and each total's drift, run by run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -26,15 +26,6 @@ def per_day(values: Mapping[date, int | Decimal], label: Label) -> Markup:
     pattern = "%-d %b" if shown <= BY_MONTH else "%b %Y"
     ticks = [(day.toordinal() - last + shown - 1, f"{day:{pattern}}") for day in marks]
     return _bars(heights, shown, 0.12 if shown <= SEPARATE else 0, ticks, label)
-
-
-def per_hour(values: Mapping[datetime, int | Decimal], label: Label) -> Markup:
-    """The same for the hours of a few days, given by their beginning: an area from zero."""
-    midnight = min(values).replace(hour=0)
-    heights = {int((hour - midnight) / timedelta(hours=1)): float(values[hour]) for hour in values}
-    days = max(heights) // 24 + 1
-    noons = [(24 * day + 11.5, f"{midnight + timedelta(day):%-d %b}") for day in range(days)]
-    return _bars(heights, 24 * days, 0, noons, label)
 
 
 def _bars(

@@ -22,10 +22,6 @@
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a ride, with another distance than their ride's
     requested       true when wrong minutes, or missing receipts, were asked for
-    figures         {hours, weeks, busiest_minute} of the last 13 weeks; null without --report.
-                    hours: [{hour, rides, distance}], oldest first; weeks: [{monday, rides,
-                    distance, p10, p50, p90, p99, longest}]: each percentile is the distance of a
-                    ride, by the nearest rank; busiest_minute: {minute, rides, distance}, or null
     verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change
     seconds         how long the run took
@@ -40,7 +36,6 @@ from typing import Any
 import msgspec
 
 from analytics.result import (
-    Figures,
     OutboxVerdict,
     ReceiptsVerdict,
     Result,
@@ -80,7 +75,6 @@ def as_json(result: Result) -> bytes:
         "receipts": _proof(result.receipts),
         "outbox": _proof(result.outbox),
         "requested": result.requested,
-        "figures": _figures(result.figures),
         "verified": result.verified,
         "notes": result.notes,
         "seconds": round(result.seconds, 3),
@@ -92,17 +86,6 @@ def _proof(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict | None) -> A
     if verdict is None:
         return None
     return _fields(vars(verdict)) | {"agrees": verdict.agrees}
-
-
-def _figures(figures: Figures | None) -> Any:
-    if figures is None:
-        return None
-    busiest = figures.busiest_minute
-    return {
-        "hours": _by("hour", figures.hours),
-        "weeks": _named(figures.weeks),
-        "busiest_minute": busiest and {"minute": busiest[0], **_named(busiest[1])},
-    }
 
 
 def _by(name: str, tallies: Mapping[Any, Tally]) -> list[dict[str, Any]]:

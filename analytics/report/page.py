@@ -18,7 +18,6 @@ from rocket_rides import words
 from rocket_rides.charts import Chart
 
 NIGHTS = 14
-DAYS = 7  # of which the hours are shown
 PROVED = ("rollup", "receipts", "outbox")
 
 _pages = Environment(
@@ -58,9 +57,7 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         so_far=result.newest_day == result.started_at.astimezone(UTC).date(),
         rides=_per_day(result, distances=False),
         distances=_per_day(result, distances=True),
-        hours=_per_hour(result),
         nights=_nights(past),
-        moment=proofs.moment,
         whose=proofs.whose,
         drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
     )
@@ -77,24 +74,6 @@ def _nights(past: Sequence[PastRun]) -> list[Night]:
             ],
         )
         for run in sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
-    ]
-
-
-def _per_hour(result: Result) -> list[tuple[str, Chart]]:
-    """The rides and the distance of each hour, of the DAYS days up to the last with rides."""
-    hours = result.figures.hours if result.figures else {}
-    if not hours:
-        return []
-    newest = max(hours).date().toordinal()
-    last = {hour: hours[hour] for hour in hours if newest - hour.toordinal() < DAYS}
-    rides = {hour: tally.rides for hour, tally in last.items()}
-    distances = {hour: tally.distance for hour, tally in last.items()}
-    most, farthest = max(rides, key=rides.__getitem__), max(distances, key=distances.__getitem__)
-    ridden = f"At most {words.count(rides[most], 'ride')}, from {proofs.moment(most)} on"
-    driven = f"At most {words.metres(distances[farthest])} m, from {proofs.moment(farthest)} on"
-    return [
-        ("Rides per hour", Chart(charts.per_hour(rides, charts.short), ridden)),
-        ("Distance per hour", Chart(charts.per_hour(distances, charts.length), driven)),
     ]
 
 

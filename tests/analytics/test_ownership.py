@@ -11,8 +11,10 @@ import pytest
 from analytics.freeze import freeze
 from analytics.ledger import Owner
 from analytics.ownership import History, history, rides_ahead
+from analytics.steps import Step
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.errors import Unavailable
+from rocket_rides.faults import listening
 from rocket_rides.log import LARGEST_ID
 from rocket_rides.terms import Range
 from streamer.mend import mend
@@ -215,22 +217,25 @@ def test_a_warehouse_that_is_past_mended_rides_is_rebuilt(books: Books) -> None:
     assert books.in_warehouse() == books.in_postgres()
 
 
-@pytest.mark.parametrize("when", ["Adding up new rides", "Describing the last weeks"])
+@pytest.mark.parametrize("when", ["Adding up new rides", Step.BEFORE_PUBLISH], ids=str)
 def test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again(
-    books: Books, when: str
+    books: Books, when: str | Step
 ) -> None:
     """Nor does a reset that lacks them come after the one that the mend has asked for."""
     reconciled_without_the_third(books)
     books.tamper("consumer0", MILLIMETRE)
 
+    def mend_at(moment: object) -> None:
+        if moment == when:
+            mend_the_third(books.world)
+
     @contextmanager
     def beside(stage: str) -> Iterator[None]:
-        if stage == when:
-            mend_the_third(books.world)
+        mend_at(stage)
         yield
 
-    with pytest.raises(Unavailable, match="mended meanwhile"):
-        books.job(beside).run_once(describe=True)
+    with pytest.raises(Unavailable, match="mended meanwhile"), listening(mend_at):
+        books.job(beside).run_once()
     assert books.caught_up() == (4, Decimal(37))
     assert books.run().agrees
 

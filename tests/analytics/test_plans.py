@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.cells import by_cell
-from analytics.figures import weekly
 from analytics.minutes import by_minute
 from analytics.warehouse import within
 
@@ -58,15 +57,6 @@ def test_rides_are_added_up_before_the_one_exchange_and_never_in_python(
     assert not any(word in executed for word in IN_PYTHON), executed
     [read] = {*re.findall(r"ReadSchema: struct<([^>]*)>", executed)}
     assert {*re.findall(r"(\w+):", read)} == columns
-
-
-def test_weeks_are_sorted_and_added_up_where_they_are_and_never_in_python(
-    rides: "DataFrame",
-) -> None:
-    executed = plan(weekly(rides))
-    final = executed.partition("Initial Plan")[0]
-    assert len(EXCHANGE.findall(final)) == 1, executed
-    assert not any(word in executed for word in IN_PYTHON), executed
 
 
 def test_only_the_files_of_the_wanted_blocks_are_read(books: "Books", rides: "DataFrame") -> None:

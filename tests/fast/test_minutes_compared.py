@@ -12,7 +12,6 @@ from typing import NamedTuple
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analytics.figures import by_hour
 from analytics.minutes import Minute
 from analytics.proofs.rollup import Rows, comparable, differs, judge
 from analytics.result import NOTHING, Tally
@@ -183,11 +182,3 @@ def test_a_row_without_rides_is_wrong_unless_it_is_empty() -> None:
     assert (wrong.exact, wrong.lowest_ride_id) == (NOTHING, 7)
     [wrong], _ = judge(MINUTES[:1], {}, {}, rows._replace(upto=0))
     assert wrong.lowest_ride_id == 1  # there is no ride 0
-
-
-def test_hours_are_sums_of_minutes() -> None:
-    minutes = added_up([Ride(id_, minute) for id_, minute in enumerate(MINUTES, start=1)])
-    assert by_hour(minutes) == {
-        START.replace(minute=0): Tally(2, Decimal(3)),
-        START.replace(hour=11, minute=0): Tally(1, Decimal(3)),
-    }

@@ -16,7 +16,7 @@ from analytics.result import (
     Some,
     Tally,
 )
-from tests.support.results import FIGURES, MINUTE, PROVED, RIGHT, TODAY, UNPROVED
+from tests.support.results import MINUTE, PROVED, RIGHT, TODAY, UNPROVED
 
 
 def lines(result: Result) -> list[str]:
@@ -133,17 +133,3 @@ def test_a_program_reads_the_same() -> None:
     }
     assert told["outbox"]["orphans"] == {"rides": 2, "ids": [8, 9]}
     assert json.loads(as_json(RIGHT))["rollup"] is None
-
-
-def test_a_program_reads_the_figures_that_were_asked_for() -> None:
-    told = json.loads(as_json(replace(PROVED, figures=FIGURES)), parse_float=Decimal)["figures"]
-    assert told["hours"] == [{"hour": "2026-11-21T02:00:00Z", "rides": 3, "distance": 7}]
-    [week] = told["weeks"]
-    assert (week["monday"], week["rides"], week["p50"], week["longest"]) == (
-        "2026-11-16",
-        3000,
-        2,
-        5,
-    )
-    assert told["busiest_minute"] == {"minute": "2026-11-21T02:07:00Z", "rides": 2, "distance": 2}
-    assert json.loads(as_json(PROVED))["figures"] is None

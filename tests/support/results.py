@@ -6,7 +6,6 @@ from typing import Any
 
 from analytics.result import (
     Compared,
-    Figures,
     Mismatch,
     OutboxVerdict,
     ReceiptsVerdict,
@@ -14,7 +13,6 @@ from analytics.result import (
     RollupVerdict,
     Some,
     Tally,
-    Week,
     WrongMinute,
 )
 
@@ -131,9 +129,4 @@ UNPROVED = run(
     outbox=OutboxVerdict(5, Some(1, (3,)), Some(2, (8, 9)), Some(1, (4,))),
     requested=True,
     reconciliation=9,
-)
-FIGURES = Figures(
-    {MINUTE.replace(minute=0): Tally(3, Decimal(7))},
-    [Week(date(2026, 11, 16), 3000, TOTAL, *(Decimal(metres) for metres in (1, 2, 3, 4, 5)))],
-    (MINUTE, Tally(2, Decimal(2))),
 )

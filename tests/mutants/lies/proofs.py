@@ -5,7 +5,6 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 minutes = partial(Mutant, file="analytics/minutes.py", tests="fast/test_minutes_compared.py")
-figures = partial(Mutant, file="analytics/figures.py", tests="fast/test_minutes_compared.py")
 rollup = partial(
     Mutant, file="analytics/proofs/rollup.py", tests="services/test_rollup_compared.py"
 )
@@ -34,11 +33,6 @@ computing = partial(
 )
 
 MUTANTS = [
-    figures(
-        "an hour has the rides of its last minute only",
-        "hours[hour] = hours.get(hour, NOTHING).plus(minutes[minute].tally)",
-        "hours[hour] = minutes[minute].tally",
-    ),
     minutes(
         "a minute's last ride is its first",
         'f.max("id").alias("last")',
