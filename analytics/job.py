@@ -122,11 +122,13 @@ class Job:
         stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
         sample = [] if full else verify.chosen(known, marks, self.chance)
-        # Meanwhile, in a thread: to extract keeps Postgres busy, and Java hardly.
+        # Meanwhile, in a thread: to extract keeps Postgres busy, and Java hardly. By `map`, because
+        # after an error a Future in this frame would keep the warehouse alive, and so its lock.
         with ThreadPoolExecutor() as pool:
-            old = pool.submit(rides.add_up_again, sample, marks)
+            again = pool.map(rides.add_up_again, [sample], [marks])
             new = rides.extract(self.url, frozen.last_ride_id, marks)
-        return new, sample, old.result()
+            [old] = again
+        return new, sample, old
 
     def _verify_all(self, rides: Rides, known: Ledger, new: list[Cell], result: Result) -> None:
         """Check the whole warehouse against the rides, which have all been read again."""
