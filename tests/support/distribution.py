@@ -18,7 +18,6 @@ SPARK = (
     "tests/analytics/test_as_of.py",
     "tests/analytics/test_cells_in_spark.py",
     "tests/analytics/test_class_archive.py",
-    "tests/analytics/test_figures.py",
     "tests/analytics/test_hostile_defaults.py",
     "tests/analytics/test_minutes.py",
     "tests/analytics/test_ownership.py",
