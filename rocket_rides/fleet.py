@@ -65,9 +65,14 @@ def _started(process: int) -> str:
 
 
 def _status(process: int) -> list[str]:
-    """What /proc/PID/stat says after the name; nothing when there is no such process."""
+    """What /proc/PID/stat says after the name; nothing when there is no such process.
+
+    Nor when it has ended and its parent has not asked how yet (a zombie): some machines' first
+    process asks for orphans only every few seconds.
+    """
     # "1234 (its name) S 1233 ...", where the name may hold anything.
-    return _read(process, "stat").rpartition(")")[2].split()
+    status = _read(process, "stat").rpartition(")")[2].split()
+    return [] if status[:1] == ["Z"] else status
 
 
 def _read(process: int, file: str) -> str:

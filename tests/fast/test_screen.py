@@ -1,6 +1,7 @@
 """The facts on a terminal, for a person and for a program: exact, and nothing raw."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -131,6 +132,8 @@ def test_where_an_embedded_server_is_stopped_no_fleet_runs(tmp_path: Path) -> No
         assert said(stopped) == sentence
         (tmp_path / LOCK).write_text(identity(servers.pid))
         servers.kill()
+        os.waitid(os.P_PID, servers.pid, os.WEXITED | os.WNOWAIT)
+        assert said(stopped) == sentence  # although nobody has asked yet how it ended
     assert said(stopped) == sentence
 
 
