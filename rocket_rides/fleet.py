@@ -100,19 +100,6 @@ def servers(data: Path) -> int:
     return found if started and started == _started(found) else 0
 
 
-def another_fleet(data: Path) -> int:
-    """The same, if that fleet is not ours."""
-    found = servers(data)
-    ours = not _started_by_honcho() or _honcho(_parent(found)) == _honcho(os.getppid())
-    return 0 if ours else found
-
-
-def refuse_to_join(data: Path) -> None:
-    """Exit with one line when another fleet uses the folder: its rides are not ours."""
-    if found := another_fleet(data):
-        raise SystemExit(in_the_way(data, found))
-
-
 def in_the_way(data: Path, servers: int) -> str:
     """What to tell a person about another fleet, whose process `servers` uses the folder."""
     return (

@@ -35,7 +35,6 @@ def listen(config: Settings) -> socket.socket:
         try:
             listener = _listener(config.watch_host, config.page_port)
         except OSError as error:
-            fleet.refuse_to_join(config.data_dir)
             why = (
                 f"can't listen on {config.watch_host} port {config.page_port}:"
                 f" {os.strerror(error.errno or 0)};"

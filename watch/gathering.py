@@ -1,7 +1,6 @@
 """Gathering the facts: a few commands to Redis, one statement to Postgres, and Redis once more.
 
-Redis is asked first for where the groups stand, so that no group seems to be past what Postgres
-knows; and last for the dirty minutes, because Postgres knows in which of its sets they are.
+Redis is asked last for the dirty minutes, because Postgres knows in which of its sets they are.
 
 It reads, and changes nothing. A server that is away is said to be, with a reason, and asked again
 at the next time; one that hangs costs at most half of PATIENCE.
@@ -17,8 +16,8 @@ from watch import asking_postgres, asking_redis
 from watch.absence import Absence
 from watch.asking import Asker
 from watch.asking_postgres import AskingPostgres, Said
-from watch.asking_redis import AskingRedis, Seen
-from watch.facts import UP, Facts, Server
+from watch.asking_redis import AskingRedis
+from watch.facts import UP, Facts, Log, Server
 
 PATIENCE = 1.4  # seconds, for both servers
 EACH = PATIENCE / 2
@@ -38,18 +37,17 @@ class Gatherer:
         began, looked_at = time.monotonic(), datetime.now(UTC)
         postgres, redis = UP, UP
         said: Said | None = None
-        seen: Seen | None = None
+        log: Log | None = None
         try:
-            seen = self._ask_redis.ask(self._redis.ask, EACH)
+            log = self._ask_redis.ask(self._redis.ask, EACH)
         except Exception as error:
             redis = Server(False, asking_redis.reason(error))
         try:
-            found = seen and seen.groups
-            said = self._ask_postgres.ask(lambda: self._postgres.ask(found), EACH)
+            said = self._ask_postgres.ask(self._postgres.ask, EACH)
         except Exception as error:
             postgres = Server(False, asking_postgres.reason(error))
         database = said.database if said else None
-        if said and seen:
+        if said and redis.up:
             database = self._absence.noted(said.database)
             ick, left = said.ick, began + PATIENCE - time.monotonic()
             # Redis may be gone by now, or busy: then this look does not tell.
@@ -59,7 +57,6 @@ class Gatherer:
                 database = replace(database, rollup=rollup)
         else:  # nobody gets to work, and once both are back, not at once
             self._absence.forget()
-        log = seen.log if seen else None
         took = time.monotonic() - began
         at = said.at if said else looked_at
         return Facts(at, postgres, redis, database, log, took, looked_at)

@@ -106,7 +106,7 @@ def each(table: Table[T], of: T, **labels: str) -> Iterator[Sample]:
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:
-    """At most MOST_READERS of them: nobody's groups can crowd out this fleet's own readers."""
+    """At most MOST_READERS of them: nobody's checkpoints can crowd out this fleet's own readers."""
     first = sorted(readers, key=lambda reader: (not reader.is_ours, reader.kind, reader.name))
     return first[:MOST_READERS]
 

@@ -3,9 +3,9 @@
 import psycopg
 
 from rocket_rides import database
-from rocket_rides.dead_receipts import SHOW, change, find, why_not
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
+from rocket_rides.receipts import SHOW, change, find, why_not
 from rocket_rides.settings import Settings
 from rocket_rides.words import number
 from watch.feed import Mood

@@ -27,7 +27,7 @@ import psycopg
 from tzlocal import get_localzone
 
 from analytics.nightly import attempts, nights
-from rocket_rides import database, fleet, process, settings, waiting
+from rocket_rides import database, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
 
@@ -110,7 +110,6 @@ def main(installer: attempts.Installer = NOBODY) -> None:
     """Run the reconciler until SIGTERM or SIGINT."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     try:
         reconciler = Reconciler(config, process.Stop().on_signals(), installer=installer)

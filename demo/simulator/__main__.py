@@ -166,7 +166,6 @@ def main() -> int:
     """
     given = arguments()
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     fleet.end_with_honcho(process.terminate)
 

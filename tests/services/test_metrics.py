@@ -106,13 +106,3 @@ def test_a_name_with_markup_in_it_is_escaped(healed: World) -> None:
     catch_up(healed.consumer(name))
     told = series(gathered(healed))
     assert value(told, "reader_lag_rides", kind="total", reader=name) == 1
-
-
-def test_a_group_whose_name_cannot_be_printed_does_no_harm(healed: World) -> None:
-    log = healed.log()
-    for name in (b"\x00\xff\n", b"\xed\xa0\x80", b'"'):
-        log.redis.xgroup_create(healed.stream, name, "0")
-    told = series(gathered(healed))
-    groups = {dict(labels)["reader"] for _, labels in told if dict(labels).get("kind") == "group"}
-    assert len(groups) == 3 + 1  # and this database's own, which has yet to be made
-    assert all(name.isprintable() for name in groups)

@@ -16,6 +16,8 @@ periods = partial(
 )
 lean = partial(Mutant, file="api/lean.py", tests="fast/test_lean.py")
 app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
+standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
+standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
 schema = partial(Mutant, tests="services/test_schema.py")
 
 MUTANTS = [
@@ -110,18 +112,17 @@ MUTANTS = [
         tests="services/test_failover.py::"
         "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
     ),
+    standings(
+        "a receipt that is delivered still lags",
+        "AND outcome IS NOT NULL",
+        "AND outcome = 'dead'",
+    ),
     pool(
         "nobody heeds that a wait for a standby was cancelled",
         "        heed_notices(connection)\n",
         "",
         tests="services/test_failover.py::"
         "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
-    ),
-    prepared(
-        "a statement that was deallocated is never prepared again",
-        "            self._prepared_on.discard(connection)\n            return self._run",
-        "            return self._run",
-        tests="services/test_booking.py::test_a_statement_that_was_deallocated_is_prepared_again",
     ),
     pool(
         "rides are taken READ COMMITTED",
