@@ -40,7 +40,6 @@ IMPORTED = (
     "rocket_rides.log.tail",
     "demo.simulator.client",
     "demo.simulator.customer",
-    "demo.simulator.reception",
     "streamer.upkeep",
     "watch.server",
 )
