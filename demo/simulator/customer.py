@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from demo.simulator.mood import BAD_MOOD, IN_A_BAD_MOOD
+from demo.simulator.mood import BAD_MOOD
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Customer:
     def receives(self, headers: Mapping[str, str], body: bytes) -> web.Response:
         """Judge a receipt."""
         if (left := self._well_at - self._clock()) > 0:
-            return self._put_off(IN_A_BAD_MOOD, left)
+            return self._put_off("in a bad mood", left)
         try:
             message = self._webhook.verify(body, dict(headers))
         # The library takes the headers apart without looking first.
