@@ -40,7 +40,6 @@ IMPORTED = (
     "rocket_rides.log",
     "demo.simulator.client",
     "demo.simulator.customer",
-    "demo.simulator.reception",
     "streamer.upkeep",
     "watch.server",
 )

@@ -182,7 +182,7 @@ MUTANTS = [
     words("minus one is a plural", "noun if value in (1, -1) else", "noun if value == 1 else"),
     Mutant(
         "what was installed from another lock is there",
-        "return stamp.is_file() and stamp.read_text() == _digest(part)",
+        "return stamp.is_file() and stamp.read_text() == _digest(lock)",
         "return stamp.is_file()",
         file="demo/install/environment.py",
         tests="fleet/test_install.py",
