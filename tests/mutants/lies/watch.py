@@ -142,8 +142,8 @@ MUTANTS = [
     ),
     status(
         "the status of a fleet that nobody runs is that all is well",
-        "                found = NO_FLEET\n",
-        "                pass\n",
+        "found = NO_FLEET if nobody else status(facts)",
+        "found = status(facts)",
     ),
     demo(
         "a page in production has the demo's buttons",
