@@ -1,11 +1,10 @@
 """`python -m watch`: the live page, and the metrics.
 
 It shows what flows, how far everyone is, what broke and what healed. It reads Postgres and Redis,
-and changes nothing but what a person asks for: a dead receipt is sent again. (The demo hands it
-buttons that break the fleet, too.) No other process needs it; but honcho ends a fleet when any of
-its processes ends, this one too, so here it waits for a port that is taken. What it shows is
-gathered anew, or counted in the consumers' own transactions: a crash forgets no more than the feed,
-and the charts' last fifteen minutes.
+and changes nothing. (The demo hands it buttons that break the fleet.) No other process needs it;
+but honcho ends a fleet when any of its processes ends, this one too, so here it waits for a port
+that is taken. What it shows is gathered anew, or counted in the consumers' own transactions: a
+crash forgets no more than the feed, and the charts' last fifteen minutes.
 """
 
 import os

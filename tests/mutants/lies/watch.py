@@ -104,10 +104,11 @@ MUTANTS = [
         'return match is not None and is_loopback(match[1].lower().rstrip("."))',
         "return match is not None",
     ),
-    server(
-        "whoever comes through a proxy is given the buttons",
-        "return self.read_only if guards.is_proxied(request.headers) else self.broadcast",
-        "return self.broadcast",
+    guards(
+        "whoever comes through a proxy may press the buttons",
+        'name in _OF_PROXIES or name.startswith("x-forwarded-")',
+        "name in _OF_PROXIES",
+        tests="services/test_watch_server.py",
     ),
     server(
         "a page that everybody reaches has buttons",
