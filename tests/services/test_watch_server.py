@@ -4,10 +4,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +17,6 @@ from tests.support.page import Page
 from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
 from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
 from watch import broadcast, guards
-from watch.__main__ import listen
 from watch.facts import Facts
 from watch.watching import SEEN
 
@@ -244,26 +241,6 @@ def test_the_process_ends_within_a_second_although_streams_are_open(world: World
         assert page.service.stop() == 0
         assert time.monotonic() - began < 1.5
     assert page.service.output.read_text() == f"Listening on {page.url}\n"
-
-
-def test_a_taken_port_is_waited_for_in_a_fleet(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
-    """There the end of one process is the end of all."""
-    monkeypatch.setenv("HONCHO_PROCESS_NAME", "watch.1")
-    taken = socket.create_server(("127.0.0.1", 0))
-    config = Settings(watch_port=taken.getsockname()[1], data_dir=tmp_path)
-    with ThreadPoolExecutor(1) as thread:
-        with taken:
-            waiting = thread.submit(listen, config)
-            eventually(lambda: caplog.messages, "a warning")
-            assert "Address already in use; WATCH_HOST and WATCH_PORT" in caplog.text
-            assert not waiting.done()
-        with waiting.result(30) as listener:
-            assert listener.getsockname()[1] == config.page_port
-    # Any other address that can't be had will not be had later.
-    with pytest.raises(SystemExit, match=r"192\.0\.2\.1 port"):
-        listen(config.model_copy(update={"watch_host": "192.0.2.1"}))
 
 
 def test_a_taken_port_is_one_clear_line(world: World) -> None:
