@@ -20,8 +20,7 @@ from rocket_rides.errors import in_one_line
 from rocket_rides.seen_groups import SeenGroup
 from rocket_rides.standings import values
 from rocket_rides.terms import StateLost
-from watch.asking import NO_ANSWER
-from watch.facts import MOST, Database, Reader
+from watch.facts import MOST, NO_ANSWER, Database, Reader
 from watch.kept import AnyKept
 from watch.statement import FACTS
 

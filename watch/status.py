@@ -127,4 +127,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    found = main()
+    sys.stdout.flush()
+    os._exit(found)  # as whoever used a Gatherer

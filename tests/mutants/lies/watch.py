@@ -128,8 +128,8 @@ MUTANTS = [
     ),
     outages(
         "a server that hangs is waited for",
-        "seen = self._ask_redis.ask(self._redis.ask, EACH)",
-        "seen = self._ask_redis.ask(self._redis.ask, 60)",
+        "seen = ask(self._to_redis, self._redis.ask, EACH)",
+        "seen = ask(self._to_redis, self._redis.ask, 60)",
     ),
     metrics(
         "a counter is told under a gauge's name",
