@@ -1,65 +1,16 @@
-"""The report's charts: what was ridden by day, and each total's drift, run by run."""
+"""The report's charts: each total's drift, run by run."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from math import copysign, log10
 
 from markupsafe import Markup
 
-from rocket_rides.charts import RIGHT, Frame, nice
+from rocket_rides.charts import RIGHT, Frame
 
-FEWEST = 14  # days or runs that an axis has room for, so that a single bar does not fill it
-SEPARATE = 62  # days up to which the bars have gaps
-BY_MONTH = 140  # days beyond which the axis names months
-BARS, DRIFT = Frame(), Frame(height=96, left=64, top=10, bottom=70)
-
-Label = Callable[[float], str]
-
-
-def per_day(values: Mapping[date, int | Decimal], label: Label) -> Markup:
-    """Bars from zero; with many days they have no gaps and form an area."""
-    last = max(values).toordinal()
-    shown = max(last - min(values).toordinal() + 1, FEWEST)
-    heights = {day.toordinal() - last + shown - 1: float(values[day]) for day in values}
-    marks = dates(max(values), shown)
-    pattern = "%-d %b" if shown <= BY_MONTH else "%b %Y"
-    ticks = [(day.toordinal() - last + shown - 1, f"{day:{pattern}}") for day in marks]
-    return _bars(heights, shown, 0.12 if shown <= SEPARATE else 0, ticks, label)
-
-
-def _bars(
-    heights: Mapping[int, float],
-    places: int,
-    gap: float,
-    ticks: Sequence[tuple[float, str]],
-    label: Label,
-) -> Markup:
-    """Bars at these of so many places, each with a gap at either side, in parts of its width."""
-    top = nice(max(heights.values()))
-    outline = []
-    for place in sorted(heights):
-        left, right = BARS.x((place + gap) / places), BARS.x((place + 1 - gap) / places)
-        y = BARS.y(heights[place] / top)
-        outline.append(f"M{left:.1f} {BARS.bottom}V{y:.1f}H{right:.1f}V{BARS.bottom}Z")
-    # An area's outline keeps peaks visible that are thinner than a pixel.
-    kind = "bar" if gap else "bar area"
-    marks = [f'<path class="{kind}" d="{"".join(outline)}"/>']
-    named = [((place + 0.5) / places, text) for place, text in ticks]
-    return BARS.picture(BARS.axis(label(top)), marks, BARS.ticks(named))
-
-
-def dates(last: date, shown: int) -> list[date]:
-    """Up to five dates for the axis: the last day and some before it, or firsts of months."""
-    if shown <= BY_MONTH:
-        step = next(step for step in (3, 7, 14, 28) if shown <= 5 * step)
-        return [last - timedelta(back) for back in range(0, min(shown, last.toordinal()), step)]
-    shown = min(shown, last.toordinal())  # the calendar has no earlier days
-    past = (last - timedelta(back) for back in range(shown))
-    firsts = [day for day in past if day.day == 1]
-    steps = (1, 2, 3, 6, *range(12, len(firsts) + 12, 12))
-    step = next(step for step in steps if len(firsts) <= 5 * step)
-    return [day for day in firsts if (12 * day.year + day.month - 1) % step == 0]
+FEWEST = 14  # runs that an axis has room for, so that a single one is not in the middle of it
+DRIFT = Frame(height=96, left=64, top=10, bottom=70)
 
 
 def drift(moments: Sequence[datetime], drifts: Sequence[Decimal | None]) -> Markup:

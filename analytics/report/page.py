@@ -54,9 +54,6 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         consequence=consequence(result),
         rebuild=None if result.rebuilt else REBUILD,
         outcome=lambda consumer: outcome(result, consumer),
-        so_far=result.newest_day == result.started_at.astimezone(UTC).date(),
-        rides=_per_day(result, distances=False),
-        distances=_per_day(result, distances=True),
         nights=_nights(past),
         whose=proofs.whose,
         drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
@@ -75,21 +72,6 @@ def _nights(past: Sequence[PastRun]) -> list[Night]:
         )
         for run in sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
     ]
-
-
-def _per_day(result: Result, distances: bool) -> Chart | None:
-    days = {day: tally for day, tally in result.days.items() if tally.rides}
-    if not days:
-        return None
-    if distances:
-        most = max(days, key=lambda day: days[day].distance)
-        peak = f"{words.metres(days[most].distance)} m"
-        svg = charts.per_day({day: tally.distance for day, tally in days.items()}, charts.length)
-    else:
-        most = max(days, key=lambda day: days[day].rides)
-        peak = words.count(days[most].rides, "ride")
-        svg = charts.per_day({day: tally.rides for day, tally in days.items()}, charts.short)
-    return Chart(svg, f"At most {peak}, on {most}")
 
 
 def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart:
