@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
-	@echo "make status  what flows, how far everyone is, and whether all is well; ARGS=--follow, --json"
+	@echo "make status  what flows, how far everyone is, and whether all is well; ARGS=--json"
 	@echo "make break   list the ways to break the running fleet; ARGS=wipe-log does one, and shows"
 	@echo "             how the fleet heals"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"

@@ -16,8 +16,7 @@ from psycopg.abc import RV, PQGen
 from rocket_rides import database, session_settings, sessions
 from rocket_rides.errors import in_one_line
 from rocket_rides.terms import StateLost
-from watch.asking import NO_ANSWER
-from watch.facts import MOST, Database, Reader
+from watch.facts import MOST, NO_ANSWER, Database, Reader
 from watch.kept import AnyKept
 from watch.statement import FACTS
 

@@ -12,7 +12,7 @@ import redis
 from rocket_rides.errors import in_one_line
 from rocket_rides.log import START, Forbidden, Log, as_numbers
 from rocket_rides.log.names import ick_keys, rollup_key
-from watch.asking import NO_ANSWER
+from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 
 TIMEOUT = 0.6  # seconds of a single command

@@ -21,6 +21,7 @@ class Server:
 
 
 UP = Server(True)
+NO_ANSWER = "it does not answer"  # the reason of one that hangs
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from analytics.cells import Cell
 from analytics.freeze import freeze
 from analytics.ledger import Ledger, Owner
 from analytics.parquet import File
-from analytics.result import Result
 from analytics.tidying import tidy
 from analytics.warehouse import Warehouse
 from lab.benchmarks import reconcile, rides
@@ -107,8 +106,7 @@ def _night(folder: Path, base: Ledger, owner: Owner, number: int) -> tuple[float
     warehouse.files_of(base.blocks[-1:])
     ledger = base.extended(cells[-1].last, cells)
     placed = warehouse.place(files, rebuilding=not base.last_ride_id)
-    result = Result(at, ledger.last_ride_id, ledger.total, days=ledger.days)
-    warehouse.publish(placed, base.last_ride_id, ledger, owner, result)
+    warehouse.publish(placed, base.last_ride_id, ledger, owner)
     tidy(warehouse, at)
     seconds = time.perf_counter() - started
     for path in (folder / "rides").rglob("*.*"):
@@ -125,5 +123,5 @@ def _write(warehouse: Warehouse, at: datetime, base: Ledger, part: int) -> tuple
         [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)],
         schema=schema,
     )
-    cell = Cell(first, first + RIDES - 1, at.date(), RIDES, METRE * RIDES)
+    cell = Cell(first, first + RIDES - 1, RIDES, METRE * RIDES)
     return cell, parquet.write([rides], warehouse.make_room())

@@ -14,7 +14,7 @@ from rocket_rides.settings import Settings
 from tests.support.known_facts import NOTHING, TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
 from watch.screen import WIDTH, screen
-from watch.status import MORE, in_json, in_place, no_fleet, status
+from watch.status import in_json, no_fleet, status
 
 BUSY = replace(
     NOTHING,
@@ -69,26 +69,6 @@ def test_what_is_wrong_is_said_last_and_in_capitals() -> None:
     lines = text(but(agreement=Agreement(3, totals))).splitlines()
     assert lines[-1].startswith("NOT WELL: the totals disagree at ride 3")
     assert any("DISAGREE" in line for line in lines[:-1])
-
-
-def test_where_there_is_little_room_what_is_wrong_is_seen_first() -> None:
-    wrong = but(
-        readers=tuple(
-            replace(TOTAL, name=f"n{n}", seconds_behind=99, counts=BUSY) for n in range(9)
-        )
-    )
-    lines = screen(wrong, on_top=True)
-    assert sorted(["", *lines]) == sorted(screen(wrong))
-    shown = in_place(lines, 60, 24).replace("\x1b[K", "")
-    rows = shown.removeprefix("\x1b[H").removesuffix("\x1b[J").splitlines()
-    assert len(rows) == 23
-    assert max(map(len, rows)) <= 60  # or else the terminal folds it, and scrolls
-    assert any(row.startswith("NOT WELL: the total n0 is") for row in rows[1:3])
-    assert rows[-1] == MORE
-    roomy = in_place(lines, 80, 100)
-    assert MORE not in roomy
-    assert all(line.strip() in roomy for line in lines if len(line) <= 80)
-    assert in_place(lines, 1, 1).count("\n") == 0
 
 
 def test_no_name_reaches_the_terminal_raw() -> None:
