@@ -46,7 +46,7 @@ LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
 # outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced. No
 # receipt dies of a receiver that is away for seconds, or of workers that are killed.
-ORDINARY_RATE = 60.0  # rides a second that these are made for
+RATE = 60.0  # rides a second that these are made for
 SETTINGS = {
     "CRASH_RATE": "0.1",
     "DOUBLE_SEND_RATE": "0.1",
@@ -61,8 +61,6 @@ SETTINGS = {
     "SWEEP_AFTER": "2",
 }
 NEVER_REACHED = "1000000"  # entries, by a reader that falls behind
-# What grows with the rate, so that as many seconds of rides fit in as ever, and the most of each.
-GROWING = {"BATCH_SIZE": 2000, "STREAM_MAX_LENGTH": 1_000_000, "RECEIPT_CONCURRENCY": 256}
 
 
 def folder_for_servers() -> Path:
@@ -83,15 +81,6 @@ def _new_folder(parent: str | None) -> Path:
     return folder
 
 
-def settings(rate: float) -> dict[str, str]:
-    """The settings for so many rides a second."""
-    scale = max(1.0, rate / ORDINARY_RATE)
-    grown = {
-        name: str(min(most, round(int(SETTINGS[name]) * scale))) for name, most in GROWING.items()
-    }
-    return SETTINGS | grown
-
-
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
@@ -102,16 +91,12 @@ class Fleet:
         waits: bool = False,
         disks: bool = False,
         clocks: bool = False,
-        rate: float = ORDINARY_RATE,
-        recorded: bool = False,
         keeps_log: bool = False,
     ) -> None:
-        self.settings = settings(rate)
-        if keeps_log:
-            self.settings["STREAM_MAX_LENGTH"] = NEVER_REACHED
+        self.settings = SETTINGS | ({"STREAM_MAX_LENGTH": NEVER_REACHED} if keeps_log else {})
         self.folder = folder_for_servers()
         self.waits = waits  # until the replica of Redis has a batch
-        self.postgreses = PostgresPair(self.folder, recorded=recorded)
+        self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
         self._hosts: list[Host] = [
             kept.server for kept in (*self.postgreses.every, *self.redises.servers)

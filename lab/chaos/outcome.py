@@ -39,7 +39,7 @@ class Outcome:
     seconds: float  # until everything had settled
     checked: float  # seconds that the check took
     memory: int  # bytes that chaos itself had at most
-    verdict: Verdict | None  # of the specification, where the run was recorded
+    verdict: Verdict  # of the specification
 
 
 def judged(play: Play) -> Outcome:
@@ -51,10 +51,10 @@ def judged(play: Play) -> Outcome:
     if struck and not recovered:
         found.append("no recovery was seen")
     checked = time.monotonic() - began
-    verdict = judge(lambda: read(play.trace)) if play.recorder else None
+    verdict = judge(lambda: read(play.trace))
     return Outcome(
         evidence,
-        found + (verdict.findings if verdict else []),
+        found + verdict.findings,
         Counter(fault.kind for fault in struck),
         play.nemesis.moot,
         play.scene.drifts.made if play.scene.drifts else 0,

@@ -24,8 +24,11 @@ from rocket_rides import database
 from rocket_rides.errors import Unavailable
 
 # What a standby, or a primary that comes back, still needs is there.
-SETTINGS = {"wal_keep_size": "128MB", "wal_retrieve_retry_interval": "100ms"}
-RECORDED = {"wal_level": "logical"}  # for `lab.chaos.trace.recorder`
+SETTINGS = {
+    "wal_keep_size": "128MB",
+    "wal_retrieve_retry_interval": "100ms",
+    "wal_level": "logical",  # for `lab.chaos.trace.recorder`
+}
 PATIENCE = 60.0  # seconds
 POLL = 0.02
 
@@ -41,10 +44,9 @@ PROMOTE = "SELECT pg_promote()"
 class PostgresPair:
     """Two servers in `folder`. Methods raise TimeoutError where they say nothing else."""
 
-    def __init__(self, folder: Path, *, recorded: bool = False) -> None:
-        settings = SETTINGS | (RECORDED if recorded else {})
+    def __init__(self, folder: Path) -> None:
         self.primary, self.standby = (
-            KeptServer(PostgresHost(folder / data, folder / sockets, settings))
+            KeptServer(PostgresHost(folder / data, folder / sockets, SETTINGS))
             for data, sockets in (("data", "run"), ("standby", "run2"))
         )
         self.every = (self.primary, self.standby)
