@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from lab.chaos import logs
-from lab.chaos.apart import most_memory
 from lab.chaos.books.judge import check
 from lab.chaos.books.tables import WHEN_SETTLED, broken, missed, most_of
 from lab.chaos.evidence import Evidence, read_final_state, read_receipts
@@ -38,7 +37,6 @@ class Outcome:
     played: float  # seconds with clients
     seconds: float  # until everything had settled
     checked: float  # seconds that the check took
-    memory: int  # bytes that chaos itself had at most
     verdict: Verdict  # of the specification
 
 
@@ -63,7 +61,6 @@ def judged(play: Play) -> Outcome:
         play.played,
         play.seconds,
         checked,
-        most_memory() + play.crowd.memory + play.fleet.receiver.memory,
         verdict,
     )
 
@@ -71,8 +68,8 @@ def judged(play: Play) -> Outcome:
 def collected(play: Play) -> Evidence:
     """Everything that there is to know of a run. Raises psycopg.Error or redis.RedisError."""
     fleet, scene, faults = play.fleet, play.scene, set(play.options.faults)
-    clients, services = play.crowd.hand_over(), fleet.services.values()
-    errors = play.errors + clients.troubles + play.journal.troubles
+    services = fleet.services.values()
+    errors = play.errors + play.journal.troubles
     errors += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     errors += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     errors += [failure for server in fleet.servers for failure in server.failures]
@@ -97,7 +94,7 @@ def collected(play: Play) -> Evidence:
         except Exception as error:  # whatever the library raises
             errors.append(f"the warehouse can't be read: {in_one_line(error)}")
     return Evidence(
-        clients.asks + play.journal.asks,
+        play.journal.asks,
         final,
         play.reader.told,
         [end for service in services for end in service.exits],

@@ -9,7 +9,7 @@ import psycopg
 import redis
 
 from lab.chaos.books.tables import TablesJudge
-from lab.chaos.crowd import Crowd
+from lab.chaos.clients import Crowd
 from lab.chaos.drifts import Drifts, prepare, there
 from lab.chaos.evidence import NightsEvidence
 from lab.chaos.faults.scene import Scene
@@ -73,7 +73,7 @@ class Play:
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
         self.recoveries = Recoveries(lambda: fleet.postgres_url, len(CONSUMERS), self.nemesis)
-        self.crowd = Crowd(options.seed, fleet.api_port, options.rate)
+        self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
         self.played = 0.0  # seconds with clients
         self.seconds = 0.0  # until everything had settled
 
@@ -113,7 +113,7 @@ class Play:
         self.nemesis.start()
         while (elapsed := time.monotonic() - started) < self.options.seconds:
             bar.update(round(elapsed - bar.n, 1))
-            answered, struck = self.crowd.answered, len(self.nemesis.struck)
+            answered, struck = self.journal.answered, len(self.nemesis.struck)
             bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
             time.sleep(GLANCE)
         bar.set_postfix_str("settling")

@@ -45,7 +45,6 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "rides answered a second, outages included": f"{answered / outcome.played:.0f}",
         "seconds until everything had settled": f"{outcome.seconds:.0f}",
         "seconds of the check": f"{outcome.checked:.0f}",
-        "memory of chaos' own processes": f"{outcome.memory / 2**20:,.0f} MB",
         "faults": f"{outcome.faults.total()}: {kinds}",
         "faults that could not be injected": never or "none",
         "crashes injected into totals": f"{said.crashes:,}",
