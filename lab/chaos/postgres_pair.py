@@ -86,7 +86,7 @@ class PostgresPair:
     def cut_off(self) -> None:
         """From now on the standby gets nothing, and falls behind."""
         self.link.turn(None)
-        self.link.cut_all()
+        self.link.cut()
 
     def promote(self) -> None:
         """The standby becomes the primary, instead of one that is down; clients are led there.

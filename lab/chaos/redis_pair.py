@@ -54,12 +54,12 @@ class RedisPair:
     def cut_off(self) -> None:
         """From now on the replica gets nothing, and falls behind."""
         self.link.turn(None)
-        self.link.cut_all()
+        self.link.cut()
 
     def fence(self) -> None:
         """From now on no client reaches the primary."""
         self.proxy.turn(None)
-        self.proxy.cut_all()
+        self.proxy.cut()
 
     def promote(self) -> None:
         """The replica becomes the primary; new clients are led there, and others are left alone."""

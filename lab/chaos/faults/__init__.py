@@ -13,7 +13,6 @@ from lab.chaos.faults import (
     servers,
     shortages,
     strangers,
-    weather,
     writers,
 )
 from lab.chaos.faults.scene import Fault
@@ -36,8 +35,8 @@ FAULTS: dict[str, Fault] = {
     "redis-split": redis_failover.split,
     "proxy-cut": network.cut,
     "proxy-deaf": network.lose_answers,
-    "proxy-slow": weather.slow_down,
-    "proxy-one-way": weather.hold_up,
+    "proxy-slow": network.slow_down,
+    "proxy-one-way": network.hold_up,
     "clock-jump": clocks.jump,
     "backend-kill": network.terminate_backends,
     "client-kill": network.kill_clients,

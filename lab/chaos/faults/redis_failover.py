@@ -38,7 +38,7 @@ def split(scene: Scene, dice: random.Random) -> str:
     def promote(pair: RedisPair) -> None:
         pair.promote()
         scene.wait(seconds)
-        pair.proxy.cut_all()
+        pair.proxy.cut()
 
     lost = _promote_one_behind(scene, dice, promote)
     return f"redis ({lost} entries behind at first)"
