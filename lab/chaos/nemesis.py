@@ -8,7 +8,6 @@ import itertools
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -74,7 +73,7 @@ class Nemesis(threading.Thread):
     def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
         super().__init__(name="nemesis", daemon=True)
         self.struck: list[Struck] = []
-        self.moot: Counter[str] = Counter()
+        self.moot: set[str] = set()  # kinds
         self.failures: list[str] = []
         self._scene = scene
         self._plan = faults
@@ -117,26 +116,18 @@ class Nemesis(threading.Thread):
             self._breaks += is_harmful
             self.broken += is_harmful
         try:
-            self._strike(fault, began)
-        finally:
-            with self._guard:
-                self._breaks -= is_harmful
-
-    def _strike(self, fault: Planned, began: float) -> None:
-        try:
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:
-            with self._guard:
-                self.moot[fault.kind] += 1
+            self.moot.add(fault.kind)
             self._note(f"{fault.kind}: moot")
         except Exception as error:  # whatever it is, the run then proves nothing
-            with self._guard:
-                self.failures.append(f"{fault.kind}: {in_one_line(error)}")
+            self.failures.append(f"{fault.kind}: {in_one_line(error)}")
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")
         else:
-            with self._guard:
-                self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
+            self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
             self._note(f"{fault.kind} of {hit}: over")
+        with self._guard:
+            self._breaks -= is_harmful
 
     def _note(self, line: str) -> None:
         with self._guard:

@@ -30,7 +30,7 @@ class Outcome:
     evidence: Evidence
     findings: list[str]
     faults: Counter[str]
-    moot: Counter[str]  # faults that could not be injected when their turn came
+    moot: set[str]  # faults that could not be injected when their turn came
     drifts: int  # that were made, or tried
     looks: int  # at the tables, on the way
     recoveries: list[Recovery]
@@ -75,7 +75,7 @@ def collected(play: Play) -> Evidence:
     errors += [failure for server in fleet.servers for failure in server.failures]
     errors += [f"invalid entry in the log: {entry}" for entry in play.reader.invalid]
     errors += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
-    server_logs = [server.server.log for server in fleet.servers]
+    server_logs = [server.log for server in fleet.servers]
     errors += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
     if not play.tables.looks:
         errors.append("nobody has looked at the tables on the way")

@@ -67,12 +67,12 @@ class Play:
         longest = int(fleet.settings["STREAM_MAX_LENGTH"])
         self.trace = options.record or fleet.folder / "trace.gz"
         self.recording = Recording(self.trace, longest)
-        self.reader = LogReader(lambda: fleet.redis_url, STREAM, self.recording.append)
-        self.recorder = Recorder(lambda: fleet.postgres_url, self.recording)
-        self.tables = TablesJudge(lambda: fleet.postgres_url)
+        self.reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.append)
+        self.recorder = Recorder(lambda: fleet.postgres.url, self.recording)
+        self.tables = TablesJudge(lambda: fleet.postgres.url)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
-        self.recoveries = Recoveries(lambda: fleet.postgres_url, len(CONSUMERS), self.nemesis)
+        self.recoveries = Recoveries(lambda: fleet.postgres.url, len(CONSUMERS), self.nemesis)
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
         self.played = 0.0  # seconds with clients
         self.seconds = 0.0  # until everything had settled

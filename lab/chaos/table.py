@@ -33,7 +33,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
     untrue = story.reasons()
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
-    never = ", ".join(sorted(outcome.moot.keys() - outcome.faults))
+    never = ", ".join(sorted(outcome.moot - outcome.faults.keys()))
     others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
     totals = evidence.final.totals.values()

@@ -2,9 +2,8 @@
 
 from lab.chaos.faults import (
     clocks,
-    drifts,
     network,
-    night,
+    nightly,
     postgres_failover,
     processes,
     receivers,
@@ -28,7 +27,7 @@ FAULTS: dict[str, Fault] = {
     "redis-crash": servers.crash_redis,
     "redis-cut": servers.cut_redis,
     "redis-flush": servers.flush_redis,
-    "redis-full": servers.fill_redis,
+    "redis-full": shortages.fill_redis,
     "redis-full-long": shortages.fill_memory,
     "disk-full": shortages.fill_disk,
     "redis-failover": redis_failover.fail_over,
@@ -44,9 +43,9 @@ FAULTS: dict[str, Fault] = {
     "lost-writer": writers.roll_back,
     "stranger": strangers.write,
     "receiver-fails": receivers.fail,
-    "nightly": night.kill,
-    "wrong-total": drifts.wrong_total,
-    "wrong-minute": drifts.wrong_minute,
-    "lost-outcome": drifts.lost_outcome,
+    "nightly": nightly.kill,
+    "wrong-total": nightly.wrong_total,
+    "wrong-minute": nightly.wrong_minute,
+    "lost-outcome": nightly.lost_outcome,
     "warehouse-full": shortages.fill_warehouse,
 }

@@ -9,10 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psycopg
-
-from demo.embedded.failures import ServerFailed
-from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.scene import Scene, held, moot_if_away
 from lab.chaos.postgres_pair import PostgresPair
 from lab.chaos.restore import Restore
 
@@ -56,18 +53,10 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
 def _standby(scene: Scene) -> Iterator[PostgresPair]:
     """A standby, which is there for as long as no restore and no other fail-over may be."""
     pair = scene.fleet.postgreses
-    if not scene.restoring.acquire(blocking=False):
-        raise Moot
-    try:
-        _attach(pair)
-        yield pair
-    finally:
-        pair.detach()
-        scene.restoring.release()
-
-
-def _attach(pair: PostgresPair) -> None:
-    try:
-        pair.attach()
-    except (ServerFailed, psycopg.Error):  # the server was down, or went down
-        raise Moot from None
+    with held(pair.busy):
+        try:
+            with moot_if_away():
+                pair.attach()
+            yield pair
+        finally:
+            pair.detach()
