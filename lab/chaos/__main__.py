@@ -46,7 +46,7 @@ def main() -> int:
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        stock.use() if options.servers == "stock" else stock.require()
+        stock.require()
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
     fleet = Fleet(

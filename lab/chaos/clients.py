@@ -23,7 +23,6 @@ from rocket_rides.waiting import delays
 HOST = "127.0.0.1"
 FORM = "application/x-www-form-urlencoded"
 TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
-CATCH_UP = 1.0  # seconds a client may fall behind its schedule before it skips rides
 AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
 AGAIN = 0.05  # of the rides
 # What is sent at first, by a client that hangs up then: nothing, some of the head, some of the
@@ -77,18 +76,14 @@ class Client:
         self._dice = random.Random(name)
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
-        self._again: deque[tuple[float, Ask]] = deque()  # rides to post once more, and when
+        self._again: deque[Ask] = deque()  # rides to post once more, in the order of their answers
 
     async def run(self, api: aiohttp.ClientSession) -> None:
-        due = time.monotonic()
-        while True:
-            due = max(due, time.monotonic() - CATCH_UP) + self._dice.expovariate(self._rate)
-            if await self._ends_before(due):
-                break
+        while not await self._ends_within(self._dice.expovariate(self._rate)):
             await self._ride(api)
-            while self._again and self._again[0][0] < time.monotonic():
-                await self._post(api, self._again.popleft()[1])
-        for _, ask in self._again:
+            while self._again and self._again[0].answers[0].came + AGAIN_AFTER < time.monotonic():
+                await self._post(api, self._again.popleft())
+        for ask in self._again:
             await self._post(api, ask)
 
     def end(self, patience: float) -> None:
@@ -99,11 +94,9 @@ class Client:
         self._give_up_at = time.monotonic() + patience
         self._ending.set()
 
-    async def _ends_before(self, due: float) -> bool:
-        if (left := due - time.monotonic()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._ending.wait()
+    async def _ends_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
         return self._ending.is_set()
 
     async def _ride(self, api: aiohttp.ClientSession) -> None:
@@ -119,8 +112,8 @@ class Client:
                 ask.given_up = ask.whole
                 return
         await self._post(api, ask)
-        if self._dice.random() < AGAIN:
-            self._again.append((time.monotonic() + AGAIN_AFTER, ask))
+        if ask.answers and self._dice.random() < AGAIN:
+            self._again.append(ask)
 
     async def _send(self, data: bytes) -> None:
         """Send `data` and hang up, at once or a moment later."""

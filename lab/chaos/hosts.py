@@ -90,10 +90,16 @@ class Host(Server):
             if time.monotonic() > deadline or not self._keeper.is_alive():
                 raise ServerFailed("; ".join(self.failures) or f"{self.name} does not start")
 
-    def crash(self, down_for: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def crash(
+        self,
+        down_for: float,
+        meanwhile: Callable[[], None] = lambda: None,
+        *,
+        for_good: bool = False,
+    ) -> None:
         """SIGKILL the server, restart it after `down_for` seconds, and return when it serves.
 
-        `meanwhile` runs while the server is down.
+        `meanwhile` runs while the server is down. One that has crashed `for_good` stays down.
         """
         over = threading.Event()
 
@@ -104,6 +110,8 @@ class Host(Server):
                 meanwhile()
             except FAILURES as reason:
                 self.failures.append(in_one_line(reason))
+            if for_good:
+                self._ending.set()
             self._ending.wait(down_for)
             self._start_until_it_serves()
             over.set()

@@ -38,7 +38,6 @@ class Options:
     recovery: float = LONGEST  # seconds
     rest: float = REST  # seconds from the end of a nightly run to the next
     stream_server: str = "valkey"
-    servers: str = "embedded"
     wait: bool = False
     record: Path | None = None
 
@@ -83,12 +82,6 @@ def arguments(description: str | None) -> Options:
         "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)",
         choices=STREAM_SERVERS,
         default=Options.stream_server,
-    )
-    add(
-        "servers",
-        "stock: this machine's own, or those of POSTGRES_PROGRAMS and REDIS_PROGRAMS",
-        choices=["embedded", "stock"],
-        default=Options.servers,
     )
     add(
         "wait",

@@ -1,24 +1,22 @@
-"""A Postgres, and a standby that is there while Postgres fails over."""
+"""A Postgres, and a standby that is made anew for each fail-over."""
 
 import shutil
-import time
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from demo.embedded.failures import ServerFailed
 from demo.embedded.servers import Postgres
-from lab.chaos.backup import base_backup, run
+from lab.chaos.backup import base_backup
 from lab.chaos.hosts import PostgresHost
 from lab.chaos.pair import Pair
 from lab.chaos.proxy import HOST
-from lab.chaos.until import PATIENCE, until
+from lab.chaos.until import until
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 
-# What a standby, or a primary that comes back, still needs is there.
+# What a standby still needs is there.
 SETTINGS = {
     "wal_keep_size": "128MB",
     "wal_retrieve_retry_interval": "100ms",
@@ -52,7 +50,10 @@ class PostgresPair(Pair[PostgresHost]):
     def attach(self) -> None:
         """Make a new standby, by a base backup. Raises ServerFailed."""
         self.link.turn(self.primary.socket)
-        self._copy_to(self.replica)
+        folder = self.replica.folder
+        shutil.rmtree(folder, ignore_errors=True)
+        link = (f"--host={HOST}", f"--port={self.link.port}", "--write-recovery-conf")
+        base_backup(self.replica, folder, *link)
         self.replica.keep()
         self.replica.wait_until_it_serves()
 
@@ -79,42 +80,6 @@ class PostgresPair(Pair[PostgresHost]):
         with closing(connect(self.replica)) as standby:
             standby.execute(PROMOTE)
         self.exchange()
-
-    def bring_back(self, *, rewind: bool) -> None:
-        """Make the former primary, which is down, ready to start as a standby.
-
-        By pg_rewind, or by a new base backup, and by that also when another fault comes between.
-        Raises ServerFailed.
-        """
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                if rewind:
-                    self._rewind(self.replica)
-                else:
-                    self._copy_to(self.replica)
-                return
-            except ServerFailed:
-                if time.monotonic() > deadline:
-                    raise
-                rewind = False
-                self.primary.wait_until_it_serves()
-
-    def _copy_to(self, server: Postgres) -> None:
-        shutil.rmtree(server.folder, ignore_errors=True)
-        link = (f"--host={HOST}", f"--port={self.link.port}", "--write-recovery-conf")
-        base_backup(server, server.folder, *link)
-
-    def _rewind(self, server: Postgres) -> None:
-        (server.folder / "postmaster.pid").unlink(missing_ok=True)
-        run(
-            server,
-            "pg_rewind",
-            f"--target-pgdata={server.folder}",
-            f"--source-server=host={HOST} port={self.link.port} user=postgres dbname=postgres",
-            "--write-recovery-conf",
-            "--no-sync",
-        )
 
     def _tell(self, setting: str) -> bool:
         with suppress(psycopg.Error, Unavailable), closing(connect(self.primary)) as primary:

@@ -152,21 +152,18 @@ class Service(threading.Thread):
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         self.join(TERM_LIMIT)
-        if self.is_alive():
-            self.kill()
-            return False
-        return True
+        has_ended = not self.is_alive()
+        self.kill()
+        return has_ended
 
     def _start_no_more(self) -> None:
         with self._guard:  # a process that is just being started will then get the signal
             self._ending.set()
 
     def kill(self) -> None:
-        """End the process and its session at once."""
+        """End the process at once, and for good."""
         self._start_no_more()
-        if pid := self.pid:
-            self.signal(signal.SIGKILL)
-            _kill_session(pid)
+        self.signal(signal.SIGKILL)
         if self.ident:
             self.join(TERM_LIMIT)
 
