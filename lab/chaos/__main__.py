@@ -34,8 +34,6 @@ from lab.chaos.table import figures, table
 from lab.chaos.trace.judge import lines
 from rocket_rides.errors import Unavailable
 
-FILL_DISKS = {"disk-full", "warehouse-full"}
-
 
 def main() -> int:
     """Return 0 if every ride counted once, else 1."""
@@ -52,8 +50,7 @@ def main() -> int:
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.wait,
-        disks=bool(FILL_DISKS & set(options.faults)) and enter_own_namespace(),
-        clocks="clock-jump" in options.faults,
+        disks=enter_own_namespace(),
         keeps_log=options.keeps_log,
     )
     keep = True

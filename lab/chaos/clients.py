@@ -13,6 +13,7 @@ import time
 from collections import deque
 from contextlib import closing, suppress
 from decimal import Decimal
+from functools import partial
 
 import aiohttp
 
@@ -56,13 +57,10 @@ class Crowd:
 
         Raises what a client raised.
         """
-        self._loop.do(self._end(patience))
+        for client in self._clients:
+            self._loop.call(partial(client.end, patience))
         self._posting.result()
         self._loop.stop()
-
-    async def _end(self, patience: float) -> None:
-        for client in self._clients:
-            client.end(patience)
 
 
 class Client:

@@ -13,7 +13,6 @@ import psycopg
 from redis import Redis as Client
 
 import migrations
-from demo.embedded.account import server_account
 from demo.embedded.stream_servers import VALKEY, StreamServer
 from demo.embedded.welcome import answers
 from lab.chaos.clocks import Clock, library
@@ -44,7 +43,6 @@ COMMANDS = {
 STREAM = "rocket-rides-log"
 TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
-LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
 # outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced. No
@@ -66,24 +64,6 @@ SETTINGS = {
 NEVER_REACHED = "1000000"  # entries, by a reader that falls behind
 
 
-def folder_for_servers() -> Path:
-    """A new folder where TMPDIR says; in /tmp if that is too long for sockets, or out of reach.
-
-    The servers' user is not root, and may not get into a TMPDIR of root's.
-    """
-    folder = _new_folder(None)
-    if len(bytes(folder)) <= LONGEST_FOLDER and server_account().reaches(folder):
-        return folder
-    folder.rmdir()
-    return _new_folder("/tmp")  # noqa: S108 (mkdtemp makes it ours)
-
-
-def _new_folder(parent: str | None) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=parent))
-    folder.chmod(0o755)
-    return folder
-
-
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
@@ -93,11 +73,12 @@ class Fleet:
         *,
         waits: bool = False,
         disks: bool = False,
-        clocks: bool = False,
         keeps_log: bool = False,
     ) -> None:
         """`waits`: until the replica of Redis has a batch."""
-        self.folder = folder_for_servers()
+        # Elsewhere its name may be too long for sockets, and the servers' user may not get in.
+        self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
+        self.folder.chmod(0o755)
         self.settings = SETTINGS | {"LOG_REPLICAS": str(int(waits))}
         if keeps_log:
             self.settings["STREAM_MAX_LENGTH"] = NEVER_REACHED
@@ -112,7 +93,7 @@ class Fleet:
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
-        self._has_clocks = clocks and library(self.folder)
+        self._has_clocks = library(self.folder)
         self._has_disks = disks
 
     @property

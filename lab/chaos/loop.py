@@ -5,7 +5,7 @@ Proxies, clients and the receiver of receipts are such.
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -35,6 +35,14 @@ class Loop:
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what comes of the work, or raise what it raises."""
         return self.begin(work).result()
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return what the function returns, called where nothing else happens meanwhile."""
+
+        async def work() -> T:
+            return function()
+
+        return self.do(work())
 
     def stop(self) -> None:
         if self._thread.ident:

@@ -13,6 +13,7 @@ it; it does not know where one connection ends, nor an answer from a request.
 
 import asyncio
 import random
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 
@@ -103,12 +104,16 @@ class Proxy:
 
         They can ask for nothing any more when this returns.
         """
-        self._loop.do(self._cut(share, dice or random.Random()))
+        dice = dice or random.Random()
+        self._cut_each(lambda _: dice.random() < share)
 
-    async def _cut(self, share: float, dice: random.Random) -> None:
-        for connection in self.connections:
-            if dice.random() < share:
-                connection.cut()
+    def _cut_each(self, is_meant: "Callable[[Connection], bool]") -> None:
+        def cut() -> None:
+            for connection in self.connections:
+                if is_meant(connection):
+                    connection.cut()
+
+        self._loop.call(cut)
 
     def lose_answers(self, lose: bool) -> None:
         """While set, cut each connection on which the server answers: nobody learns what it did."""
@@ -120,23 +125,16 @@ class Proxy:
 
     def hold_up(self, way: Way) -> None:
         """From now on nothing goes this way, and nobody is told."""
-        self._loop.do(self._hold_up(way))
-
-    async def _hold_up(self, way: Way) -> None:
-        self._is_free[way].clear()
+        self._loop.call(self._is_free[way].clear)
 
     def clear_up(self, way: Way, *, deliver: bool) -> None:
         """End that: deliver what was held up, or cut the connections that have any.
 
         Those are the ones whose client or server sent something in vain, or hung up.
         """
-        self._loop.do(self._clear_up(way, deliver=deliver))
-
-    async def _clear_up(self, way: Way, *, deliver: bool) -> None:
-        for connection in self.connections:
-            if way in connection.waits and not deliver:
-                connection.cut()
-        self._is_free[way].set()
+        if not deliver:
+            self._cut_each(lambda connection: way in connection.waits)
+        self._loop.call(self._is_free[way].set)
 
     def stop(self) -> None:
         self._loop.stop()
