@@ -3,17 +3,15 @@
 The machine has a disk, which can be full, and a clock, which can be wrong; and it can crash.
 """
 
-import queue
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import psycopg
-import redis
 
 from demo.embedded.failures import ServerFailed
 from demo.embedded.lifecycle import Server
@@ -21,19 +19,14 @@ from demo.embedded.servers import Postgres, Redis
 from lab.chaos.clocks import Clock
 from lab.chaos.disks import Disk
 from lab.chaos.until import POLL
-from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.errors import in_one_line
 
 PATIENCE = 180.0  # seconds; a start alone may take 120
 AGAIN = 1.0  # seconds until another start, after one that failed
-FAILURES = (ServerFailed, Unavailable, OSError, psycopg.Error, redis.RedisError)
 
 
 class Host(Server):
-    """Runs from `keep` to `end`, again and again if need be.
-
-    It starts in one thread only: on Linux the kernel ends a server when the thread that started it
-    ends.
-    """
+    """Runs from `keep` to `end`, again and again if need be."""
 
     disk: Disk | None = None  # mounted on its data folder
     clock: Clock | None = None
@@ -44,28 +37,27 @@ class Host(Server):
         self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
-        self._crashes: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._guard = threading.Lock()  # held by whoever restarts it
         self._keeper = threading.Thread()  # which has not started
+        # On Linux the kernel ends a server when the thread that started it ends. This one stays.
+        self._spawner = ThreadPoolExecutor(1)
 
     def keep(self) -> None:
         self._ending.clear()
-        self._crashes = queue.SimpleQueue()  # nobody waits for those of the last time
         self._keeper = threading.Thread(target=self._keep, name=self.name, daemon=True)
         self._keeper.start()
 
     def _keep(self) -> None:
-        self._start_until_it_serves()
-        while not self._ending.is_set():
-            try:
-                crash = self._crashes.get(timeout=POLL)
-            except queue.Empty:
-                if not self.running:
+        with self._guard:
+            self._start_until_it_serves()
+        while not self._ending.wait(POLL):
+            with self._guard:
+                if not self.running and not self._ending.is_set():
                     status = self.process.poll()
                     self._note(f"{self.name} ended by itself with status {status}")
                     self._start_until_it_serves()
-            else:
-                crash()
-        self.stop()
+        with self._guard:
+            self.stop()
 
     def _start_until_it_serves(self) -> None:
         self._serves.clear()
@@ -101,24 +93,18 @@ class Host(Server):
 
         `meanwhile` runs while the server is down. One that has crashed `for_good` stays down.
         """
-        over = threading.Event()
-
-        def crash() -> None:
+        with self._guard:
+            if self._ending.is_set():
+                return
             self._serves.clear()
             try:
                 self.kill()
                 meanwhile()
-            except FAILURES as reason:
-                self.failures.append(in_one_line(reason))
-            if for_good:
-                self._ending.set()
-            self._ending.wait(down_for)
-            self._start_until_it_serves()
-            over.set()
-
-        self._crashes.put(crash)
-        while not over.wait(POLL) and self._keeper.is_alive():
-            pass
+            finally:
+                if for_good:
+                    self._ending.set()
+                self._ending.wait(down_for)
+                self._start_until_it_serves()
 
     def end(self) -> None:
         self._ending.set()
@@ -136,7 +122,8 @@ class Host(Server):
         if self.clock:
             environment = (f"{name}={value}" for name, value in self.clock.environment.items())
             command = ["env", *environment, *command]
-        return super()._spawn(command, orphan_signal, session=session)
+        start = partial(super()._spawn, command, orphan_signal, session=session)
+        return self._spawner.submit(start).result()
 
 
 class PostgresHost(Host, Postgres):
