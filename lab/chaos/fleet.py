@@ -117,8 +117,9 @@ class Fleet:
             server.clock = self._new_clock(server.data.name)
             disk = Disk(server.data)
             server.disk = disk if self._has_disks and disk.mount() else None
-        if not (self._has_disks and self.warehouse.mount()):
-            self.warehouse.folder.mkdir(exist_ok=True)
+        self.warehouse.folder.mkdir()
+        if self._has_disks:
+            self.warehouse.mount()
         self.postgreses.start()
         self.redises.start()
         self.postgres.wait_until_it_serves()
