@@ -25,7 +25,7 @@ help:
 	@echo "make prove   visit every state of the protocol, up to a bound; ARGS=--small, in seconds;"
 	@echo "             ARGS=\"--sabotage no-barrier\" breaks a step, and tells what comes of it"
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
-	@echo "             lost; ARGS=\"--seed 7 --seconds 60\"; ARGS=--million takes most of an hour"
+	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
 	@echo "make images  build the container images, run all of docker-compose.yml's services from them,"
 	@echo "             without Docker, and post rides; takes root, on Linux"
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"

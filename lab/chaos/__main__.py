@@ -16,8 +16,6 @@ kept. Ctrl-C ends it, with status 130, and leaves no processes or files behind.
 The seed decides which faults come, when, and on what. What state they meet depends on the machine.
 """
 
-import gc
-import json
 import signal
 import sys
 
@@ -36,8 +34,6 @@ from lab.chaos.table import figures, table
 from lab.chaos.trace.judge import lines
 from rocket_rides.errors import Unavailable
 
-FILL_DISKS = {"disk-full", "warehouse-full"}
-
 
 def main() -> int:
     """Return 0 if every ride counted once, else 1."""
@@ -48,17 +44,13 @@ def main() -> int:
     # Like Ctrl-C: everything that was started ends first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        stock.use() if options.servers == "stock" else stock.require()
+        stock.require()
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
-    gc.disable()  # all is kept until the end, and to look through it would hold up the proxies
     fleet = Fleet(
         STREAM_SERVERS[options.stream_server],
         waits=options.wait,
-        disks=bool(FILL_DISKS & set(options.faults)) and enter_own_namespace(),
-        clocks="clock-jump" in options.faults,
-        rate=options.rate,
-        recorded=options.trace,
+        disks=enter_own_namespace(),
         keeps_log=options.keeps_log,
     )
     keep = True
@@ -84,12 +76,9 @@ def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(rows := figures(outcome)))
-    for line in lines(outcome.verdict) if outcome.verdict else ():
+    print(table(figures(outcome)))
+    for line in lines(outcome.verdict):
         print(line)
-    if options.json:
-        said = {"seed": options.seed, "findings": outcome.findings, "figures": rows}
-        options.json.write_text(json.dumps(said, indent=2) + "\n")
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:

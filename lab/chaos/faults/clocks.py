@@ -4,10 +4,9 @@ import random
 import time
 
 from lab.chaos.clocks import Jump
-from lab.chaos.faults.scene import Moot, Scene
-from lab.chaos.fleet import READERS, RECEIPTS, STREAMERS
+from lab.chaos.faults.scene import Moot, Scene, held
+from lab.chaos.fleet import READERS, RECEIPTS, SERVERS, STREAMERS
 
-SERVERS = ("postgres", "redis")
 VICTIMS = (*SERVERS, *SERVERS, "api", *STREAMERS, *READERS)
 JUMPS = (45, 200, 3600, 6 * 3600)  # seconds
 # A receiver refuses a webhook that is signed more than five minutes ago, or later than now.
@@ -18,16 +17,15 @@ def jump(scene: Scene, dice: random.Random) -> str:
     """Some minutes or hours forward or back, for some seconds."""
     name, ahead, seconds = dice.choice(VICTIMS), dice.choice(JUMPS), dice.uniform(0.5, 6)
     ahead = (min(ahead, TOLERATED) if name in RECEIPTS else ahead) * dice.choice((-1, 1))
-    clock = scene.fleet.clock(name)
-    if clock is None or not clock.busy.acquire(blocking=False):
+    fleet = scene.fleet
+    clock = fleet.pairs[name].primary.clock if name in SERVERS else fleet.services[name].clock
+    if clock is None:
         raise Moot
-    began = time.monotonic()
-    try:
+    with held(clock.busy):
+        began = time.monotonic()
         clock.set(ahead)
         scene.wait(seconds)
-    finally:
         clock.set(0)
         if name == "postgres":
             scene.jumps.append(Jump(began, time.monotonic(), ahead))
-        clock.busy.release()
     return f"{name} ({ahead:+} s)"

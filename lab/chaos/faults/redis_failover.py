@@ -4,12 +4,12 @@ With `WAIT` the streamer has committed none of those, so nothing that counts is 
 """
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
 import redis
 
-from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.scene import Scene, held
 from lab.chaos.faults.servers import one_behind
 from lab.chaos.fleet import STREAM
 from lab.chaos.redis_pair import RedisPair
@@ -38,7 +38,7 @@ def split(scene: Scene, dice: random.Random) -> str:
     def promote(pair: RedisPair) -> None:
         pair.promote()
         scene.wait(seconds)
-        pair.proxy.cut_all()
+        pair.proxy.cut()
 
     lost = _promote_one_behind(scene, dice, promote)
     return f"redis ({lost} entries behind at first)"
@@ -52,27 +52,13 @@ def _promote_one_behind(
     The old primary then follows the new one, and throws away what that one does not have.
     """
     behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
-    with _failing_over(pair):
+    lost: list[bytes] = []
+    with held(pair.busy):
         with one_behind(scene, dice):
             pair.cut_off()
             scene.wait(behind_for)
-            lost = _missing(pair)
+            with suppress(redis.RedisError):  # another fault has crashed it
+                lost = pair.missing(STREAM)
             promote(pair)
         pair.join(lost, STREAM)
     return len(lost)
-
-
-@contextmanager
-def _failing_over(pair: RedisPair) -> Iterator[None]:
-    if not pair.failing_over.acquire(blocking=False):
-        raise Moot
-    try:
-        yield
-    finally:
-        pair.failing_over.release()
-
-
-def _missing(pair: RedisPair) -> list[bytes]:
-    with suppress(redis.RedisError):  # another fault has crashed it
-        return pair.missing(STREAM)
-    return []

@@ -1,4 +1,4 @@
-"""Postgres and Redis crash; Redis also loses some or all entries, or runs out of memory."""
+"""Postgres and Redis crash; Redis also loses some entries, or all."""
 
 import random
 import signal
@@ -6,13 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redis
-
-from demo.embedded.servers import Redis
-from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.scene import Scene, moot_if_away
 from lab.chaos.fleet import READERS
-from lab.chaos.kept_server import KeptServer
-from lab.chaos.redis_pair import client
 
 
 @contextmanager
@@ -51,8 +46,8 @@ def cut_redis(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, and a restart without the newest entries, which were in the log before."""
     down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
     with one_behind(scene, dice):
-        kept = scene.fleet.redis
-        kept.crash(down_for, lambda: cut_newest(kept.server.append_only_file, entries))
+        server = scene.fleet.redis
+        server.crash(down_for, lambda: cut_newest(server.append_only_file, entries))
     return f"redis ({entries} entries)"
 
 
@@ -70,35 +65,6 @@ def cut_newest(file: Path, entries: int) -> None:
 
 def flush_redis(scene: Scene, dice: random.Random) -> str:
     """FLUSHALL: the log is gone."""
-    try:
-        with one_behind(scene, dice), scene.fleet.redis_client() as primary:
-            primary.flushall()
-    except redis.RedisError:
-        raise Moot from None
+    with moot_if_away(), one_behind(scene, dice), scene.fleet.redis_client() as primary:
+        primary.flushall()
     return "redis"
-
-
-def fill_redis(scene: Scene, dice: random.Random) -> str:
-    """Redis is at its memory limit for some seconds and refuses to append."""
-    seconds, server = dice.uniform(0.5, 3), scene.fleet.redis
-    try:
-        with client(server) as primary:
-            primary.config_set("maxmemory", 1)
-    except redis.RedisError:
-        lift_the_limit(server)  # perhaps only the answer was lost
-        raise Moot from None
-    scene.wait(seconds)
-    lift_the_limit(server)
-    return "redis"
-
-
-def lift_the_limit(server: KeptServer[Redis]) -> None:
-    """Let it use any amount of memory again; returns when it has been told."""
-    while True:
-        try:
-            with client(server) as limited:
-                limited.config_set("maxmemory", 0)
-            return
-        except redis.RedisError:
-            # If it is down, it restarts without a limit; if it is up, the next attempt lifts it.
-            server.wait_until_it_serves()

@@ -7,12 +7,10 @@ from contextlib import closing, suppress
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-import psycopg
 import redis
 
-from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
-from rocket_rides.errors import Unavailable
 from rocket_rides.log import Record
 
 BURSTS = (1, 5, 40)  # entries at a time
@@ -63,11 +61,8 @@ def write(scene: Scene, dice: random.Random) -> str:
 
 
 def _look(scene: Scene) -> Ours:
-    try:
-        with closing(scene.fleet.connect()) as connection:
-            row = connection.execute(OURS).fetchone()
-    except (psycopg.Error, Unavailable):
-        raise Moot from None
+    with moot_if_away(), closing(scene.fleet.connect()) as connection:
+        row = connection.execute(OURS).fetchone()
     if row is None or row[1] is None:  # nobody has led yet
         raise Moot
     return Ours(*row)
