@@ -271,4 +271,18 @@ MUTANTS = [
         "rides_distance_in_range CHECK (distance >= 0 AND",
         file="migrations/versions/0010_schema.sql",
     ),
+    Mutant(
+        "a client that is silent is waited for",
+        "        self._last_cut = time.monotonic()\n",
+        "        return\n        self._last_cut = time.monotonic()\n",
+        "api/slow_clients.py",
+        "services/test_hostile.py",
+    ),
+    Mutant(
+        "a ride is not as /openapi.json describes it",
+        'return {"ride": rows[0]}',
+        'return {"ride": {**rows[0], "distance": str(rows[0]["distance"])}}',
+        "api/views.py",
+        "services/test_openapi.py",
+    ),
 ]
