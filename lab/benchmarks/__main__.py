@@ -2,7 +2,7 @@
 
 Each part runs on its own temporary Postgres and Redis, as durable as the fleet's. Figures are
 medians of several runs, with the lowest and the highest; each run's limit is measured right after
-it. Run it on an otherwise idle machine: it takes a quarter of an hour.
+it. Run it on an otherwise idle machine: it takes some ten minutes.
 
 Each part is in the docs as soon as it is over: whatever ends the run, what was measured before
 stays. A part that fails is named at the end, and its older figures stay.

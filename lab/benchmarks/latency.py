@@ -9,17 +9,14 @@ log, then one durable commit.
 import contextlib
 import heapq
 import random
+import select
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
 from statistics import quantiles
 
 import psycopg
 
-from lab.benchmarks import fleet
+from lab.benchmarks import fleet, load
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.load import KeepAlive
 from lab.benchmarks.stand import Stand
 from rocket_rides.log import Log
 from rocket_rides.terms import Term
@@ -38,7 +35,6 @@ COMMIT = "UPDATE by_hand SET last_ride_id = last_ride_id + 1"
 
 Milliseconds = list[float]
 Ride = tuple[int, float]  # its id, and when it was answered
-Answered = SimpleQueue[Ride]
 
 
 class Percentiles:
@@ -85,55 +81,54 @@ def measure(stand: Stand) -> list[Figure]:
 
 def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:
     took: Milliseconds = []
-    answered: Answered = SimpleQueue()
-    with contextlib.closing(KeepAlive(port)) as client:
+    with contextlib.closing(load.KeepAlive(port)) as client:
         for _ in range(IDLE_RIDES):
             time.sleep(random.uniform(*PAUSE))
-            answered.put((client.post(), time.perf_counter()))
-            took += _follow(answered, connection, [])
+            under_way = [(client.post(), time.perf_counter())]
+            while under_way:
+                took += _counted(under_way, connection)
+                time.sleep(POLL)
     return took
 
 
 def _steadily(port: int, connection: psycopg.Connection, rate: int) -> Milliseconds:
-    """So many rides a second, on average."""
-    answered: Answered = SimpleQueue()
-
-    def post() -> None:
-        """One client's share. A ride that is late is posted as soon as possible."""
-        with contextlib.closing(KeepAlive(port)) as client:
-            due = time.perf_counter()
-            until = due + SECONDS
-            while (due := due + random.expovariate(rate / CLIENTS)) < until:
-                time.sleep(max(0.0, due - time.perf_counter()))
-                answered.put((client.post(), time.perf_counter()))
-
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        posting = [clients.submit(post) for _ in range(CLIENTS)]
-        took = _follow(answered, connection, posting)
-        for each in posting:
-            each.result()
+    """So many rides a second, on average, each as soon as it is due and a client is free."""
+    took: Milliseconds = []
+    under_way: list[Ride] = []
+    asking: dict[int, load.KeepAlive] = {}  # by descriptor
+    with contextlib.ExitStack() as exits:
+        free = [
+            exits.enter_context(contextlib.closing(load.KeepAlive(port))) for _ in range(CLIENTS)
+        ]
+        due = look_at = time.perf_counter()
+        until = due + SECONDS
+        while due < until or asking or under_way:
+            if free and due < min(until, time.perf_counter()):
+                client = free.pop()
+                client.send(load.RIDE)
+                asking[client.socket.fileno()] = client
+                due += random.expovariate(rate)
+            for descriptor in select.select([*asking], [], [], POLL)[0]:
+                if answer := asking[descriptor].receive():
+                    heapq.heappush(under_way, (load.ride_id(answer), time.perf_counter()))
+                    free.append(asking.pop(descriptor))
+            if under_way and time.perf_counter() >= look_at:
+                took += _counted(under_way, connection)
+                look_at = time.perf_counter() + POLL
     return took
 
 
-def _follow(
-    answered: Answered, connection: psycopg.Connection, posting: Sequence[Future[None]]
-) -> Milliseconds:
-    """Until nobody posts any more, and all that was answered is counted.
+def _counted(under_way: list[Ride], connection: psycopg.Connection) -> Milliseconds:
+    """Those of a heap of rides that are in both totals leave it: how long each took.
 
     Raises TimeoutError if a ride gets lost.
     """
+    counted, now = fleet.counted(connection), time.perf_counter()
     took: Milliseconds = []
-    under_way: list[Ride] = []  # a heap
-    while under_way or not answered.empty() or not all(each.done() for each in posting):
-        while not answered.empty():
-            heapq.heappush(under_way, answered.get())
-        if under_way:
-            counted, now = fleet.counted(connection), time.perf_counter()
-            while under_way and under_way[0][0] <= counted:
-                took.append((now - heapq.heappop(under_way)[1]) * 1000)
-            if under_way and now - under_way[0][1] > PATIENCE:
-                raise TimeoutError(f"ride {under_way[0][0]} is not counted")
-        time.sleep(POLL)
+    while under_way and under_way[0][0] <= counted:
+        took.append((now - heapq.heappop(under_way)[1]) * 1000)
+    if under_way and now - under_way[0][1] > PATIENCE:
+        raise TimeoutError(f"ride {under_way[0][0]} is not counted")
     return took
 
 

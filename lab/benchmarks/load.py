@@ -61,11 +61,16 @@ class KeepAlive:
         self.send(RIDE)
         while not (answer := self.receive()):
             pass
-        _, _, rest = answer.partition(b"/rides/")
-        return int(rest.partition(b"\r")[0])
+        return ride_id(answer)
 
     def close(self) -> None:
         self.socket.close()
+
+
+def ride_id(answer: bytes) -> int:
+    """The id of the ride that the API answered with."""
+    _, _, rest = answer.partition(b"/rides/")
+    return int(rest.partition(b"\r")[0])
 
 
 def rate(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> float:

@@ -19,11 +19,6 @@ STAGE = """
     INSERT INTO staged_log_records (id, action, object, data)
     SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
 """
-STAGE_ALONE = """
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', 539.837)
-    FROM (SELECT nextval('log_position') AS id FROM generate_series(1, %s)) drawn
-"""
 # A million a day, up to now.
 INSERT = """
     INSERT INTO rides (distance, created_at)
@@ -37,11 +32,6 @@ SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_pos
 def stage(connection: psycopg.Connection, records: int, minutes_ago: int = 0) -> None:
     """Take `records` rides and stage them, in one transaction."""
     connection.execute(STAGE, [minutes_ago, records])
-
-
-def stage_alone(connection: psycopg.Connection, records: int) -> None:
-    """Stage so many records of no ride, in one transaction. No barrier: nobody else may write."""
-    connection.execute(STAGE_ALONE, [records])
 
 
 def insert_as_sent(connection: psycopg.Connection, count: int) -> None:

@@ -18,7 +18,7 @@ from rocket_rides.settings import PROJECT
 
 LONGEST = 300.0  # seconds
 # Of the one who measures: they name a cache, or the virtual environment in use.
-OWN = re.compile(r"VIRTUAL_ENV|PYTHON.*|XDG_.*|UV_CACHE.*|PIP_CACHE.*|PYENV.*|MAKE.*|MFLAGS", re.A)
+OWN = re.compile(r"VIRTUAL_ENV|PYTHON.*|UV_CACHE.*|PIP_CACHE.*|PYENV.*|MAKE.*|MFLAGS", re.A)
 
 
 def measure(stand: Stand) -> list[Figure]:
