@@ -142,8 +142,7 @@ MUTANTS = [
         "who has lost the lock publishes",
         "        with self.connection.transaction():\n            emit(self.connection, result)"
         "  # fails without the connection, which holds the lock\n"
-        "            # Whoever mends after this asks for resets that come after these,"
-        " and so undo them.\n"
+        "            # A later repair asks for resets of its own, which supersede these.\n"
         "            ownership.require_unmended(self.connection, frozen.history)\n",
         "        with nullcontext():\n",
         tests="analytics/test_warehouse.py::test_who_has_lost_the_lock_publishes_nothing",
