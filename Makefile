@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
-	@echo "make status  what flows, how far everyone is, and whether all is well; ARGS=--follow, --json"
+	@echo "make status  what flows, how far everyone is, and whether all is well; ARGS=--json"
 	@echo "make break   list the ways to break the running fleet; ARGS=wipe-log does one, and shows"
 	@echo "             how the fleet heals"
 	@echo "make psql, make redis-cli   a prompt on the fleet's database or log; ARGS='-c \"SELECT 1\"'"
@@ -33,7 +33,7 @@ help:
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
 	@echo "make format  have ruff format the code, and mend what it can"
-	@echo "make bench   measure what docs/performance.md shows, in twenty minutes; ARGS=post, a part"
+	@echo "make bench   measure what docs/performance.md shows, in 15 minutes; ARGS=post, one part"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"

@@ -74,13 +74,13 @@ class Job:
                 result.mismatches = verify.against_postgres(self.connection, sample, [*new, *old])
                 result.verified = len(sample)
             ledger = base.extended(frozen.last_ride_id, new)
-            result.total, result.days = ledger.total, ledger.days
+            result.total = ledger.total
             result.new = total(cell.tally for cell in new)
             result.consumers = [
                 _compare(standing, frozen.last_ride_id, base, [*new, *old])
                 for standing in frozen.consumers
             ]
-            self._prove_others(rides, new, full, result)
+            self._prove_others(rides, full, result)
             ownership.require_unmended(self.connection, frozen.history)  # or some of this is untrue
             if not check and (full or not result.mismatches):
                 self._emit(rides, ledger, frozen, result, started)
@@ -143,7 +143,7 @@ class Job:
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
 
-    def _prove_others(self, rides: Rides, new: Sequence[Cell], full: bool, result: Result) -> None:
+    def _prove_others(self, rides: Rides, full: bool, result: Result) -> None:
         """Compare the outbox, the receipts and the rollup with the rides."""
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()
@@ -161,7 +161,7 @@ class Job:
         else:
             upto = min(complete, rides.base.last_ride_id)
             days = rollup.unproved_days(self.connection, rollup.proved_upto(self.connection), upto)
-        days |= {cell.day for cell in new}
+        days |= {file.day for file in rides.new}
         found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id, complete)
         result.rollup, wrong_rides = found
         result.mismatches += wrong_rides
@@ -169,7 +169,7 @@ class Job:
     def _emit(
         self, rides: Rides, ledger: Ledger, frozen: Frozen, result: Result, started: float
     ) -> None:
-        """Publish the new rides, and emit the result, which the table's log keeps, too.
+        """Publish the new rides, and emit the result.
 
         A crash before the table's commit leaves files that no table refers to. One between it and
         that of Postgres leaves a warehouse that is right, and a result that nobody sees: the next
@@ -185,7 +185,7 @@ class Job:
             files = self.warehouse.place(rides.new, rebuilding=not after)
             reached(Step.AFTER_PLACING)
             owner = frozen.history.owner(ledger.last_ride_id)
-            self.warehouse.publish(files, after, ledger, owner, result)
+            self.warehouse.publish(files, after, ledger, owner)
             set_back(self.connection, result)
             reached(Step.BEFORE_COMMIT)
         reached(Step.AFTER_COMMIT)

@@ -14,7 +14,6 @@ from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import LARGEST_ID
-from rocket_rides.seen_groups import SeenGroup
 
 routes = Blueprint("routes", __name__)
 
@@ -65,9 +64,8 @@ def show_receipt(ride_id: int) -> Answer:
 @routes.get("/consumers")
 def show_consumers() -> Answer:
     """Each reader of the log: its kind, where it stands, its lag, its total and newest reset."""
-    seen: list[SeenGroup] | None = current_app.extensions["groups"].now()
     with borrowed(pool()) as connection:
-        return {"consumers": consumers.show(connection, seen)}
+        return {"consumers": consumers.show(connection)}
 
 
 @routes.get("/hours")

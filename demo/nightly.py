@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from analytics.nightly import attempts
+from analytics.nightly import attempts, child
 from analytics.nightly.__main__ import main
-from analytics.nightly.child import Child
 from demo.install import environment, java
 from rocket_rides.process import Stop
 
@@ -45,7 +44,7 @@ class Installer(attempts.Installer):
         logger.info(
             "installing what only a reconciliation needs (Spark: 400 MB), in the background"
         )
-        status = Child(self._command).wait(stop, until)
+        status = child.run(self._command, stop, until)
         if stop:
             return
         if status == 0:

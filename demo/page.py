@@ -75,22 +75,15 @@ class Demolition:
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
     def _say(self, line: str, kind: Kind) -> None:
-        match kind:
-            case Kind.CLAIM:
-                self._once_seen(partial(self._tell, line, "healed"))
-            case Kind.PRINTED:  # too many for the feed
-                self._show(line)
-            case Kind.NEWS:
-                self._tell(line, "news")
+        if kind is Kind.CLAIM:
+            self._once_seen(partial(self._tell, line, "healed"))
+        else:
+            self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
-        self._watcher.narrate(self._show(line), mood)
-
-    def _show(self, line: str) -> str:
-        """Say that it is going on; returns the words."""
         words = line.replace("`", "").strip()  # they mark what a terminal is given
         self._breakage.going_on = words
-        return words
+        self._watcher.narrate(words, mood)
 
     def _once_seen(self, call: Callable[[], None]) -> None:
         """Call it after a look that begins from now on."""

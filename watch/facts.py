@@ -21,6 +21,7 @@ class Server:
 
 
 UP = Server(True)
+NO_ANSWER = "it does not answer"  # the reason of one that hangs
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint (kind total, rollup or outside) or a group (kind group)."""
+    """A reader of the log: a checkpoint (total, rollup or outside), or the receipts (group)."""
 
     kind: str
     name: str

@@ -32,19 +32,11 @@ LONGEST_NAME = 16
 WELL = "All is well."
 
 
-def screen(facts: Facts, on_top: bool = False) -> list[str]:
-    """The lines; the verdict is the last of them, where a shell's prompt leaves it in sight.
-
-    Or it is `on_top`, for a terminal that shows the lines from the first one, as many as it can.
-    """
+def screen(facts: Facts) -> list[str]:
+    """The lines; the verdict is the last of them, where a shell's prompt leaves it in sight."""
     at = f"{facts.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    title, known, found = (
-        f"{'Rocket Rides':{WIDTH - len(at)}}{at}",
-        [*_known(facts)],
-        verdict(facts),
-    )
-    lines = [title, *found, "", *known[:-1]] if on_top else [title, "", *known, *found]
-    return [plain(line).rstrip() for line in lines]
+    title = f"{'Rocket Rides':{WIDTH - len(at)}}{at}"
+    return [plain(line).rstrip() for line in [title, "", *_known(facts), *verdict(facts)]]
 
 
 def _known(facts: Facts) -> Iterator[str]:

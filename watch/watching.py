@@ -9,11 +9,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from rocket_rides.errors import in_one_line
-from watch.asking import Asker
 from watch.events import Events
 from watch.facts import Database, Facts, Server
 from watch.feed import Event, Feed, Mood, Narration
@@ -33,7 +33,7 @@ class Watcher:
     """The newest facts, and what became of earlier ones. Belongs to one event loop."""
 
     def __init__(self, gather: Gather) -> None:
-        self._gather, self._asker = gather, Asker("the fleet")
+        self._gather, self._looking = gather, ThreadPoolExecutor(1)
         self._events = Events()
         self._next: asyncio.Future[None] | None = None
         self._wanted = asyncio.Event()
@@ -123,7 +123,8 @@ class Watcher:
 
     async def _look_or_nothing(self) -> Facts:
         try:
-            facts = await asyncio.wrap_future(self._asker.put(self._gather))
+            loop = asyncio.get_running_loop()
+            facts = await loop.run_in_executor(self._looking, self._gather)
         except Exception as error:
             if repr(error) != self._failure:
                 self._failure = repr(error)

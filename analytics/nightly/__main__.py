@@ -3,8 +3,9 @@
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night missed while the machine slept or
 this process was down is made up for, once; and that a run that could not do its work, because a
-server was down or another run was in progress, is retried until the next night. A run's output and
-outcome are logged. This process ends only when told to: without Java it logs a warning every night.
+server was down or another run was in progress, is retried until the next night. What a run prints
+stands among our own lines, and how it ended is logged. This process ends only when told to: without
+Java it logs a warning every night.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -27,7 +28,7 @@ import psycopg
 from tzlocal import get_localzone
 
 from analytics.nightly import attempts, nights
-from rocket_rides import database, fleet, process, settings, waiting
+from rocket_rides import database, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
 
@@ -110,7 +111,6 @@ def main(installer: attempts.Installer = NOBODY) -> None:
     """Run the reconciler until SIGTERM or SIGINT."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     try:
         reconciler = Reconciler(config, process.Stop().on_signals(), installer=installer)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
 
-from analytics.nightly.child import Child
+from analytics.nightly import child
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.errors import Unavailable
@@ -67,7 +67,7 @@ def wait_until(moment: datetime, stop: Stop) -> None:
 
 def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
     """Run `command`, at most until `until`; log and return its status, or None after `stop`."""
-    status = Child(command).wait(stop, until)
+    status = child.run(command, stop, until)
     if stop:
         return None
     if status == AGREED:

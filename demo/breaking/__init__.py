@@ -6,7 +6,6 @@ keys.
 """
 
 from demo.breaking.attempt import run
-from demo.breaking.healing import NotHealed
-from demo.breaking.saying import Kind, Say
+from demo.breaking.healing import Kind, NotHealed, Say
 
 __all__ = ["Kind", "NotHealed", "Say", "run"]

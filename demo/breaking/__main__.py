@@ -10,7 +10,7 @@ import signal
 import sys
 
 from demo import breaking
-from demo.breaking.saying import Kind
+from demo.breaking.healing import Kind
 from demo.breaking.ways import WAYS
 from rocket_rides import settings
 from rocket_rides.errors import Unavailable, in_one_line

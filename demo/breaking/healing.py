@@ -1,26 +1,26 @@
 """Whether the fleet has healed: totals, minutes and receipts, each waited for and said.
 
-The rollup and the receipts are waited for where they run. Receipts are not where one has waited for
-long before anything was broken: then it is their receiver that is away.
+The rollup and the receipts are waited for where they run, the receipts only beside the simulator:
+any other receiver may be away for a reason of its own.
 """
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from decimal import Decimal
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
 
 import psycopg
+from psycopg.rows import class_row
 
-from demo.breaking import totals
-from demo.breaking.running_fleet import RECEIPTS, ROLLUP, RunningFleet
-from demo.breaking.saying import Kind, Say
+from demo.breaking.running_fleet import RECEIPTS, ROLLUP, SIMULATOR, TOTALS, RunningFleet
 from rocket_rides.database import one_row
 
 LOOK_EVERY = 0.1  # seconds
-PATIENCE = 30.0  # seconds
-# A receipt that was put off again and again comes after 1 + 3 + 9 seconds, or soon afterwards.
-RECEIPTS_PATIENCE = 60.0
-LONG_OVERDUE = 60.0  # seconds that a ride may have waited for its receipt
+# Seconds. A receipt that was put off again and again comes after 1 + 3 + 9, or soon afterwards.
+PATIENCE = 60.0
 
+EXACT = "totals are exact"
 NEWEST_RIDE = "SELECT coalesce(max(id), 0) FROM rides"
 MINUTES = "SELECT complete_to >= %s FROM rollup_state"
 # Its `complete_to` rises with each sweep only.
@@ -30,12 +30,13 @@ RECEIVED = """
         LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL
     )
 """
-OVERDUE = """
-    SELECT coalesce((
-        SELECT created_at < now() - make_interval(secs => %s)
-        FROM receipts_state JOIN rides ON id > complete_to
-        LEFT JOIN receipts ON ride_id = id WHERE outcome IS NULL ORDER BY id LIMIT 1
-    ), false)
+# One statement, so one snapshot.
+COMPARED = """
+    SELECT name, last_ride_id AS ride, total_distance AS total,
+           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id) AS exact
+    FROM checkpoints JOIN consumer_states USING (kind, name)
+    WHERE name = ANY(%s)
+    ORDER BY name
 """
 
 
@@ -43,12 +44,38 @@ class NotHealed(Exception):
     """The fleet did not heal in time; the message says what is missing."""
 
 
-class Awaited(NamedTuple):
-    """What is true of all, up to a ride, in a fleet that has healed; and seconds to wait for it."""
+class Kind(Enum):
+    """What a line is: only the live page makes a difference."""
 
-    is_there: Callable[[int], bool]
-    claim: str
-    patience: float
+    NEWS = auto()
+    CLAIM = auto()  # something is well; who has not looked since can't see it yet
+
+
+class Say(Protocol):
+    """Is given each line."""
+
+    def __call__(self, line: str, kind: Kind = Kind.NEWS, /) -> None: ...
+
+
+class ComparedTotal(NamedTuple):
+    """A consumer's last ride, its total, and the sum of the rides up to that one, in metres."""
+
+    name: str
+    ride: int
+    total: Decimal
+    exact: Decimal
+
+    @property
+    def is_exact(self) -> bool:
+        return self.total == self.exact
+
+    def __str__(self) -> str:
+        compared = (
+            "which is the exact sum of the rides"
+            if self.is_exact
+            else f"which is {self.total - self.exact:+} m off: the rides add up to {self.exact:,} m"
+        )
+        return f"{self.name} at ride {self.ride:,}: total {self.total:,} m, {compared}"
 
 
 class Healing:
@@ -56,19 +83,19 @@ class Healing:
 
     def __init__(self, connection: psycopg.Connection, fleet: RunningFleet, say: Say) -> None:
         self._connection = connection
-        self._consumers = [each.name for each in fleet.consumers]
+        self._consumers = fleet.names(TOTALS)
         self._say = say
-        self._awaited = [Awaited(self._totals_are_exact, "totals are exact", PATIENCE)]
-        if ROLLUP in fleet.modules:
-            minutes = self._asked(MINUTES)
-            self._awaited.append(Awaited(minutes, "minutes are complete", PATIENCE))
-        if RECEIPTS in fleet.modules and not self._asked(OVERDUE)(LONG_OVERDUE):
-            claim = "receipts are delivered or dead letters"
-            self._awaited.append(Awaited(self._asked(RECEIVED), claim, RECEIPTS_PATIENCE))
+        # What is true up to a ride in a fleet that has healed.
+        self._awaited: dict[str, Callable[[int], bool]] = {EXACT: self._totals_are_exact}
+        if fleet.of(ROLLUP):
+            self._awaited["minutes are complete"] = self._asked(MINUTES)
+        if fleet.of(RECEIPTS) and fleet.of(SIMULATOR):
+            self._awaited["receipts are delivered or dead letters"] = self._asked(RECEIVED)
 
-    def totals(self) -> list[totals.ComparedTotal]:
+    def totals(self) -> list[ComparedTotal]:
         """One for each consumer that already has a total."""
-        return totals.compared(self._connection, self._consumers)
+        cursor = self._connection.cursor(row_factory=class_row(ComparedTotal))
+        return cursor.execute(COMPARED, [self._consumers]).fetchall()
 
     def newest_ride(self) -> int:
         [newest] = one_row(self._connection.execute(NEWEST_RIDE))
@@ -80,28 +107,23 @@ class Healing:
             each.ride >= upto and each.is_exact for each in found
         )
 
-    def _asked(self, question: str) -> Callable[[float], bool]:
-        def is_so(value: float) -> bool:
-            return self._connection.execute(question, [value]).fetchone() == (True,)
-
-        return is_so
+    def _asked(self, question: str) -> Callable[[int], bool]:
+        return lambda upto: self._connection.execute(question, [upto]).fetchone() == (True,)
 
     def wait(self, upto: int) -> None:
         """Wait until all have coped with the rides up to `upto`, and say so. Raises NotHealed."""
-        began, missing = time.monotonic(), list(self._awaited)
+        began, missing = time.monotonic(), dict(self._awaited)
         while missing:
-            for each in list(missing):
-                took = time.monotonic() - began
-                if each.is_there(upto):
-                    missing.remove(each)
-                    line = f"All {each.claim} up to ride {upto:,}, after {took:.1f} s."
-                    self._say(line, Kind.CLAIM)
-                    if each is self._awaited[0]:
+            took = time.monotonic() - began
+            for claim, is_so in list(missing.items()):
+                if is_so(upto):
+                    del missing[claim]
+                    self._say(f"All {claim} up to ride {upto:,}, after {took:.1f} s.", Kind.CLAIM)
+                    if claim == EXACT:
                         self.show_totals(Kind.CLAIM)
-                elif took > each.patience:
+                elif took > PATIENCE:
                     self.show_totals()
-                    late = f"not all {each.claim} up to ride {upto:,} after {each.patience:.0f} s"
-                    raise NotHealed(late)
+                    raise NotHealed(f"not all {claim} up to ride {upto:,} after {PATIENCE:.0f} s")
             time.sleep(LOOK_EVERY)
         self._say(f"Healed: all is well up to ride {upto:,}, {took:.1f} s later.", Kind.CLAIM)
 

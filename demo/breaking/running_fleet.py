@@ -2,11 +2,10 @@
 
 import os
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
@@ -22,28 +21,23 @@ DEFAULT_DATA = Settings.model_fields["data_dir"].default.relative_to(PROJECT)
 CONTINUE_LATER = 'read -r _; kill -CONT "$@"'
 
 
-@dataclass(frozen=True)
-class RunningConsumer:
-    """A consumer, and its processes: more than one after `honcho start -c consumer0=2`."""
+class Service(NamedTuple):
+    """A process of a fleet: its module, and the name that it was started with, if it has one."""
 
+    module: str
     name: str
-    processes: list[psutil.Process]
-
-    def __str__(self) -> str:
-        return f"{self.name} (process {', '.join(self.pids)})"
-
-    @property
-    def pids(self) -> list[str]:
-        return [str(process.pid) for process in self.processes]
+    process: psutil.Process
 
 
-@dataclass(frozen=True)
-class RunningFleet:
-    """Its totals, sorted by name; which modules run; and who posts rides."""
+class RunningFleet(list[Service]):
+    """All of its services. Several may have one name, as after `honcho start -c consumer0=2`."""
 
-    consumers: list[RunningConsumer]
-    modules: frozenset[str]
-    simulators: list[psutil.Process]
+    def of(self, module: str) -> list[Service]:
+        return [service for service in self if service.module == module]
+
+    def names(self, module: str) -> list[str]:
+        """The different names, sorted."""
+        return sorted({service.name for service in self.of(module)})
 
     def receiver(self, url: str) -> psutil.Process:
         """The simulator, where it receives the receipts at `url`. Raises Unavailable.
@@ -52,7 +46,7 @@ class RunningFleet:
         """
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        for process in self.simulators:
+        for _, _, process in self.of(SIMULATOR):
             for each in process.net_connections("tcp"):
                 if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
                     return process
@@ -61,24 +55,20 @@ class RunningFleet:
 
 def running_fleet(config: Settings) -> RunningFleet:
     """What honcho started with our settings. Raises Unavailable if there is no consumer."""
-    running: dict[str, dict[str, list[psutil.Process]]] = defaultdict(lambda: defaultdict(list))
+    fleet = RunningFleet()
     for process in psutil.process_iter():
         try:
             _python, dash_m, module, *arguments = [*process.cmdline(), ""]
             if dash_m == "-m" and _is_ours(process):
-                running[module][arguments[0]].append(process)
+                fleet.append(Service(module, arguments[0], process))
         except (psutil.Error, ValueError):
             continue  # it has ended, belongs to another user, or is no service
-    if not running[TOTALS]:
+    if not fleet.of(TOTALS):
         raise Unavailable(
             f"no fleet runs on {config.data_dir.absolute()}: `make fleet` starts one,"
             " in another terminal; a fleet with other settings needs the same ones here"
         )
-    return RunningFleet(
-        consumers=[RunningConsumer(*each) for each in sorted(running[TOTALS].items())],
-        modules=frozenset(running),
-        simulators=[each for found in running[SIMULATOR].values() for each in found],
-    )
+    return fleet
 
 
 def _is_ours(process: psutil.Process) -> bool:
@@ -101,13 +91,13 @@ def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ..
 
 
 @contextmanager
-def frozen(consumer: RunningConsumer) -> Iterator[None]:
+def frozen(processes: list[psutil.Process]) -> Iterator[None]:
     """SIGSTOP; a shell sends SIGCONT at the end of the block, or when this process is killed."""
     with subprocess.Popen(
-        ["/bin/sh", "-c", CONTINUE_LATER, "sh", *consumer.pids],
+        ["/bin/sh", "-c", CONTINUE_LATER, "sh", *(str(process.pid) for process in processes)],
         stdin=subprocess.PIPE,
         start_new_session=True,  # out of reach of Ctrl-C
     ):
-        for process in consumer.processes:
+        for process in processes:
             process.suspend()  # refuses if the pid was given to another process since
         yield

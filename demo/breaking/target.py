@@ -3,15 +3,16 @@
 import time
 from dataclasses import dataclass
 
+import psutil
 import psycopg
 
-from demo.breaking.healing import LOOK_EVERY, Healing, seconds_until
-from demo.breaking.running_fleet import RunningConsumer, RunningFleet
-from demo.breaking.saying import Say, count
+from demo.breaking.healing import LOOK_EVERY, Healing, Say, seconds_until
+from demo.breaking.running_fleet import TOTALS, RunningFleet
 from rocket_rides import terms
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
 from rocket_rides.settings import Settings
+from rocket_rides.words import count
 
 NEXT_RIDE = 5.0  # seconds that one may take to come; the simulator posts two a second
 
@@ -29,13 +30,22 @@ class Target:
     say: Say
 
     @property
-    def victim(self) -> RunningConsumer:
-        """The consumer to freeze."""
-        return self.fleet.consumers[-1]
+    def name(self) -> str:
+        """Of the consumer to freeze."""
+        return self.fleet.names(TOTALS)[-1]
+
+    @property
+    def processes(self) -> list[psutil.Process]:
+        """That consumer's."""
+        return [each.process for each in self.fleet.of(TOTALS) if each.name == self.name]
 
     def entries(self) -> str:
         """How many entries the log has, in words."""
-        return count(self.log.length(), "entry", "entries")
+        return count(self.log.length(), "entry")
+
+    def say_what_is_frozen(self) -> None:
+        pids = ", ".join(str(process.pid) for process in self.processes)
+        self.say(f"{self.name} (process {pids}) is frozen for {self.seconds:g} s.")
 
     def rides_while_frozen(self, batches: int) -> int:
         """Wait while the consumer is frozen; returns the newest ride afterwards.
@@ -49,11 +59,10 @@ class Target:
             time.sleep(min(LOOK_EVERY, left))
             sent.add(terms.last_sent(self.connection))
         newest = self.healing.newest_ride()
-        missed = count(newest - before, "ride was", "rides were")
-        self.say(f"Meanwhile {missed} taken.")
+        self.say(f"Meanwhile the API took {count(newest - before, 'ride')}.")
         if len(sent) <= batches:
             raise Unavailable(
-                f"nothing was broken, because {self.victim.name} missed too few rides:"
+                f"nothing was broken, because {self.name} missed too few rides:"
                 " is the simulator running?"
             )
         return newest

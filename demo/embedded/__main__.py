@@ -5,7 +5,7 @@ A server that dies is restarted, every time. The database is migrated once it ca
 SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
 others to disconnect, then stops the servers, well before honcho would kill it. It exits by itself,
 with status 1, only when its data folder is unusable, damaged, or in use by another fleet. Damaged
-means: a server that has never served exits by itself, or rejects all clients, and says why.
+means: a server that has never served exits by itself, and says why.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 
@@ -21,23 +21,22 @@ Killed at any step, this process leaves behind only what the next start repairs:
 
 import contextlib
 import fcntl
-import logging
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import psycopg
-
-from demo.embedded import migration
-from demo.embedded.account import make_public
+from demo.embedded import welcome
 from demo.embedded.failures import NeverStarts
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
-from demo.embedded.supervision import POLL, BackOff, Supervised, stop_last
-from demo.embedded.welcome import Welcome
-from rocket_rides import errors, fleet, process, settings, waiting
+from demo.embedded.supervision import POLL, Supervised, stop_last
+from rocket_rides import errors, fleet, process, settings
+from rocket_rides.parent_death import preexec_die_with_parent
 
-logger = logging.getLogger("embedded")
+# It waits for the server, and says what it did.
+MIGRATE = (sys.executable, "-m", "migrations")
 
 
 def main() -> None:
@@ -46,6 +45,7 @@ def main() -> None:
     config = settings.load()
     process.begin(config.log_level)
     stop = process.Stop().on_signals()
+    os.umask(0o022)  # the servers' user, who is not root, has to get into the data folder
     servers: list[Server] = []
     try:
         # Redis first: it starts at once, so whoever waits for Postgres finds both ready.
@@ -65,7 +65,8 @@ def main() -> None:
 def lock(data: Path) -> None:
     """Lock the data folder for this process' lifetime; NeverStarts if another process holds it."""
     try:
-        descriptor = os.open(make_public(data) / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        data.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(data / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -82,38 +83,28 @@ def lock(data: Path) -> None:
 def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:
     """Keep the servers running and migrate the database; stop the servers when asked to.
 
-    Once the fleet is up, tell the user what to do with it.
+    Once it is migrated, tell the user what to do with the fleet. Raises SystemExit where the
+    database can't be migrated, which its program has said.
     """
     supervised = [Supervised(server) for server in servers]
-    migrated, back_off, progress = False, BackOff(), waiting.Progress()
+    migration: subprocess.Popen[bytes] | None = None
+    is_migrated = False
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
-            if not migrated and back_off.over and all(server.running for server in servers):
-                migrated = migrate(config.postgres_url, progress)
-                back_off.attempted()
-                if migrated:
-                    Welcome(config).begin(stop)
+            if migration is None and all(server.running for server in servers):
+                migration = subprocess.Popen(MIGRATE, preexec_fn=preexec_die_with_parent())
+            if migration and not is_migrated and (status := migration.poll()) is not None:
+                if status:
+                    raise SystemExit(status)
+                is_migrated = True
+                welcome.begin(config, stop)
     finally:
+        if migration:
+            migration.terminate()
+            migration.wait()
         stop_last(servers)
-
-
-def migrate(url: str, progress: waiting.Progress) -> bool:
-    """Bring the schema up to date; False if that is not possible now, and `progress` says why.
-
-    Raises Refused where only a person can help.
-    """
-    try:
-        migration.migrate(url)
-    except errors.Refused:
-        raise
-    except (errors.Unavailable, psycopg.Error) as error:
-        progress.failed(f"not migrated yet: {errors.in_one_line(error)}")
-        return False
-    progress.made()
-    progress.announce("the schema is up to date")
-    return True
 
 
 if __name__ == "__main__":

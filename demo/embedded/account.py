@@ -7,16 +7,18 @@ other than root run the servers as themselves, and none of this applies to them.
 
 import os
 import pwd
+import stat
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from demo.embedded.failures import NeverStarts
 from rocket_rides.settings import Settings
 
-READ = 4
-SEARCH = 1  # for a file: execute
 PRIVATE = 0o700
-PUBLIC = 0o755
+# Asked of the kernel, as that user.
+REACHES = 'for each; do test -r "$each" -a -x "$each" || exit 1; done'
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,17 @@ class Account:
         """Whether the servers run as a different user than this process."""
         return self.uid != os.geteuid()
 
-    def reaches(self, path: Path, wanted: int = READ | SEARCH) -> bool:
-        """Whether the account has the `wanted` rights on `path` and may enter all its parents."""
-        if not self.is_other:
-            return True
-        path = path.resolve()
-        return self._may(path, wanted) and all(self._may(up, SEARCH) for up in path.parents)
+    @property
+    def for_subprocess(self) -> dict[str, Any]:
+        """What has `subprocess` start a program as this user."""
+        who = {"user": self.uid, "group": self.gid, "extra_groups": []}
+        return who if self.is_other else {}
 
-    def _may(self, path: Path, wanted: int) -> bool:
-        stat = path.stat()
-        shift = 6 if stat.st_uid == self.uid else 3 if stat.st_gid == self.gid else 0
-        return stat.st_mode >> shift & wanted == wanted
+    def reaches(self, *paths: Path) -> bool:
+        """Whether the account may read all of these, and enter or run them."""
+        command = ["/bin/sh", "-c", REACHES, "sh", *map(str, paths)]
+        asked = subprocess.run(command, cwd="/", stderr=subprocess.DEVNULL, **self.for_subprocess)
+        return asked.returncode == 0
 
     def home(self, data: Path) -> Path:
         """The folder for the servers' files: `data`, or one in /var/lib if `data` is out of reach.
@@ -49,30 +51,25 @@ class Account:
         Once the one in /var/lib exists it stays in use: a change of permissions on a parent folder
         must not hide the data stored there. It is named after `data`, like the sockets' folder.
         """
-        if not self.is_other:
-            return make_public(data).resolve()
         fallback = Path("/var/lib") / Settings.model_construct(data_dir=data).socket_dir.name
-        if not fallback.exists() and self.reaches(make_public(data), SEARCH):
+        data.mkdir(parents=True, exist_ok=True)
+        if not self.is_other or (not fallback.exists() and self.reaches(data)):
             return data.resolve()
-        return make_public(fallback)
+        fallback.mkdir(exist_ok=True)
+        return fallback
 
     def make_private(self, folder: Path) -> None:
         """Create `folder` for this account alone. Raises NeverStarts if another user owns it."""
         folder.mkdir(PRIVATE, exist_ok=True)
-        # By descriptor, and without following symbolic links: in /tmp another user may come first.
-        try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError as error:
-            raise NeverStarts(f"{folder} is not ours: {error.strerror}; remove it first") from None
-        try:
-            owner = os.fstat(descriptor).st_uid
-            if owner not in (self.uid, os.geteuid()):
-                raise NeverStarts(f"{folder} belongs to another user, {owner}; remove it first")
-            os.fchmod(descriptor, PRIVATE)
-            if self.is_other:
-                os.fchown(descriptor, self.uid, self.gid)
-        finally:
-            os.close(descriptor)
+        # In /tmp another user may come first, with a symbolic link, too. Nobody can replace ours.
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise NeverStarts(f"{folder} is not ours: it is no folder; remove it first")
+        if found.st_uid not in (self.uid, os.geteuid()):
+            raise NeverStarts(f"{folder} belongs to another user, {found.st_uid}; remove it first")
+        folder.chmod(PRIVATE)
+        if self.is_other:
+            os.chown(folder, self.uid, self.gid)
 
 
 def server_account() -> Account:
@@ -86,12 +83,3 @@ def server_account() -> Account:
             continue
         return Account(user.pw_uid, user.pw_gid)
     raise NeverStarts("the servers can't run as root, and there is no user postgres or nobody")
-
-
-def make_public(folder: Path) -> Path:
-    """Create `folder` and its missing parents, with mode 755 whatever the umask."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir()
-        path.chmod(PUBLIC)
-    return folder

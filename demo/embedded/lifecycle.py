@@ -1,7 +1,6 @@
 """What the two embedded servers have in common: files, start and stop."""
 
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -9,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import psycopg
 import redis
@@ -25,10 +24,6 @@ from rocket_rides.waiting import delays
 
 START_TIMEOUT = 120.0  # seconds; crash recovery can take long
 STOP_TIMEOUT = 10.0
-# Seconds. A server that has never served and rejects its clients for this long, stating a reason,
-# will not recover. One that has served before may: it may be full, for example.
-REFUSING = 3.0
-STARTING_UP = "the database system is "  # every temporary refusal of Postgres starts with this
 LOG_LINES = 5
 
 
@@ -52,7 +47,7 @@ class Server(ABC):
         self.account = server_account()
         self.stock = stock.named(self.setting)
         if self.stock:
-            self.program = stock.program(self.setting, self.stock, self.account)
+            self.program = stock.program(self.setting, self.stock)
         self.has_served = False
         self._process: subprocess.Popen[bytes] | None = None
         self._logged = 0  # the log's size before the last start, in bytes
@@ -119,7 +114,7 @@ class Server(ABC):
 
         Processes still running in its folder are killed first. If the server can't be started, it
         raises ServerFailed with the reason from the server's log: RefusedToStart if the server
-        exited by itself or rejects all clients, NeverStarts if it never can start.
+        exited by itself, NeverStarts if it never can start.
         """
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
@@ -130,33 +125,25 @@ class Server(ABC):
         except OSError as error:
             raise ServerFailed(f"{self.name} can't be started: {error}") from error
         self._wait_until_it_serves(stop)
+        self.has_served = True
 
     def _wait_until_it_serves(self, stop: Stop | None) -> None:
-        started = time.monotonic()
+        deadline = time.monotonic() + START_TIMEOUT
         for delay in delays(0.01, 0.2):
             try:
                 self._check()
                 break
             except (psycopg.Error, redis.RedisError) as error:
                 problem = in_one_line(error)
-            waited = time.monotonic() - started
-            if not self.running:
-                self._explain_the_end()
-            if stop or waited > START_TIMEOUT:
+            status = self.process.poll()
+            if status is not None and status > 0:  # negative: a signal killed it
+                raise RefusedToStart(self._why())
+            if status is not None:
+                raise ServerFailed(f"{self.name} ended with status {status}: {self._why()}")
+            if stop or time.monotonic() > deadline:
                 self.kill()
                 raise ServerFailed(f"{self.name} does not serve yet: {problem}")
-            refuses = "FATAL: " in problem and STARTING_UP not in problem
-            if refuses and waited > REFUSING and not self.has_served:
-                self.kill()
-                raise RefusedToStart(problem.partition("FATAL: ")[2])
             time.sleep(delay)
-        self.has_served = True
-
-    def _explain_the_end(self) -> NoReturn:
-        status = self.process.poll()
-        if status is not None and status > 0:  # negative: a signal killed it
-            raise RefusedToStart(self._why())
-        raise ServerFailed(f"{self.name} ended with status {status}: {self._why()}")
 
     def stop(self, within: float = STOP_TIMEOUT) -> None:
         """Shut the server down even if it has clients; kill it after `within` seconds."""
@@ -173,13 +160,6 @@ class Server(ABC):
         self.process.kill()
         self.process.wait()
         end_all(self.process_names, self.folder)
-
-    def _fresh_folder(self, name: str) -> Path:
-        """Create an empty folder that the server's user owns."""
-        folder = self.home / name
-        shutil.rmtree(folder, ignore_errors=True)
-        self.account.make_private(folder)
-        return folder
 
     def _run(self, command: list[str]) -> None:
         """Run one of the server's programs to completion. Raises ServerFailed."""

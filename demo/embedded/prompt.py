@@ -2,16 +2,19 @@
 
 That is the embedded server, or the one named by DATABASE_URL or REDIS_URL. Further arguments are
 passed on: `python -m demo.embedded.prompt psql -c 'SELECT 1'`. For Postgres this process becomes
-psql, so the exit status is psql's, too. For Redis it is a small prompt of our own, because Valkey
-comes without one. If the server can't be reached, one line says so.
+psql, so the exit status is psql's, too. Valkey comes without a prompt, so for Redis this is a small
+one of our own: one command, or one a line, and the replies as Python writes them. If the server
+can't be reached, one line says so.
 """
 
 import os
+import shlex
 import shutil
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import suppress
+from pprint import pp
 from typing import NoReturn
 
 import redis
@@ -19,9 +22,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from demo.embedded.failures import NeverStarts
 from demo.embedded.programs import installed
-from demo.embedded.redis_prompt import converse
 from demo.embedded.servers import Postgres
-from rocket_rides import database, session_settings, settings
+from rocket_rides import database, settings
 from rocket_rides.errors import Unavailable, in_one_line
 
 TIMEOUT = 5.0  # seconds
@@ -34,44 +36,48 @@ def psql(config: settings.Settings, arguments: Sequence[str]) -> NoReturn:
     # Every user of a machine can read all command lines, so the password goes into the environment.
     # No variable exists for the passphrase of a client key: psql prompts for it.
     given.pop("sslpassword", None)
-    password = given.pop("password", None)
+    if password := given.pop("password", None):
+        os.environ["PGPASSWORD"] = str(password)
     # The wheel's psql matches the embedded server's version, but has no TLS.
     own = None if config.embedded_postgres else shutil.which("psql")
     program = own or f"{installed(Postgres.distribution)}/psql"
-    command = [program, f"--dbname={make_conninfo('', **given)}", *arguments]
-    environment = {**os.environ, "PSQLRC": _psqlrc()}
-    if password:
-        environment["PGPASSWORD"] = str(password)
-    os.execve(program, command, environment)  # noqa: S606 (no shell)
-
-
-def _psqlrc() -> str:
-    """What psql reads first, as the name of a file: our sessions' settings, then the person's own.
-
-    Such a file is the one way that a pooler can't refuse, and that leaves the prompt as it is.
-    """
-    reader, writer = os.pipe()
-    os.set_inheritable(reader, True)
-    own = Path(os.environ.get("PSQLRC", "~/.psqlrc")).expanduser()
-    with os.fdopen(writer, "w") as file:
-        file.write(f"{session_settings.statement({})} \\g /dev/null\n")
-        if own.is_file():
-            file.write(f"\\i '{own}'\n")
-    return f"/dev/fd/{reader}"
+    os.execv(program, [program, f"--dbname={make_conninfo('', **given)}", *arguments])  # noqa: S606
 
 
 def redis_cli(config: settings.Settings, arguments: Sequence[str]) -> None:
     """Send Redis the command, or each line of standard input. Raises Unavailable without Redis."""
+    client = redis.Redis.from_url(
+        config.log_url,
+        retry=None,
+        socket_connect_timeout=TIMEOUT,
+        decode_responses=True,
+        encoding_errors="backslashreplace",
+    )
     try:
-        with redis.Redis.from_url(
-            config.log_url, retry=None, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT
-        ) as client:
-            client.ping()
+        client.ping()
     except redis.ResponseError:
         pass  # it answered; this user may not PING
     except redis.RedisError as error:
         raise Unavailable(f"Redis can't be reached: {in_one_line(error).rstrip('.')}") from None
-    converse(redis.Redis.from_url(config.log_url), arguments)
+    client.response_callbacks.clear()  # as it comes
+    if arguments:
+        raise SystemExit(0 if _is_answered(client, shlex.join(arguments)) else 1)
+    with suppress(ImportError):
+        import readline  # noqa: F401 (gives input() a history)
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            _is_answered(client, input("redis> " if sys.stdin.isatty() else ""))
+
+
+def _is_answered(client: "redis.Redis", line: str) -> bool:
+    """Send a command, and print the reply; False if it is an error."""
+    try:
+        if words := shlex.split(line):
+            pp(client.execute_command(*words))  # type: ignore[no-untyped-call]
+    except (redis.RedisError, ValueError) as error:  # or its quotes don't match
+        print(f"(error) {error}")  # noqa: T201
+        return False
+    return True
 
 
 PROMPTS = {"psql": psql, "redis-cli": redis_cli}

@@ -6,12 +6,13 @@ commit and every appended entry is on disk before it is acknowledged.
 A server runs in a session of its own, out of reach of Ctrl-C and of signals to its starter's
 process group: the starter stops it, last. If the starter (on Linux: the starting thread) is killed,
 the kernel ends the server. Where the kernel can't, the next `start` does: any process still running
-in the data folder is a leftover. So only one process may use a data folder at a time; `python -m
-embedded` holds a lock for that.
+in the data folder is a leftover. So only one process may use a data folder at a time;
+`python -m demo.embedded` holds a lock for that.
 """
 
 import locale
 import re
+import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ import redis
 from psycopg import sql
 
 from demo.embedded import stock
-from demo.embedded.lifecycle import STARTING_UP, Server
+from demo.embedded.lifecycle import Server
 from demo.embedded.stream_servers import VALKEY, StreamServer, append_only_file
 from rocket_rides import database
 from rocket_rides.settings import (
@@ -68,7 +69,8 @@ class Postgres(Server):
     stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
     # Ends the children too. Python leaves it at its default, so it works even before the exec.
     orphan_signal = signal.SIGQUIT
-    reason = re.compile(rf"(?:FATAL|PANIC):  (?!{STARTING_UP})(.*)(?:\n.* DETAIL:  (.*))?")
+    # Not that it is starting up, which it tells whoever comes too early.
+    reason = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.*)(?:\n.* DETAIL:  (.*))?")
 
     @property
     def url(self) -> str:
@@ -81,7 +83,9 @@ class Postgres(Server):
     def _initialise(self) -> None:
         """Create the data folder under another name first, so that it is complete or absent."""
         if not self.folder.exists():
-            unfinished = self._fresh_folder("postgres.new")
+            unfinished = self.home / "postgres.new"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            self.account.make_private(unfinished)
             # By itself it would take the environment's, which the servers do not get.
             collation = locale.setlocale(locale.LC_CTYPE) if self.stock else "C"
             options = ["-D", str(unfinished), f"--locale={collation}", *INITDB_OPTIONS]
@@ -156,7 +160,7 @@ class Redis(Server):
 
     @property
     def process_names(self) -> frozenset[str]:
-        return frozenset(stock.STREAM_PROGRAMS)
+        return frozenset(stock.SERVERS[stock.REDIS])
 
     @property
     def url(self) -> str:

@@ -26,7 +26,6 @@ def spawn(
     session: bool,
 ) -> subprocess.Popen[bytes]:
     """Start `command` as `account`, with its output appended to `log`."""
-    other = account.is_other
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -35,12 +34,10 @@ def spawn(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            user=account.uid if other else None,
-            group=account.gid if other else None,
-            extra_groups=[] if other else None,
             umask=0o077,
             start_new_session=session,
             preexec_fn=preexec_die_with_parent(orphan_signal),
+            **account.for_subprocess,
         )
 
 

@@ -9,16 +9,12 @@ import os
 import shutil
 from pathlib import Path
 
-from demo.embedded.account import Account, server_account
 from demo.embedded.failures import NeverStarts
 
 POSTGRES, REDIS = "POSTGRES_PROGRAMS", "REDIS_PROGRAMS"
-STREAM_PROGRAMS = ("valkey-server", "redis-server")
-# What a folder must have, the server first: one program of each line.
-NEEDED: dict[str, list[tuple[str, ...]]] = {
-    POSTGRES: [("postgres",), ("initdb",)],
-    REDIS: [STREAM_PROGRAMS],
-}
+# What the server's program may be called.
+SERVERS = {POSTGRES: ("postgres",), REDIS: ("valkey-server", "redis-server")}
+PACKAGES = {POSTGRES: "postgresql", REDIS: "redis-server"}
 DEBIAN = Path("/usr/lib/postgresql")  # a folder for each major version
 
 
@@ -27,26 +23,20 @@ def named(setting: str) -> Path | None:
     return Path(os.environ[setting]).absolute() if os.environ.get(setting) else None
 
 
-def program(setting: str, folder: Path, account: Account) -> str:
-    """The server's program in the folder. Raises NeverStarts where one of its programs is not."""
-    server, *_ = [_first_of(names, setting, folder, account) for names in NEEDED[setting]]
-    return server
-
-
-def _first_of(names: tuple[str, ...], setting: str, folder: Path, account: Account) -> str:
+def program(setting: str, folder: Path) -> str:
+    """The server's program in the folder. Raises NeverStarts where there is none."""
+    names = SERVERS[setting]
     for name in names:
         if shutil.which(name, path=str(folder)):
-            if account.reaches(folder / name):
-                return name
-            raise NeverStarts(f"{setting}={folder} is refused: the servers' user can't run {name}")
+            return name
     raise NeverStarts(f"{setting}={folder} is refused: there is no {' and no '.join(names)} in it")
 
 
 def require() -> None:
     """Whoever starts many servers asks first. Raises NeverStarts for a setting that is no use."""
-    for setting in NEEDED:
+    for setting in SERVERS:
         if folder := named(setting):
-            program(setting, folder, server_account())
+            program(setting, folder)
 
 
 def use() -> None:
@@ -54,24 +44,16 @@ def use() -> None:
 
     Raises NeverStarts where there are none.
     """
-    found = {POSTGRES: _folder_of("postgres"), REDIS: _folder_of(*STREAM_PROGRAMS)}
-    packages = {POSTGRES: "postgresql", REDIS: "redis-server"}
-    missing = [setting for setting in found if not (named(setting) or found[setting])]
-    if missing:
-        raise NeverStarts(
-            "this machine has no stock servers: needed is"
-            f" `apt install {' '.join(packages[setting] for setting in missing)}` (Debian),"
-            f" or a folder with the programs in {' and in '.join(missing)}"
-        )
-    for setting, folder in found.items():
-        os.environ[setting] = str(named(setting) or folder)
-    require()
-
-
-def _folder_of(*names: str) -> Path | None:
-    """The folder with the first of these programs that is there; of Postgres, the newest server."""
-    versions = [path for path in DEBIAN.glob("*/bin") if path.parent.name.isdigit()]
-    newest_first = sorted(versions, key=lambda path: int(path.parent.name), reverse=True)
+    newest_first = sorted(DEBIAN.glob("*/bin"), key=lambda path: -float(path.parent.name))
     path = os.pathsep.join([*map(str, newest_first), *os.get_exec_path()])
-    found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
-    return Path(found).parent if found else None
+    for setting, names in SERVERS.items():
+        if named(setting):
+            continue
+        found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+        if found is None:
+            raise NeverStarts(
+                f"this machine has no stock servers: needed is `apt install {PACKAGES[setting]}`"
+                f" (Debian), or a folder with the programs in {setting}"
+            )
+        os.environ[setting] = str(Path(found).parent)
+    require()

@@ -7,10 +7,6 @@ Valkey; Redis 6.2 is for the tests and `python -m lab.chaos --stream-server redi
 from pathlib import Path
 from typing import NamedTuple
 
-# Redis 7 and newer, and Valkey, keep the file in parts, in a folder of their own.
-PARTS = "appendonlydir"
-MANIFEST = "appendonly.aof.manifest"
-
 
 class StreamServer(NamedTuple):
     """A program, and the wheel that contains it."""
@@ -27,11 +23,12 @@ STREAM_SERVERS = {"valkey": VALKEY, "redis": REDIS}
 def append_only_file(folder: Path) -> Path:
     """The file in `folder` to which the server appends, or appended when it last ran.
 
-    Where Valkey has ever run, that is Valkey's, even if Redis 6.2 has used the folder since.
+    Redis 7 and newer, and Valkey, keep it in parts, in a folder of their own. Where Valkey has ever
+    run, that is Valkey's, even if Redis 6.2 has used the folder since.
     """
-    parts = folder / PARTS
-    if not parts.is_dir():
-        return folder / "appendonly.aof"
-    # One line for each part, the newest last: `file appendonly.aof.1.incr.aof seq 1 type i`.
-    *_, newest = (parts / MANIFEST).read_text().splitlines()
-    return parts / newest.split()[1]
+    parts = (folder / "appendonlydir").glob("*.incr.aof")
+    return max(parts, key=_written, default=folder / "appendonly.aof")
+
+
+def _written(file: Path) -> int:
+    return file.stat().st_mtime_ns

@@ -17,28 +17,9 @@ logger = logging.getLogger(__name__)
 
 POLL = 0.05
 PATIENCE = 2.0  # seconds, before a person is told that a server does not start
-STEADY = 30.0  # seconds; after this long without an attempt the back-off starts over
 # Seconds. honcho kills after 5. With two servers these leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
 SERVER_TIMEOUT = 1.0
-
-
-class BackOff:
-    """Says when the next attempt is due, without sleeping."""
-
-    def __init__(self) -> None:
-        self._waits = delays()
-        self._until = 0.0
-
-    @property
-    def over(self) -> bool:
-        return time.monotonic() >= self._until
-
-    def attempted(self) -> None:
-        """Delay the next attempt, by more each time."""
-        if time.monotonic() > self._until + STEADY:
-            self._waits = delays()
-        self._until = time.monotonic() + next(self._waits)
 
 
 class Supervised:
@@ -47,7 +28,7 @@ class Supervised:
     def __init__(self, server: Server) -> None:
         self.server = server
         self._was_up = False
-        self._back_off = BackOff()
+        self._waits, self._due = delays(), 0.0
         self._complaint = Complaint(PATIENCE)
 
     def revive(self, stop: Stop) -> None:
@@ -61,9 +42,9 @@ class Supervised:
         if self._was_up:
             logger.warning("%s ended with status %s", server.name, server.process.poll())
             self._was_up = False
-        if self._back_off.over:
+        if time.monotonic() >= self._due:
             self._start(stop)
-            self._back_off.attempted()
+            self._due = time.monotonic() + next(self._waits)
 
     def _start(self, stop: Stop) -> None:
         server = self.server
@@ -83,7 +64,7 @@ class Supervised:
                 self._complaint(f"{server.name} can't be started: {in_one_line(error)}")
         else:
             self._was_up = True
-            self._complaint = Complaint()
+            self._waits, self._complaint = delays(), Complaint()
             logger.info("%s runs on the data in %s", server.name, server.folder)
 
 

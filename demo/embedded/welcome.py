@@ -5,19 +5,14 @@ The process `servers` does this, because every fleet has one, even when it runs 
 
 import logging
 import os
-import re
 import threading
 import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 
-import psycopg
-
-from rocket_rides import database, sessions
-from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.process import Stop
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.settings import Settings
 from rocket_rides.waiting import delays
 
 logger = logging.getLogger("embedded")
@@ -25,8 +20,6 @@ logger = logging.getLogger("embedded")
 TIMEOUT = 1.0  # seconds
 # A part of the fleet may never start, as with `honcho start servers api`.
 GIVE_UP_AFTER = 120.0
-
-SESSIONS = "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
 
 RULE = "─" * 60
 BLOCK = f"""\
@@ -45,54 +38,34 @@ In a second terminal{{where}}:
 {RULE}"""
 
 
-class Welcome:
-    """Prints the welcome as soon as the API and the live page answer and all others are at work."""
+def begin(config: Settings, stop: Stop) -> None:
+    """Wait for the fleet in a thread of its own: a server that hangs must not delay others."""
+    # Without honcho nobody is watching, or the fleet is used in some other way.
+    if os.environ.get(NAME):
+        threading.Thread(target=wait, args=[config, stop], daemon=True).start()
 
-    def __init__(self, config: Settings) -> None:
-        self._config = config
-        self._wanted = {
-            sessions.STREAMER,
-            sessions.ROLLUP,
-            *map(sessions.consumer, named_in_the_procfile("consumers")),
-            *map(sessions.receipts, named_in_the_procfile("consumers.receipts")),
-        }
 
-    def begin(self, stop: Stop) -> None:
-        """Wait for the fleet in a thread of its own: a server that hangs must not delay others."""
-        # Without honcho nobody is watching, or the fleet is used in some other way.
-        if os.environ.get(NAME):
-            threading.Thread(target=self.wait, args=[stop], daemon=True).start()
+def wait(config: Settings, stop: Stop) -> None:
+    """Print the welcome as soon as the API and the live page answer.
 
-    def wait(self, stop: Stop) -> None:
-        """Print the welcome when the fleet is up. Gives up after a while, or on `stop`."""
-        deadline, pauses = time.monotonic() + GIVE_UP_AFTER, delays()
-        while not stop.wait(next(pauses)) and time.monotonic() < deadline:
-            if (
-                answers(self._config.api_address, "/readyz")
-                and answers(self._config.page_address, "/healthz")
-                and self._all_are_at_work()
-            ):
-                # In one write: honcho passes on whole lines, and other processes' may come between.
-                logger.info("%s", self.block().replace("\n", "\n        "))
-                return
+    Gives up after a while, or on `stop`.
+    """
+    deadline, pauses = time.monotonic() + GIVE_UP_AFTER, delays()
+    while not stop.wait(next(pauses)) and time.monotonic() < deadline:
+        if answers(config.api_address, "/readyz") and answers(config.page_address, "/healthz"):
+            # In one write: honcho passes on whole lines, and other processes' may come between.
+            logger.info("%s", block(config).replace("\n", "\n        "))
+            return
 
-    def block(self) -> str:
-        """What is printed."""
-        data = self._config.data_dir
-        is_default = data == Settings.model_fields["data_dir"].default
-        return BLOCK.format(
-            api=self._config.api_address,
-            page=self._config.page_address,
-            where=" in this folder" if is_default else f", with DATA_DIR={data}",
-        )
 
-    def _all_are_at_work(self) -> bool:
-        try:
-            with database.connect(self._config.postgres_url, "servers") as connection:
-                names = {name or "" for (name,) in connection.execute(SESSIONS)}
-        except (Unavailable, psycopg.Error):
-            return False
-        return self._wanted <= names
+def block(config: Settings) -> str:
+    """What is printed."""
+    is_default = config.data_dir == Settings.model_fields["data_dir"].default
+    return BLOCK.format(
+        api=config.api_address,
+        page=config.page_address,
+        where=" in this folder" if is_default else f", with DATA_DIR={config.data_dir}",
+    )
 
 
 def answers(address: str, path: str) -> bool:
@@ -103,8 +76,3 @@ def answers(address: str, path: str) -> bool:
             return server.getresponse().status == 200
     except (OSError, HTTPException):
         return False
-
-
-def named_in_the_procfile(module: str) -> list[str]:
-    """The names that a complete fleet gives to the processes of a module."""
-    return re.findall(rf"-m {re.escape(module)} (\S+)", (PROJECT / "Procfile").read_text())

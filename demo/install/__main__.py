@@ -9,16 +9,14 @@ the locked hashes. Java may still be missing; then a line has said what to insta
 
 A crash leaves behind a part without a stamp: the next run installs that part from scratch.
 
-Only one installation runs at a time; others wait. The programs that it starts inherit its lock, so
-the others also wait for a program that outlives it after a kill -9.
+Only one installation runs at a time; others wait. After a kill -9 the kernel ends its lock, and uv,
+which may outlive it, has one of its own.
 """
 
 import argparse
 import fcntl
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 from analytics.prerequisites import CLASS_ARCHIVE
@@ -69,21 +67,15 @@ def make_archive(steps: Steps) -> None:
             steps.note("the archive could not be made; Spark only starts more slowly without it")
 
 
-@contextmanager
-def the_only_installation(*, quiet: bool) -> Iterator[None]:
-    """Wait for the lock and hold it; the programs that are started meanwhile inherit it."""
+def wait_for_others(*, quiet: bool) -> None:
+    """Take the lock, which is held to the end of this process."""
     VENV.mkdir(exist_ok=True)
     lock = os.open(VENV, os.O_RDONLY)  # the folder itself is what is locked
-    os.set_inheritable(lock, True)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            Steps([], quiet=quiet).note("waiting for another installation into .venv to finish")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        Steps([], quiet=quiet).note("waiting for another installation into .venv to finish")
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def main() -> None:
@@ -94,8 +86,8 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         if missing(arguments.parts):
-            with the_only_installation(quiet=arguments.quiet):
-                Steps(missing(arguments.parts), quiet=arguments.quiet).take()
+            wait_for_others(quiet=arguments.quiet)
+            Steps(missing(arguments.parts), quiet=arguments.quiet).take()
     except StepFailed as reason:
         sys.exit(str(reason).splitlines()[-1] if arguments.quiet else str(reason))
     except KeyboardInterrupt:

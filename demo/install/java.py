@@ -36,18 +36,11 @@ def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
     if can_be_installed():
         try:
-            _satisfy(steps)
+            steps.run([*APT_GET, "update"], QUIETLY)
+            steps.run([*APT_GET, *SATISFY, PACKAGE], QUIETLY)
         except StepFailed:
             steps.note("apt-get can't install Java now, or this release only has an older one")
     try:
         require_java()
     except Unavailable as reason:
         steps.note(str(reason))
-
-
-def _satisfy(steps: Steps) -> None:
-    try:
-        steps.run([*APT_GET, *SATISFY, PACKAGE], QUIETLY)
-    except StepFailed:  # the lists of packages may be old, or there may be none
-        steps.run([*APT_GET, "update"], QUIETLY)
-        steps.run([*APT_GET, *SATISFY, PACKAGE], QUIETLY)

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 EVERY = 1.5  # seconds between signs of life; on a busy machine that becomes two
 LAST_LINES = 15  # of a failed program's output
@@ -16,8 +16,7 @@ class StepFailed(Exception):
     """A step failed; the message has the program's last lines."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One step; `what` describes it to the user."""
 
     what: str
@@ -56,7 +55,6 @@ class Steps:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                close_fds=False,  # it holds our lock, even if it outlives us
             )
             self._wait(process)
             if process.returncode:

@@ -63,10 +63,8 @@ def _fleet_of(said: bytes) -> str:
         return ""
 
 
-async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outcomes) -> int | None:
+async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outcomes) -> None:
     """Post one ride until the API answers; the same key makes every repeat the same ride.
-
-    Returns the ride's id, or None when the API refused it or did not say.
 
     A 5xx, a lost connection or a timeout is not an answer. Any other failure is a bug, in the API
     or in this client, that a retry would not fix: it is logged and counted as refused.
@@ -83,15 +81,13 @@ async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outco
         else:
             if answer.ok:
                 outcomes.posted += 1
-                digits = answer.headers.get("Location", "").removeprefix("/rides/")
-                return int(digits) if digits.isdecimal() else None
+                return
             if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 outcomes.refused += 1
                 line = " ".join(text[:200].split())
                 logger.error("a ride of %s m got %s: %s", metres, answer.status, line)
-                return None
+                return
             reason = f"status {answer.status}"
         outcomes.retried += 1
         logger.debug("%s: retrying %s in %.2f s", reason, key, delay)
         await asyncio.sleep(delay)
-    return None

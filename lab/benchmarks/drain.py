@@ -1,14 +1,14 @@
 """Draining a backlog, compared with redis-cli --pipe adding the same entries to the same Redis.
 
-It is repeated after ten million records have gone through the table: dead rows must not slow it
-down. Each such run is followed by one on a new database: the machine itself is never the same.
+Then again, after ten million records have gone through the table: dead rows must not slow it down.
+Each such run is followed by one on a new database: the machine itself is never the same.
 """
 
 import contextlib
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -17,7 +17,7 @@ from demo.embedded.programs import programs
 from demo.embedded.stream_servers import REDIS
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import Stand
+from lab.benchmarks.stand import STREAM, Stand
 from migrations import upgrade
 from rocket_rides import database, session_settings
 from rocket_rides.log import Log
@@ -27,94 +27,95 @@ RECORDS = 200_000
 ROUNDS = 3
 BESIDE = 3
 OLD = 10_000_000
-GOAL = Goal("ratio", ">=", 0.7)
-STILL = Goal("ratio", ">=", 0.95)  # the same, within noise
-STREAM = "rocket-rides-log"
+STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
 
 
 def measure(stand: Stand) -> list[Figure]:
     """On a young table, and on one that ten million records have gone through."""
-    young = Figure("Drain of 200,000 records", "records/s", "redis-cli --pipe", GOAL, headline=True)
-    old = Figure("Drain after ten million more", "records/s", young.limit_name, GOAL)
-    aged = Figure("Drain, an old table beside a young one", "records/s", "the young one", STILL)
-    with draining(stand, stand.postgres.url) as (connection, log, streamer):
-        for _ in range(ROUNDS):
-            young.runs.append(_drain(connection, log, streamer, RECORDS))
-            young.limits.append(_pipe(stand, connection, log, streamer))
-        _grow_old(connection, log, streamer)
+    young = Figure(
+        "Drain of 200,000 records", "records/s", "redis-cli --pipe", Goal("ratio", ">=", 0.7)
+    )
+    aged = Figure(
+        "Drain, an old table beside a young one",
+        "records/s",
+        "the young one",
+        Goal("ratio", ">=", 0.95),  # the same, within noise
+    )
+    with outbox_at(stand, stand.postgres.url) as old:
+        young.measure(ROUNDS, old.drain, lambda: _pipe(stand, old))
+        old.grow_old()
         for round_ in range(ROUNDS):
-            old.runs.append(_drain(connection, log, streamer, RECORDS))
-            old.limits.append(_pipe(stand, connection, log, streamer))
-            young_url = _new_database(connection, f"young{round_}", streamer.last_sent)
-            with draining(stand, young_url) as beside:
-                for _ in range(BESIDE):
-                    aged.runs.append(_drain(connection, log, streamer, RECORDS))
-                    aged.limits.append(_drain(*beside, RECORDS))
-    return [young, old, aged]
+            url = _new_database(old, f"young{round_}")
+            with outbox_at(stand, url) as beside:
+                aged.measure(BESIDE, old.drain, beside.drain)
+    return [young, aged]
+
+
+@dataclass
+class Outbox:
+    """A database's outbox, and the streamer that empties it into the log."""
+
+    connection: psycopg.Connection
+    log: Log
+    streamer: Streamer
+
+    def fill(self) -> None:
+        """Stage records for an empty log."""
+        self.log.redis.delete(STREAM)
+        outbox.stage(self.connection, RECORDS)
+
+    def drain(self) -> float:
+        """Stage records, then time only the drain: records a second."""
+        self.fill()
+        return RECORDS / outbox.drain(self.streamer, RECORDS)
+
+    def grow_old(self) -> None:
+        """Let many more records go through. Their rides would not touch it: there are none.
+
+        So this takes a minute, and not three.
+        """
+        for _ in range(0, OLD, RECORDS):
+            outbox.stage_alone(self.connection, RECORDS)
+            outbox.drain(self.streamer, RECORDS)
+            self.log.redis.delete(STREAM)
 
 
 @contextlib.contextmanager
-def draining(stand: Stand, url: str) -> Iterator[tuple[psycopg.Connection, Log, Streamer]]:
-    """A streamer of the database at `url`, and the connections for filling its outbox."""
+def outbox_at(stand: Stand, url: str) -> Iterator[Outbox]:
+    """That of the database at `url`."""
     with (
         database.connect(url, "benchmark") as connection,
         database.connect(url, "streamer", **session_settings.INDEX_SCANS) as streaming,
-        Log(stand.redis.url, STREAM) as log,
+        stand.log() as log,
     ):
-        yield connection, log, Streamer(streaming, log, outbox.BATCH)
+        yield Outbox(connection, log, Streamer(streaming, log, outbox.BATCH))
 
 
-def _grow_old(connection: psycopg.Connection, log: Log, streamer: Streamer) -> None:
-    """Let many more records go through the outbox. Their rides would not touch it: there are none.
-
-    So this takes a minute, and not three.
-    """
-    for _ in range(0, OLD, RECORDS):
-        outbox.stage_alone(connection, RECORDS)
-        outbox.drain(streamer, RECORDS)
-        log.redis.delete(log.name)
-
-
-def _new_database(connection: psycopg.Connection, name: str, last_drawn: int) -> str:
+def _new_database(old: Outbox, name: str) -> str:
     """Create one, with the schema and no rides, on the same server; returns its URL.
 
-    Its numbers go on from `last_drawn`: shorter ones would be less to send.
+    Its numbers go on from the old one's: shorter ones would be less to send.
     """
-    connection.execute(f"CREATE DATABASE {name}")
-    url = make_conninfo("", **{**connection.info.get_parameters(), "dbname": name})
+    old.connection.execute(f"CREATE DATABASE {name}")
+    url = make_conninfo("", **{**old.connection.info.get_parameters(), "dbname": name})
     upgrade(url)
     with database.connect(url, "benchmark") as new:
-        new.execute("SELECT setval('log_position', %s)", [last_drawn])
+        new.execute("SELECT setval('log_position', %s)", [old.streamer.last_sent])
     return url
 
 
-def _drain(connection: psycopg.Connection, log: Log, streamer: Streamer, records: int) -> float:
-    """Stage records, then time only the drain."""
-    log.redis.delete(log.name)
-    outbox.stage(connection, records)
-    return records / outbox.drain(streamer, records)
-
-
-def _pipe(stand: Stand, connection: psycopg.Connection, log: Log, streamer: Streamer) -> float:
+def _pipe(stand: Stand, old: Outbox) -> float:
     """The limit: one XADD for each of the same records, through redis-cli."""
-    log.redis.delete(log.name)
-    outbox.stage(connection, RECORDS)
+    old.fill()
     file = stand.folder / "commands"
-    file.write_bytes(outbox.as_commands(connection, log.name, streamer.term.name))
-    seconds = _run_redis_cli(stand, file)
-    log.redis.delete(log.name)
-    outbox.drain(streamer, RECORDS)
-    return RECORDS / seconds
-
-
-def _run_redis_cli(stand: Stand, commands: Path) -> float:
+    file.write_bytes(_as_commands(old))
     # Redis' own, because Valkey's wheel has none; it works with both servers.
     program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
-    with commands.open("rb") as file:
+    with file.open("rb") as commands:
         started = time.perf_counter()
         run = subprocess.run(
-            [program, "-s", stand.redis.sockets / "redis.sock", "--pipe"],
-            stdin=file,
+            [program, "-s", stand.redis.socket, "--pipe"],
+            stdin=commands,
             capture_output=True,
             text=True,
             timeout=60,
@@ -123,4 +124,19 @@ def _run_redis_cli(stand: Stand, commands: Path) -> float:
         seconds = time.perf_counter() - started
     if f"errors: 0, replies: {RECORDS}" not in run.stdout:
         raise RuntimeError(f"redis-cli failed: {run.stdout} {run.stderr}")
-    return seconds
+    old.log.redis.delete(STREAM)
+    outbox.drain(old.streamer, RECORDS)
+    return RECORDS / seconds
+
+
+def _as_commands(old: Outbox) -> bytes:
+    """The staged records as XADD commands in Redis' own protocol."""
+    commands = []
+    prev = 0
+    for position, data in old.connection.execute(STAGED):
+        values = ("data", data, "prev", str(prev), "term", old.streamer.term.name)
+        words = ("XADD", STREAM, "*", *values)
+        lines = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
+        commands.append("\r\n".join(lines))
+        prev = position
+    return "".join(commands).encode()

@@ -11,7 +11,7 @@ import pytest
 
 from demo.breaking.__main__ import main
 from demo.breaking.attempt import LOCK, alone
-from demo.breaking.running_fleet import running_fleet
+from demo.breaking.running_fleet import TOTALS, running_fleet
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT, Settings
@@ -23,7 +23,6 @@ WAYS = (
     "cut-connections",
     "fail-receiver",
     "change-total",
-    "reconcile",
 )
 GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 
@@ -92,7 +91,7 @@ def test_a_fleet_in_another_folder_is_not_this_one(
     def is_seen_from(folder: Path) -> bool:
         monkeypatch.chdir(folder)
         try:
-            return "elsewhere" in {one.name for one in running_fleet(Settings()).consumers}
+            return "elsewhere" in running_fleet(Settings()).names(TOTALS)
         except Unavailable:
             return False
 

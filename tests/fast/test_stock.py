@@ -16,7 +16,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with short_folder() as folder, monkeypatch.context() as patch:
         patch.setenv("PATH", str(folder / "bin"))
         patch.setattr(stock, "DEBIAN", folder / "postgresql")
-        for setting in stock.NEEDED:
+        for setting in stock.SERVERS:
             patch.setenv(setting, "")
         yield folder
 
@@ -40,7 +40,7 @@ def test_the_newest_server_is_taken_and_a_newer_client_alone_is_none(machine: Pa
 def test_what_is_missing_is_said_unless_a_setting_names_it(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(NeverStarts, match=r"postgresql redis-server.*POSTGRES_PRO.* in REDIS_PRO"):
+    with pytest.raises(NeverStarts, match=r"`apt install postgresql` .*in POSTGRES_PROGRAMS$"):
         stock.use()
     add(machine / "mine", "valkey-server")
     monkeypatch.setenv("REDIS_PROGRAMS", str(machine / "mine"))
@@ -52,7 +52,6 @@ def test_what_is_missing_is_said_unless_a_setting_names_it(
     ("setting", "there", "lacks"),
     [
         (stock.POSTGRES, [], "no postgres in it"),
-        (stock.POSTGRES, ["postgres"], "no initdb in it"),
         (stock.REDIS, ["redis-cli"], "no valkey-server and no redis-server in it"),
     ],
 )

@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from demo.embedded import welcome
-from demo.embedded.welcome import Welcome
 from rocket_rides.fleet import NAME
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
@@ -24,7 +23,7 @@ def test_a_fleet_that_hangs_is_neither_waited_for_in_the_supervising_thread_nor_
     with socket.create_server(("127.0.0.1", 0)) as api:
         config = Settings.model_construct(api_port=api.getsockname()[1])
         before = set(threading.enumerate())
-        Welcome(config).begin(Stop())
+        welcome.begin(config, Stop())
         [waiting] = set(threading.enumerate()) - before
         api.accept()
         waiting.join(PATIENCE)
@@ -43,8 +42,7 @@ def test_a_fleet_is_welcomed_once_when_its_page_is_there_too(
         return answered
 
     monkeypatch.setattr(welcome, "answers", answers)
-    monkeypatch.setattr(Welcome, "_all_are_at_work", lambda _: True)
     caplog.set_level(logging.INFO)
-    Welcome(config).wait(Stop())
+    welcome.wait(config, Stop())
     assert caplog.text.count("The fleet is up.") == 1
     assert caplog.text.count(f"See it live: http://{config.page_address}/") == 1

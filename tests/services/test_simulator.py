@@ -2,11 +2,9 @@
 
 import itertools
 import os
-import pty
 import signal
 import subprocess
 import sys
-import termios
 import time
 import uuid
 from collections import Counter
@@ -113,18 +111,6 @@ def test_a_lasting_run_stays_small() -> None:
                 process.terminate()
                 process.wait(timeout=5)
     assert memory < 80 * 2**20
-
-
-def test_a_terminal_sees_a_progress_bar() -> None:
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
-    with serving() as api:
-        process = Simulator(api.server_port, "--rides", "5", "--rate", "0", stderr=theirs)
-        os.close(theirs)
-        assert process.wait(timeout=15) == 0
-    seen = os.read(ours, 65536)
-    os.close(ours)
-    assert b"5/5" in seen
 
 
 def test_nothing_is_posted_to_another_fleets_api_unless_it_is_named(

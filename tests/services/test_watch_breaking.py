@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from demo.breaking import Kind, NotHealed, Say
+from demo.breaking import Kind, Say
 from demo.page import Demolition, in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
@@ -90,30 +90,6 @@ def test_a_way_that_is_refused_at_once_is_over_after_the_next_look_and_says_why(
         assert " disabled" not in served.html
         told = [(event.mood, event.words) for _, event in served.watcher.feed.newest()]
     assert told == [("fault", "No fleet runs"), ("fault", "“Stop Redis” was pressed")]
-
-
-def test_totals_are_told_and_what_a_program_prints_is_only_shown_while_it_runs() -> None:
-    config = Settings(watch_port=free_port())
-    shown: list[str] = []
-
-    def run(_name: str, _config: Settings, say: Say) -> None:
-        say("A total is wrong already:")
-        say("  consumer0 at ride 9: 7 m, which is +1 m off")
-        say("  | total | 7 |", Kind.PRINTED)
-        eventually(lambda: "| total | 7 |" in served.site.scene.breakage.going_on)
-        shown.append(served.site.scene.breakage.going_on)
-        raise NotHealed("not all totals are exact")
-
-    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
-        assert served.post("/break", way="stop-redis").status_code == 303
-        eventually(lambda: not served.site.scene.breakage.way)
-        told = [event.words for _, event in served.watcher.feed.newest()]
-    assert shown == ["| total | 7 |"]
-    assert told == [
-        "Not all totals are exact",
-        "A total is wrong already: consumer0 at ride 9: 7 m, which is +1 m off",
-        "“Stop Redis” was pressed",
-    ]
 
 
 def test_only_the_demo_has_buttons_that_break_it(

@@ -37,10 +37,9 @@ IMPORTED = (
     "consumers.totals.reset",
     "granian.server",
     "migrations",
-    "rocket_rides.log.tail",
+    "rocket_rides.log",
     "demo.simulator.client",
     "demo.simulator.customer",
-    "demo.simulator.reception",
     "streamer.upkeep",
     "watch.server",
 )

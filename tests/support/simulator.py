@@ -15,16 +15,12 @@ DROP = 0  # instead of a status: hang up without an answer
 
 
 class Api(ThreadingHTTPServer):
-    """Answers POST /rides with `statuses` in turn, then 201; remembers what was posted.
-
-    The rides are numbered from `first`.
-    """
+    """Answers POST /rides with `statuses` in turn, then 201; remembers what was posted."""
 
     daemon_threads = True
 
-    def __init__(self, port: int, statuses: Iterable[int] = (), first: int = 1) -> None:
+    def __init__(self, port: int, statuses: Iterable[int] = ()) -> None:
         super().__init__(("127.0.0.1", port), Handler)
-        self.first = first
         self.statuses = itertools.chain(statuses, itertools.repeat(201))
         self.posts: list[tuple[str, Decimal]] = []
 
@@ -48,14 +44,11 @@ class Handler(BaseHTTPRequestHandler):
         if status == DROP:
             self.close_connection = True
         else:
-            ride_id = self.server.first + len(self.server.posts) - 1
-            self.answer(status if self.path == "/rides" else 404, f"/rides/{ride_id}")
+            self.answer(status if self.path == "/rides" else 404)
 
-    def answer(self, status: int, location: str = "") -> None:
+    def answer(self, status: int) -> None:
         body = f"this is\n{status}".encode()
         self.send_response(status)
-        if location:
-            self.send_header("Location", location)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -65,8 +58,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(port: int = 0, statuses: Iterable[int] = (), first: int = 1) -> Iterator[Api]:
-    with Api(port, statuses, first) as api:
+def serving(port: int = 0, statuses: Iterable[int] = ()) -> Iterator[Api]:
+    with Api(port, statuses) as api:
         Thread(target=api.serve_forever, args=(0.01,), daemon=True).start()
         yield api
         api.shutdown()
@@ -75,7 +68,7 @@ def serving(port: int = 0, statuses: Iterable[int] = (), first: int = 1) -> Iter
 class Simulator(Process):
     """`python -m demo.simulator`, and all that it says, through a pipe."""
 
-    def __init__(self, port: int, *arguments: str, stderr: int | None = None) -> None:
+    def __init__(self, port: int, *arguments: str) -> None:
         reader, writer = os.pipe()
         self.stdout = os.fdopen(reader)
         super().__init__(
@@ -83,7 +76,7 @@ class Simulator(Process):
             ["--no-receipts", *arguments],
             os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
             stdout=writer,
-            stderr=writer if stderr is None else stderr,
+            stderr=writer,
         )
         os.close(writer)
 

@@ -19,7 +19,6 @@ from watch.facts import Database, Facts, Reader
 from watch.feed import KEPT, Happening
 from watch.history import History
 from watch.page import charts
-from watch.page.slots import SLOTS, Slots
 from watch.page.templates import FRAME, NOTED, PARTS, block
 from watch.verdict import notices, problems
 
@@ -37,7 +36,6 @@ class Breakage:
 class Scene:
     """What a page is rendered from, besides the facts."""
 
-    changeable: bool = False  # whether there are buttons that change anything
     ways: Mapping[str, Any] = field(default_factory=dict)  # to break it; empty outside the demo
     breakage: Breakage = field(default_factory=Breakage)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -54,11 +52,10 @@ class Rendered:
 
 
 class Page:
-    """Renders the page, and remembers which dead receipt is in which slot."""
+    """Renders the page."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self._slots = Slots()
 
     def render(
         self,
@@ -71,11 +68,6 @@ class Page:
         seen_at, database = last or (facts.at, None)
         values = self._values(facts, seen_at, database, history)
         parts = {name.replace("_", "-"): block(name, values) for name in PARTS}
-        if database:
-            self._slots.fill(database.receipts.newest_dead)
-        for place, name in enumerate(SLOTS):
-            letter = self._slots.letters[place]
-            parts[name] = block("slot", {**values, "letter": letter, "place": place})
         rides = database.rides if database else None
         taken, sent = (rides.taken, rides.sent) if rides else (None, None)
         return Rendered(parts, [_item(*each) for each in events], taken, sent)

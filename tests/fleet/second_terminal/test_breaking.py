@@ -14,18 +14,20 @@ import psycopg
 import pytest
 
 from demo import breaking
-from demo.breaking import Kind, target
-from demo.breaking.healing import LOOK_EVERY, RECEIPTS_PATIENCE
+from demo.breaking import Kind, healing, target
+from demo.breaking.healing import LOOK_EVERY
+from demo.breaking.running_fleet import running_fleet
 from demo.breaking.ways import WAYS
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet
+from tests.support.jobs import SPARK_PATIENCE
 from tests.support.terminal import person, told
 from tests.support.world import PATIENCE, eventually, free_port
 
 BreakIt = Callable[..., list[str]]
 ATTEMPTS = 10  # most of which may find a consumer that starts again after an injected crash
-LONGEST = 2 * RECEIPTS_PATIENCE  # seconds: it waits for receipts, which may have to be tried again
+LONGEST = 2 * healing.PATIENCE  # seconds: it waits for receipts, which may have to be tried again
 HEALED = ("totals are exact", "minutes are complete", "receipts are delivered or dead letters")
 
 
@@ -51,7 +53,7 @@ def break_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> BreakIt:
 @pytest.mark.parametrize(
     ("way", "became"),
     [
-        ("freeze", r"Meanwhile \d+ rides? w"),
+        ("freeze", r"Meanwhile the API took \d+ ride"),
         ("stop-redis", r"Redis serves again after \d\.\d s"),
         ("wipe-log", r"The log is gone"),
     ],
@@ -104,9 +106,7 @@ def test_a_receiver_fails_for_a_while_and_receipts_come_all_the_same(
     before = len(fleet.output.read_text())
     said = break_it("fail-receiver")
     assert is_healed(said)
-    assert any(
-        re.fullmatch(r"The receiver works again; [1-9]\d* refused .*", line) for line in said
-    )
+    assert "The receiver works again." in said
     happened = fleet.output.read_text()[before:]
     assert "| WARNING refusing all receipts for 5 s" in happened
     assert re.search(r"receipts[01]\.1 *\| INFO .*receipts? to be sent again later", happened)
@@ -261,15 +261,19 @@ def test_a_millimetre_is_added_and_said_to_be_a_reconciliations_to_find(fleet: F
 
 
 def test_a_total_is_changed_found_by_a_reconciliation_and_right_again(
-    java: None, break_it: BreakIt
+    java: None, fleet: Fleet, break_it: BreakIt
 ) -> None:
-    said = break_it("reconcile")
-    assert any("consumer1" in line and "+0.001 m off" in line for line in said)
-    assert any(re.search(r"consumer1 .* \+0\.001  wrong: reset requested", line) for line in said)
-    status = said.index("The reconciliation ended with status 1: it found drift.")
-    assert said[status - 1].endswith(" was wrong and will be reset.")
-    assert said[-1].startswith("Healed: ")
-    assert sum("which is the exact sum of the rides" in line for line in said) >= 3
+    """A whole run, as a process of its own, and beside a fleet that goes on."""
+    break_it("change-total")
+    reconciliation = person(fleet, "analytics.reconcile")
+    said, _ = reconciliation.communicate(timeout=SPARK_PATIENCE)
+    assert reconciliation.returncode == 1, said
+    assert re.search(r"consumer1 .* \+0\.001  wrong: reset requested", said)
+    assert said.splitlines()[-1].endswith(" was wrong and will be reset.")
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
+        totals = healing.Healing(connection, running_fleet(Settings()), lambda *_: None).totals
+        eventually(lambda: all(each.is_exact for each in totals()), "exact totals")
+    assert break_it("cut-connections")[-1].startswith("Healed: ")
 
 
 def test_a_fleet_with_other_settings_is_not_this_one(fleet: Fleet) -> None:

@@ -286,6 +286,13 @@ MUTANTS = [
         "rocket_rides/fleet.py",
         "fast/test_screen.py",
     ),
+    Mutant(
+        "a fleet that has ended lives until somebody asks how",
+        'return [] if status[:1] == ["Z"] else status',
+        "return status",
+        "rocket_rides/fleet.py",
+        "fast/test_screen.py",
+    ),
     readers(
         "trimming follows the fastest reader",
         "return min(needed, key=as_numbers",

@@ -34,9 +34,9 @@ MUTANTS = [
         "total(block.tally for block in self.blocks).rides != self.total.rides:",
     ),
     ledger(
-        "days need not be those of the rides",
-        "if total(self.days.values()) != self.total:",
-        "if False:",
+        "a database has as many owners as there were runs",
+        "if (each.database_id, each.term) != same]",
+        "]",
     ),
     ledger(
         "a night begins a block of its own",
@@ -78,9 +78,9 @@ MUTANTS = [
         "cell.first // BLOCK",
     ),
     cells(
-        "a day that only one of two has is left out",
-        "days = sorted({*one, *other})",
-        "days = sorted({*one})",
+        "the first cell is in no block",
+        "for cell in sorted(cells):",
+        "for cell in sorted(cells)[1:]:",
     ),
     cells(
         "the ride at a mark counts as above it",
