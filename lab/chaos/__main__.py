@@ -22,7 +22,6 @@ import sys
 import psycopg
 from tqdm import tqdm
 
-from demo.embedded import stock
 from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.disks import enter_own_namespace
@@ -41,18 +40,15 @@ def main() -> int:
     print(f"seed {options.seed}", flush=True)
     # Explicitly, because a shell makes the programs that it starts in the background ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Like Ctrl-C: everything that was started ends first.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        stock.require()
+        fleet = Fleet(
+            STREAM_SERVERS[options.stream_server],
+            waits=options.wait,
+            disks=enter_own_namespace(),
+            keeps_log=options.keeps_log,
+        )
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
-    fleet = Fleet(
-        STREAM_SERVERS[options.stream_server],
-        waits=options.wait,
-        disks=enter_own_namespace(),
-        keeps_log=options.keeps_log,
-    )
     keep = True
     try:
         fleet.start()
@@ -69,12 +65,11 @@ def main() -> int:
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, SystemExit) as end:
+    except KeyboardInterrupt:
         keep = False
-        return 130 if isinstance(end, KeyboardInterrupt) else 128 + signal.SIGTERM
+        return 130
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         fleet.stop(keep=keep)
     print(table(figures(outcome)))
     for line in lines(outcome.verdict):

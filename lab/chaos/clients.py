@@ -13,7 +13,6 @@ import time
 from collections import deque
 from contextlib import closing, suppress
 from decimal import Decimal
-from functools import partial
 
 import aiohttp
 
@@ -26,94 +25,75 @@ FORM = "application/x-www-form-urlencoded"
 TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
 AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
 AGAIN = 0.05  # of the rides
-# What is sent at first, by a client that hangs up then: nothing, some of the head, some of the
-# body, or all.
-FIRST = (84, 3, 5, 8)
+FIRST = (84, 8, 8)  # what a client sends before it hangs up: nothing, some of the request, or all
 FEWEST = 8  # clients
 BUSIEST = 10.0  # rides a second that one client may be asked to post
 PATIENCE = 60.0  # seconds they keep asking after the faults have ended
 
 
 class Crowd:
-    """Posts `rate` rides a second to the API at `port`, by as many clients as that takes."""
+    """Posts up to `rate` rides a second to the API at `port`, by as many clients as that takes."""
 
     def __init__(self, seed: int, port: int, rate: float, journal: Journal) -> None:
         number = max(FEWEST, math.ceil(rate / BUSIEST))
-        names = [f"{seed}/{n}" for n in range(number)]
-        self._clients = [Client(name, port, rate / number, journal) for name in names]
+        self._names = [f"{seed}/{n}" for n in range(number)]
+        self._rate = rate / number  # of each
+        self._port = port
+        self._journal = journal
+        self._ending = asyncio.Event()
+        self._give_up_at = float("inf")
         self._loop = Loop()
 
     def start(self) -> None:
         self._loop.start()
-        self._posting = self._loop.begin(self._post())
+        self._playing = self._loop.begin(self._play())
 
-    async def _post(self) -> None:
+    async def _play(self) -> None:
         time_out = aiohttp.ClientTimeout(total=TIMEOUT)
-        async with aiohttp.ClientSession(timeout=time_out) as api:
-            await asyncio.gather(*(client.run(api) for client in self._clients))
+        async with aiohttp.ClientSession(timeout=time_out) as self._api:
+            await asyncio.gather(*map(self._client, self._names))
 
-    def end(self, patience: float = PATIENCE) -> None:
-        """Return when each ride that was requested is answered, or given up after `patience`.
+    def end(self) -> None:
+        """Request no more rides; return when those requested are answered, or given up.
 
         Raises what a client raised.
         """
-        for client in self._clients:
-            self._loop.call(partial(client.end, patience))
-        self._posting.result()
+        self._give_up_at = time.monotonic() + PATIENCE
+        self._loop.call(self._ending.set)
+        self._playing.result()
         self._loop.stop()
 
-
-class Client:
-    """Posts `rate` rides a second to the API at `port`, until `end`."""
-
-    def __init__(self, name: str, port: int, rate: float, journal: Journal) -> None:
-        self.name = name
-        self._port = port
-        self._rate = rate
-        self._journal = journal
-        self._dice = random.Random(name)
-        self._ending = asyncio.Event()
-        self._give_up_at = float("inf")
-        self._again: deque[Ask] = deque()  # rides to post once more, in the order of their answers
-
-    async def run(self, api: aiohttp.ClientSession) -> None:
-        while not await self._ends_within(self._dice.expovariate(self._rate)):
-            await self._ride(api)
-            while self._again and self._again[0].answers[0].came + AGAIN_AFTER < time.monotonic():
-                await self._post(api, self._again.popleft())
-        for ask in self._again:
-            await self._post(api, ask)
-
-    def end(self, patience: float) -> None:
-        """Request no more rides; `run` returns when those requested are answered.
-
-        After `patience` seconds the client gives up and leaves a ride unanswered.
-        """
-        self._give_up_at = time.monotonic() + patience
-        self._ending.set()
+    async def _client(self, name: str) -> None:
+        dice = random.Random(name)
+        again: deque[Ask] = deque()  # rides to post once more, in the order of their answers
+        while not await self._ends_within(dice.expovariate(self._rate)):
+            ask = self._journal.ask(name)
+            await self._misbehave(ask, dice)
+            if not ask.given_up:
+                await self._post(ask)
+            if ask.answers and dice.random() < AGAIN:
+                again.append(ask)
+            while again and again[0].answers[0].came + AGAIN_AFTER < time.monotonic():
+                await self._post(again.popleft())
+        for ask in again:
+            await self._post(ask)
 
     async def _ends_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ending.wait(), seconds)
         return self._ending.is_set()
 
-    async def _ride(self, api: aiohttp.ClientSession) -> None:
-        ask = self._journal.ask(self.name)
-        head, body = request(ask)
-        part_of_head = head[: self._dice.randint(10, len(head) - 3)]
-        part_of_body = head + body[: -self._dice.randint(1, len(body) - 1)]
-        [first] = self._dice.choices([b"", part_of_head, part_of_body, head + body], FIRST)
+    async def _misbehave(self, ask: Ask, dice: random.Random) -> None:
+        """Or don't, in most cases."""
+        whole = request(ask)
+        half = whole[: dice.randint(10, len(whole) - 1)]
+        [first] = dice.choices([b"", half, whole], FIRST)
         if first:
-            ask.whole = first == head + body
-            await self._send(first)
-            if self._dice.random() < 0.5:
-                ask.given_up = ask.whole
-                return
-        await self._post(api, ask)
-        if ask.answers and self._dice.random() < AGAIN:
-            self._again.append(ask)
+            ask.whole = first == whole
+            ask.given_up = dice.random() < 0.5
+            await self._send(first, dice.choice([0, 0.002, 0.02]))
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes, pause: float) -> None:
         """Send `data` and hang up, at once or a moment later."""
         with suppress(OSError):
             async with asyncio.timeout(TIMEOUT):
@@ -121,9 +101,9 @@ class Client:
                 with closing(api):
                     api.write(data)
                     await api.drain()
-                    await asyncio.sleep(self._dice.choice([0, 0.002, 0.02]))
+                    await asyncio.sleep(pause)
 
-    async def _post(self, api: aiohttp.ClientSession, ask: Ask) -> None:
+    async def _post(self, ask: Ask) -> None:
         """Post the ride until it is answered. A 503 or a lost connection is not an answer."""
         ask.whole = True
         url = f"http://{HOST}:{self._port}/rides"
@@ -131,7 +111,7 @@ class Client:
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
             with suppress(aiohttp.ClientError, OSError):
-                async with api.post(url, data=ride, headers=key) as response:
+                async with self._api.post(url, data=ride, headers=key) as response:
                     status, content = response.status, await response.text()
                 if status == 201:
                     self._journal.answered += not ask.answers
@@ -148,14 +128,14 @@ class Client:
             await asyncio.sleep(delay)
 
 
-def request(ask: Ask) -> tuple[bytes, bytes]:
-    """The head and the body of a POST for this ride, for a client that sends only some of it."""
+def request(ask: Ask) -> bytes:
+    """A POST for this ride, for a client that hangs up."""
     body = f"distance={ask.distance}"
     head = (
         f"POST /rides HTTP/1.1\r\nHost: {HOST}\r\nIdempotency-Key: {ask.key}\r\n"
         f"Content-Type: {FORM}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    return head.encode(), body.encode()
+    return (head + body).encode()
 
 
 def read(content: str, sent: float) -> Answer:

@@ -6,7 +6,6 @@ Whoever receives the receipts is part of it, too.
 import shutil
 import socket
 import tempfile
-from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -18,13 +17,11 @@ from demo.embedded.welcome import answers
 from lab.chaos.clocks import Clock, library
 from lab.chaos.disks import Disk
 from lab.chaos.hosts import PostgresHost, RedisHost
-from lab.chaos.postgres_pair import PostgresPair
+from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client
 from lab.chaos.service import Service
 from lab.chaos.until import until
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
 from rocket_rides.settings import DATABASE_NAME
 
 SERVERS = ("postgres", "redis")
@@ -152,16 +149,11 @@ class Fleet:
         }
 
     def _is_ready(self) -> bool:
-        if not answers(f"127.0.0.1:{self.api_port}", "/readyz"):
-            return False
-        try:
-            with closing(self.connect()) as connection:
-                return connection.execute(TOTALS).fetchone() == (len(CONSUMERS),)
-        except (psycopg.Error, Unavailable):
-            return False
+        is_ready = answers(f"127.0.0.1:{self.api_port}", "/readyz")
+        return is_ready and ask(self.postgres, TOTALS) == len(CONSUMERS)
 
     def connect(self) -> psycopg.Connection:
-        return database.connect(self.postgres.url, "chaos")
+        return connect(self.postgres)
 
     def redis_client(self) -> Client:
         return client(self.redis)

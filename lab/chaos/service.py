@@ -1,6 +1,5 @@
 """One service under a supervisor that restarts it whenever it ends, and notes why it ended."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -8,7 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
@@ -79,14 +78,12 @@ class Service(threading.Thread):
         with self.log.open("w", buffering=1) as log:
             while process := self._start():
                 born = time.monotonic()
-                copier = threading.Thread(target=_copy_lines, args=[process.stdout, log])
-                copier.start()
+                for line in process.stdout or ():  # until it has ended, and its workers with it
+                    log.write(f"{time.strftime('%H:%M:%S')} {line}")
                 status = process.wait()
                 with self._guard:
                     ended = Exit(self.name, status, self._sent, time.monotonic() - born)
                     self._process = None
-                _kill_session(process.pid)
-                copier.join()
                 log.write(f"{time.strftime('%H:%M:%S')} {ENDED} {status}, sent {ended.sent}\n")
                 self.exits.append(ended)
                 self._ending.wait(RESTART_PAUSE)
@@ -166,15 +163,3 @@ class Service(threading.Thread):
         self.signal(signal.SIGKILL)
         if self.ident:
             self.join(TERM_LIMIT)
-
-
-def _copy_lines(output: IO[str], log: IO[str]) -> None:
-    """Copy a process' output with the time before each line, to show what happened when."""
-    for line in output:
-        log.write(f"{time.strftime('%H:%M:%S')} {line}")
-
-
-def _kill_session(pid: int) -> None:
-    """Kill whatever the process left behind, as a supervisor would."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 import redis
 
+from lab.chaos.faults.redis_server import cut_newest
 from lab.chaos.faults.scene import Scene
-from lab.chaos.faults.servers import cut_newest
 from lab.chaos.faults.shortages import fill_memory
 from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal

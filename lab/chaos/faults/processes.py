@@ -1,4 +1,4 @@
-"""SIGKILL, SIGTERM, and SIGSTOP with a later SIGCONT, for services and API workers.
+"""A process gets SIGKILL, SIGTERM, or SIGSTOP with a later SIGCONT; or its clock is wrong.
 
 What died is restarted: a service by its supervisor, a worker by the API.
 """
@@ -6,17 +6,23 @@ What died is restarted: a service by its supervisor, a worker by the API.
 import os
 import random
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from lab.chaos.clocks import Jump
 from lab.chaos.faults.scene import Moot, Scene, held
-from lab.chaos.fleet import READERS, STREAMERS
+from lab.chaos.fleet import READERS, RECEIPTS, SERVERS, STREAMERS
 from lab.chaos.service import Service
 
 WORKER = "api worker"
 VICTIMS = ("api", WORKER, *STREAMERS, *READERS)
 # Seconds. After two deaths of a worker within 5.5 s the API assumes a crash loop and ends.
 WORKER_REST = 6.0
+HAVE_CLOCKS = (*SERVERS, *SERVERS, "api", *STREAMERS, *READERS)
+JUMPS = (45, 200, 3600, 6 * 3600)  # seconds
+# A receiver refuses a webhook that is signed more than five minutes ago, or later than now.
+TOLERATED = 200
 
 
 def kill(scene: Scene, dice: random.Random) -> str:
@@ -57,6 +63,24 @@ def freeze(scene: Scene, dice: random.Random) -> str:
             scene.wait(seconds)
             os.kill(pid, signal.SIGCONT)
     return name
+
+
+def jump_clock(scene: Scene, dice: random.Random) -> str:
+    """By some minutes or hours, forward or back, for some seconds."""
+    name, ahead, seconds = dice.choice(HAVE_CLOCKS), dice.choice(JUMPS), dice.uniform(0.5, 6)
+    ahead = (min(ahead, TOLERATED) if name in RECEIPTS else ahead) * dice.choice((-1, 1))
+    fleet = scene.fleet
+    clock = fleet.pairs[name].primary.clock if name in SERVERS else fleet.services[name].clock
+    if clock is None:
+        raise Moot
+    with held(clock.busy):
+        began = time.monotonic()
+        clock.set(ahead)
+        scene.wait(seconds)
+        clock.set(0)
+        if name == "postgres":
+            scene.jumps.append(Jump(began, time.monotonic(), ahead))
+    return f"{name} ({ahead:+} s)"
 
 
 @contextmanager
