@@ -27,7 +27,7 @@ help:
 	@echo "make chaos   break a private fleet at random for two minutes and prove that nothing was"
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
 	@echo "make images  build the container images, run all of docker-compose.yml's services from them,"
-	@echo "             without Docker, and post rides; takes root, on Linux"
+	@echo "             by Podman, and post rides; takes root, on Linux"
 	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
