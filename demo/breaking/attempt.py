@@ -54,7 +54,7 @@ def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
                 raise Unavailable(
                     f"the total of {wrong} is already wrong: `make reconcile` repairs it"
                 )
-            WAYS[name].strike(Target(config, fleet, healing, connection, log, seconds, say))
+            WAYS[name].strike(Target(fleet, healing, connection, log, seconds, say))
     except (psycopg.Error, psutil.Error, redis.RedisError, OSError) as error:
         raise Unavailable(in_one_line(error)) from error
 

@@ -11,7 +11,6 @@ from demo.breaking.running_fleet import TOTALS, RunningFleet
 from rocket_rides import terms
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
-from rocket_rides.settings import Settings
 from rocket_rides.words import count
 
 NEXT_RIDE = 5.0  # seconds that one may take to come; the simulator posts two a second
@@ -21,7 +20,6 @@ NEXT_RIDE = 5.0  # seconds that one may take to come; the simulator posts two a 
 class Target:
     """The fleet to break: its database, its log, and a consumer to be frozen for `seconds`."""
 
-    config: Settings
     fleet: RunningFleet
     healing: Healing
     connection: psycopg.Connection

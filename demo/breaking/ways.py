@@ -80,7 +80,7 @@ def cut_connections(target: Target) -> None:
 
 def fail_receiver(target: Target) -> None:
     """Have the receiver of receipts fail for five seconds: they wait, and are delivered."""
-    receiver = target.fleet.receiver(target.config.receiver_url)
+    receiver = target.fleet.receiver()
     target.say(
         f"The receiver of receipts (process {receiver.pid}) answers 503 to everything"
         f" for {BAD_MOOD:g} s."

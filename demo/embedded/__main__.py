@@ -56,7 +56,7 @@ def main() -> None:
         if servers:
             lock(config.data_dir)
         run(servers, config, stop)
-    except (NeverStarts, errors.Refused) as error:
+    except NeverStarts as error:
         raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()

@@ -82,11 +82,6 @@ class Server(ABC):
         return self.stock or programs(self.distribution, self.home, self.account)
 
     @property
-    def process_names(self) -> frozenset[str]:
-        """Any process with one of these names that runs in its folder is a leftover."""
-        return frozenset({self.program})
-
-    @property
     def folder(self) -> Path:
         """The server's data folder, which is also its working directory."""
         return self.home / self.name.lower()
@@ -119,7 +114,7 @@ class Server(ABC):
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         try:
             self.account.make_private(self.sockets)
-            end_all(self.process_names, self.folder)
+            end_all(self.folder)
             self._initialise()
             self._process = self._spawn(self._command(), self.orphan_signal, session=True)
         except OSError as error:
@@ -159,7 +154,7 @@ class Server(ABC):
         """Crash the server: SIGKILL it and its children. Returns when all are gone."""
         self.process.kill()
         self.process.wait()
-        end_all(self.process_names, self.folder)
+        end_all(self.folder)
 
     def _run(self, command: list[str]) -> None:
         """Run one of the server's programs to completion. Raises ServerFailed."""

@@ -159,10 +159,6 @@ class Redis(Server):
         super().__init__(data, sockets, settings)
 
     @property
-    def process_names(self) -> frozenset[str]:
-        return frozenset(stock.SERVERS[stock.REDIS])
-
-    @property
     def url(self) -> str:
         return embedded_redis_url(self.sockets)
 

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -15,6 +14,8 @@ from demo.embedded.failures import ServerFailed
 from rocket_rides.parent_death import preexec_die_with_parent
 
 KILL_TIMEOUT = 10.0
+# Any of these that runs in a server's data folder is that server, or a child of it.
+SERVERS = frozenset({"postgres", "valkey-server", "redis-server"})
 
 
 def spawn(
@@ -41,15 +42,15 @@ def spawn(
         )
 
 
-def end_all(names: Collection[str], folder: Path) -> None:
-    """Kill every process of these names whose working directory is `folder`, until none is left.
+def end_all(folder: Path) -> None:
+    """Kill every server's process whose working directory is `folder`, until none is left.
 
     For a server that is dead or about to be: it starts no new children, so a scan without a result
     is final. Postgres' children have sessions of their own, and notice that they are orphans only
     when they next wait for something. Raises ServerFailed when some don't end.
     """
     deadline = time.monotonic() + KILL_TIMEOUT
-    while leftovers := _running(names, folder):
+    while leftovers := _running(folder):
         if time.monotonic() > deadline:
             raise ServerFailed(f"processes of an earlier run in {folder} do not end: {leftovers}")
         for process in leftovers:
@@ -58,9 +59,9 @@ def end_all(names: Collection[str], folder: Path) -> None:
         time.sleep(0.01)
 
 
-def _running(names: Collection[str], folder: Path) -> list[psutil.Process]:
+def _running(folder: Path) -> list[psutil.Process]:
     return [
         process
         for process in psutil.process_iter(["name", "cwd"])
-        if process.info["name"] in names and process.info["cwd"] == str(folder)
+        if process.info["name"] in SERVERS and process.info["cwd"] == str(folder)
     ]

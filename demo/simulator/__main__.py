@@ -56,16 +56,14 @@ def schedule(
         yield due, Decimal(dice.randint(SHORTEST, LONGEST)).scaleb(-3)
 
 
-async def simulate(
-    config: Settings, given: argparse.Namespace, outcomes: Outcomes, customer: Customer | None
-) -> None:
-    """Post rides. SIGTERM and SIGINT cancel it."""
+async def simulate(config: Settings, given: argparse.Namespace, outcomes: Outcomes) -> None:
+    """Post rides, and receive receipts meanwhile. SIGTERM and SIGINT cancel it."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 (a coroutine runs in a task)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    if customer and not await receives(customer, config.receiver_url):
-        customer = None
+    wanted = given.receipts if given.receipts is not None else given.rides is None
+    customer = await receiving(config, random.Random(given.seed)) if wanted else None
     rides = schedule(random.Random(given.seed), given.rate, given.rides)
 
     async def post() -> None:
@@ -73,39 +71,45 @@ async def simulate(
             await asyncio.sleep(due - monotonic())
             await post_ride(api, metres, outcomes)
 
-    async def report() -> None:
+    def report() -> None:
+        logger.info("%s", outcomes)
+        if customer and customer.counts:
+            logger.info("%s", customer.report())
+
+    async def report_now_and_then() -> None:
         while True:
             await asyncio.sleep(REPORT_EVERY)
-            logger.info("%s", outcomes)
-            if customer:
-                logger.info("%s", customer.report())
+            report()
 
     async with aiohttp.ClientSession(
         base_url=f"{config.rides_url}/",
         timeout=aiohttp.ClientTimeout(TIMEOUT),
         connector=aiohttp.TCPConnector(limit=given.concurrency),
     ) as api:
-        await wait_for_api(api, config.rides_url, "" if config.api_url else config.fleet)
-        reporter = asyncio.create_task(report())
-        async with asyncio.TaskGroup() as posters:
-            for _ in range(given.concurrency):
-                posters.create_task(post())
-        reporter.cancel()
+        with suppress(asyncio.CancelledError):  # how a signal ends it
+            await wait_for_api(api, config.rides_url, "" if config.api_url else config.fleet)
+            reporter = asyncio.create_task(report_now_and_then())
+            async with asyncio.TaskGroup() as posters:
+                for _ in range(given.concurrency):
+                    posters.create_task(post())
+            reporter.cancel()
+        report()
 
 
-async def receives(customer: Customer, url: str) -> bool:
-    """Have the customer receive receipts at `url`; False where that is impossible."""
+async def receiving(config: Settings, dice: random.Random) -> Customer | None:
+    """A customer that receives receipts; None, and a warning, where that is impossible."""
+    if not config.signing_secret:
+        logger.warning("receipts can't be verified, so none are received: set RECEIPT_SECRET")
+        return None
+    customer, url = Customer(config.signing_secret, dice), config.receiver_url
     # Before it receives: whoever sends the signal looks whether it does.
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
+    asyncio.get_running_loop().add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
     try:
         await customer.open_at(url)
     except (OSError, UnicodeError) as error:
         logger.warning("receipts can't be received at %s: %s", url, errors.in_one_line(error))
-        # Kept, or the signal would end the process; but there is nothing to refuse.
-        loop.add_signal_handler(BEGIN_BAD_MOOD, logger.warning, "no receipt to refuse")
-        return False
-    return True
+        return None
+    return customer
 
 
 def at_least_one(text: str) -> int:
@@ -134,15 +138,6 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def to_receive(config: Settings, given: argparse.Namespace) -> Customer | None:
-    """The customer, unless it is not wanted or can't verify anything."""
-    wanted = given.receipts if given.receipts is not None else given.rides is None
-    if wanted and not config.signing_secret:
-        logger.warning("receipts can't be verified, so none are received: set RECEIPT_SECRET")
-        return None
-    return Customer(config.signing_secret, random.Random(given.seed)) if wanted else None
-
-
 def main() -> int:
     """Return 1 if all `--rides` were answered and one of them was refused, else 0."""
     given = arguments()
@@ -151,15 +146,11 @@ def main() -> int:
     fleet.end_with_honcho(process.terminate)
 
     outcomes = Outcomes()
-    customer = to_receive(config, given)
-    with suppress(asyncio.CancelledError):  # how a signal ends it
+    with suppress(asyncio.CancelledError):  # by a signal before it began to post
         try:
-            asyncio.run(simulate(config, given, outcomes, customer))
+            asyncio.run(simulate(config, given, outcomes))
         except errors.Refused as reason:
             raise SystemExit(errors.in_one_line(reason)) from None
-    logger.info("%s", outcomes)
-    if customer and customer.counts:
-        logger.info("%s", customer.report())
     return int(outcomes.refused > 0 and outcomes.posted + outcomes.refused == given.rides)
 
 

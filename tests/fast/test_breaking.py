@@ -7,11 +7,18 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from demo.breaking.__main__ import main
 from demo.breaking.attempt import LOCK, alone
-from demo.breaking.running_fleet import TOTALS, running_fleet
+from demo.breaking.running_fleet import (
+    SIMULATOR,
+    TOTALS,
+    RunningFleet,
+    Service,
+    running_fleet,
+)
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import PROJECT, Settings
@@ -107,6 +114,27 @@ def test_a_fleet_in_another_folder_is_not_this_one(
         assert is_seen_from(tmp_path)
         assert not is_seen_from(PROJECT)
         consumer.kill()
+
+
+LISTEN = "import socket; server = socket.create_server(('127.0.0.1', 0)); print(); input()"
+
+
+def test_a_receiver_fails_only_where_the_simulator_receives() -> None:
+    """A simulator that does not know the signal would end, and the fleet with it."""
+    for code, receives in (("print(); input()", False), (LISTEN, True)):
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout
+            process.stdout.readline()
+            simulator = psutil.Process(process.pid)
+            fleet = RunningFleet([Service(SIMULATOR, "", simulator)])
+            if receives:
+                assert fleet.receiver() == simulator
+            else:
+                with pytest.raises(Unavailable, match="receives none"):
+                    fleet.receiver()
+            process.kill()
 
 
 def test_one_way_at_a_time_and_a_killed_attempt_is_in_nobodys_way(tmp_path: Path) -> None:

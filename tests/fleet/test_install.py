@@ -90,6 +90,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(environment, "VENV", tmp_path)
     monkeypatch.setattr(environment, "UV", tmp_path / "bin/uv")
     monkeypatch.setattr("demo.install.__main__.VENV", tmp_path)
+    monkeypatch.setattr(environment, "sources", lambda _pip: {})
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/activate").touch()
     return tmp_path

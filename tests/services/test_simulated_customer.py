@@ -63,20 +63,6 @@ def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
     assert process.returncode == 0
 
 
-def test_a_customer_that_receives_nothing_says_so_when_it_is_to_refuse(url: str) -> None:
-    port = int(url.rpartition(":")[2].partition("/")[0])
-    with serving() as api, socket.create_server(("127.0.0.1", port)):
-        process = Simulator(api.server_port, "--receipts", "--rate", "20")
-        eventually(lambda: api.posts)
-        process.send_signal(BEGIN_BAD_MOOD)
-        count = len(api.posts)
-        eventually(lambda: len(api.posts) > count + 1)  # it has not ended
-        process.terminate()
-        said = process.ended(within=10)
-    assert "WARNING no receipt to refuse\n" in said
-    assert "refusing all receipts" not in said
-
-
 def test_without_its_port_it_posts_all_the_same_and_says_so_once(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
     with serving() as api, socket.create_server(("127.0.0.1", port)):

@@ -23,7 +23,7 @@ from rocket_rides.settings import Settings
 from tests.support.honcho import Fleet
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.terminal import person, told
-from tests.support.world import PATIENCE, eventually, free_port
+from tests.support.world import PATIENCE, eventually
 
 BreakIt = Callable[..., list[str]]
 ATTEMPTS = 10  # most of which may find a consumer that starts again after an injected crash
@@ -124,16 +124,6 @@ def test_one_way_at_a_time_whoever_asks_and_however_the_other_ends(
     other.kill()
     other.communicate(timeout=PATIENCE)
     assert break_it("cut-connections")[-1].startswith("Healed: ")
-
-
-def test_a_receiver_fails_only_where_the_simulator_receives(
-    fleet: Fleet, break_it: BreakIt, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A simulator that does not know the signal would end, and the fleet with it."""
-    elsewhere = f"http://127.0.0.1:{free_port()}/receipts"
-    monkeypatch.setenv("RECEIPT_URL", elsewhere)
-    with pytest.raises(Unavailable, match=f"receives the receipts at {elsewhere}"):
-        break_it("fail-receiver")
 
 
 @pytest.mark.parametrize(("way", "rides"), [("freeze", 0), ("wipe-log", 0), ("wipe-log", 1)])
