@@ -2,16 +2,38 @@
 
 import logging
 import time
+from collections.abc import Iterable
 
 import psycopg
 
 from rocket_rides.log import Log
-from rocket_rides.waiting import Once
 from streamer import checks, trimming
 from streamer.trimming import Trimmer
 
+logger = logging.getLogger(__name__)
+
 UPKEEP_EVERY = 1.0  # seconds
 LOOK_EVERY = 30.0  # seconds; this check alone reads the outbox from its start
+AN_HOUR = 3600.0
+
+
+class Once:
+    """Lines that are logged when they become true, and once an hour while they stay true."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._due: dict[str, float] = {}
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Log the lines that are due. `lines` is everything that is true now."""
+        now = time.monotonic()
+        was_due, self._due = self._due, {}
+        for line in lines:
+            due = was_due.get(line, now)
+            if now >= due:
+                logger.log(self._level, line)
+                due = now + AN_HOUR
+            self._due[line] = due
 
 
 class Alarms:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rocket_rides.waiting import AN_HOUR, Once, Progress
+from rocket_rides.waiting import Progress
+from streamer.upkeep import AN_HOUR, Once
 
 
 def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:
@@ -78,6 +79,6 @@ def test_what_stays_true_is_said_again_after_an_hour(
         once.say(["broken"])
     assert caplog.messages == ["broken"]
     an_hour_later = time.monotonic() + AN_HOUR
-    monkeypatch.setattr("rocket_rides.waiting.time.monotonic", lambda: an_hour_later)
+    monkeypatch.setattr("streamer.upkeep.time.monotonic", lambda: an_hour_later)
     once.say(["broken"])
     assert caplog.messages == ["broken"] * 2

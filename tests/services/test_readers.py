@@ -10,8 +10,7 @@ from consumers.receipts.group import Group
 from rocket_rides import groups
 from rocket_rides.log import START, Log
 from streamer import trimming
-from streamer.readers import Readers
-from streamer.trimming import Caps, Trimmer
+from streamer.trimming import Caps, Readers, Trimmer
 from streamer.upkeep import Alarms
 from tests.support.world import World, catch_up, drain, eventually, exact, limited_redis
 

@@ -17,7 +17,7 @@ ick = partial(
 )
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
 member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
-readers = partial(Mutant, file="streamer/readers.py", tests="services/test_readers.py")
+readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
 
 MUTANTS = [
     log(
