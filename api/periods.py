@@ -81,7 +81,8 @@ DAY = Period("day", timedelta(days=1))
 def moment_of(text: str) -> datetime:
     """An RFC 3339 time, in UTC, rounded to the microsecond. Raises ValueError."""
     try:
-        return msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)]).astimezone(UTC)
+        moment: datetime = msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)])
+        return moment.astimezone(UTC)
     except OverflowError:
         raise ValueError("before the year 1, or after the year 9999") from None
 
