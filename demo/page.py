@@ -84,7 +84,7 @@ class Demolition:
                 self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
-        self._watcher.narrate(self._show(line), mood)
+        self._watcher.say(self._show(line), mood, narrated=True)
 
     def _show(self, line: str) -> str:
         """Say that it is going on; returns the words."""

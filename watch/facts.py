@@ -182,9 +182,7 @@ class Log:
 
     length: int
     bytes: int  # as Redis estimates it; 0 where it does not tell
-    last_id: str  # 0-0 while it is empty
     last_entry_seconds: float | None  # by Redis' clock; None while it is empty
-    added: int | None = None  # entries that this stream was ever given; None before Redis 7
 
 
 @dataclass(frozen=True)
