@@ -95,7 +95,9 @@ class AskingRedis:
         age = None
         if last_entry:
             age = max(0, now - as_numbers(last_entry[0].decode())[0]) / 1000
-        return LogFacts(int(facts[b"length"]), self._bytes(), age)
+        return LogFacts(
+            int(facts[b"length"]), self._bytes(), age, int(facts.get(b"entries-added", 0))
+        )
 
     def _bytes(self) -> int:
         words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]

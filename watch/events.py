@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from rocket_rides.words import count, metres, number, printable
 from watch.absence import expected
-from watch.facts import UP, Counts, Database, Facts, Happened, Reader
+from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
 from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
@@ -28,12 +28,19 @@ class Events:
     def __init__(self) -> None:
         self._facts: Facts | None = None
         self._database: Database | None = None  # the last one that was seen
+        self._log: Log | None = None  # likewise
         self._told: set[Happened] = set()
         self._missing: set[str] = set()
 
     def since_last(self, facts: Facts) -> list[Event]:
         """The events since the last call, the oldest first."""
         events: list[Event] = list(self._servers(facts))
+        if facts.log:
+            if self._log and self._log.length and facts.log.added < self._log.added:
+                had = number(self._log.length)
+                words = f"the log lost its entries: {had} at the last look"
+                events.append(Event(facts.at, "fault", words))
+            self._log = facts.log
         if facts.database:
             events += self._kept(facts.at, facts.database)
             if self._database:
