@@ -10,7 +10,7 @@ from typing import TypeVar
 import redis
 
 from rocket_rides.errors import in_one_line
-from rocket_rides.log import START, Forbidden, Log, as_numbers
+from rocket_rides.log import Forbidden, Log, as_numbers
 from rocket_rides.log.names import ick_keys, rollup_key
 from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
@@ -71,16 +71,16 @@ class AskingRedis:
             reply = log.command("XINFO", "STREAM", log.name)
         except redis.ResponseError as error:
             if "no such key" in str(error):
-                return LogFacts(0, 0, START, None)
+                return LogFacts(0, 0, None)
             raise
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
-        last_id = facts[b"last-generated-id"].decode()
         last_entry = facts[b"last-entry"]
         age = None
         if last_entry:
             age = max(0, now - as_numbers(last_entry[0].decode())[0]) / 1000
-        added = facts.get(b"entries-added")
-        return LogFacts(int(facts[b"length"]), self._bytes(), last_id, age, added)
+        return LogFacts(
+            int(facts[b"length"]), self._bytes(), age, int(facts.get(b"entries-added", 0))
+        )
 
     def _bytes(self) -> int:
         words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]

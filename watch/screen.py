@@ -6,7 +6,6 @@ reaches the terminal.
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from textwrap import wrap
 
 from rocket_rides.words import (
     DASH,
@@ -22,7 +21,7 @@ from rocket_rides.words import (
     signed,
     size,
 )
-from watch.facts import MOST, Counts, Database, Facts, Lead, Log, Reader
+from watch.facts import MOST, Database, Facts, Lead, Log, Reader
 from watch.naming import is_receipts
 from watch.verdict import notices, problems
 
@@ -45,8 +44,6 @@ def _known(facts: Facts) -> Iterator[str]:
         yield from (*_flow(facts.database, facts.log), "")
         yield from (*_readers(facts.database.readers), "")
         yield from (*_derived(facts.database, facts.at), "")
-        if healed := list(_healed(facts.database.readers)):
-            yield from ("healed and skipped so far", *healed, "")
     elif facts.log:
         yield from (_log(facts.log), "")
 
@@ -146,28 +143,3 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
             f"{age((at - run.at).total_seconds())} ago, up to ride {number(run.ride)}: "
             + (f"drift of {drifts}" if drifts else "no drift"),
         )
-
-
-def _healed(readers: Sequence[Reader]) -> Iterator[str]:
-    """What each reader met and healed, ever; readers that met nothing are left out."""
-    for reader in readers:
-        met = ", ".join(_met(reader.counts)) if reader.counts else ""
-        if met:
-            yield from wrap(f"{_name(reader)}: {met}", WIDTH, subsequent_indent="  ")
-
-
-def _met(counts: Counts) -> Iterator[str]:
-    if counts.gaps_healed:
-        yield (
-            f"{count(counts.gaps_healed, 'gap')} healed"
-            f" ({count(counts.rides_healed, 'ride')}, {metres(counts.distance_healed)} m)"
-        )
-    for value, what in (
-        (counts.resends_skipped, "sent again"),
-        (counts.entries_set_aside, "set aside"),
-        (counts.unbelieved_entries, "not believed"),
-        (counts.crashes_injected, "crashed on purpose"),
-        (counts.resets_applied, "reset"),
-    ):
-        if value:
-            yield f"{number(value)} {what}"

@@ -22,8 +22,6 @@ from watch.page import Breakage, Page, Scene
 from watch.page.templates import HERE, POLICY
 from watch.watching import Watcher
 
-logger = logging.getLogger("watch")
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 BODY_TIME = 5.0  # seconds

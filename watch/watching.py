@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from rocket_rides.errors import in_one_line
 from watch.events import Events
 from watch.facts import Database, Facts, Server
-from watch.feed import Event, Feed, Mood, Narration
+from watch.feed import Event, Feed, Mood
 from watch.history import History
 
 logger = logging.getLogger("watch")
@@ -97,13 +97,12 @@ class Watcher:
         finally:
             self.onlookers -= 1
 
-    def say(self, words: str, mood: Mood = "news") -> None:
-        """Add something to the feed that no facts tell."""
-        self.feed.add([Event(datetime.now(UTC), mood, words)])
+    def say(self, line: str, mood: Mood = "news", *, narrated: bool = False) -> None:
+        """Add something to the feed that no facts tell.
 
-    def narrate(self, line: str, mood: Mood = "news") -> None:
-        """The same of a line that belongs to others that come with it."""
-        self.feed.add([Narration(datetime.now(UTC), mood, (line,))])
+        A line that is `narrated` belongs to others that come with it.
+        """
+        self.feed.add([Event(datetime.now(UTC), mood, line, narrated)])
 
     def _take(self, facts: Facts, began: float) -> None:
         self.latest = facts

@@ -37,7 +37,6 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
         verdict=verdict(result, *proofs.clauses(result)),
         proofs=list(proofs.proofs(result)),
-        named=list(proofs.named(result)),
         consequence=consequence(result),
         rebuild=None if result.rebuilt else REBUILD,
         outcome=lambda consumer: outcome(result, consumer),

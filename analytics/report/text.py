@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from analytics.report.proofs import clauses, named, proofs, whose
+from analytics.report.proofs import clauses, proofs, whose
 from analytics.report.verdict import REBUILD, consequence, outcome, verdict
 from analytics.result import Result, Tally
 from rocket_rides.words import aligned, count, metres, plain, printable, signed
@@ -45,11 +45,13 @@ def consumers(result: Result) -> Iterator[str]:
 
 def proved(result: Result) -> Iterator[str]:
     """A line for the rollup, the receipts and the outbox, and then what is wrong with them."""
-    rows = [("beside the totals", "compared", "")]
-    rows += [(proof.name, proof.looked_at, proof.outcome) for proof in proofs(result)]
+    rows, named = [("beside the totals", "compared", "")], []
+    for proof in proofs(result):
+        rows.append((proof.name, proof.looked_at, proof.outcome))
+        named += proof.named
     if len(rows) > 1:
         yield from aligned(rows, "<<<")
-    for sentence, which in named(result):
+    for sentence, which in named:
         yield sentence
         yield from (f"  {one}" for one in which)
 

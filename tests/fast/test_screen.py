@@ -11,22 +11,11 @@ from subprocess import PIPE
 
 from rocket_rides.fleet import LOCK, identity
 from rocket_rides.settings import Settings
-from tests.support.known_facts import NOTHING, TOTAL, WELL, but
+from tests.support.known_facts import TOTAL, WELL, but
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
 from watch.screen import WIDTH, screen
 from watch.status import in_json, no_fleet, status
 
-BUSY = replace(
-    NOTHING,
-    gaps_healed=12,
-    rides_healed=123_456,
-    distance_healed=Decimal("66666666.123"),
-    resends_skipped=2_345_678,
-    entries_set_aside=3,
-    unbelieved_entries=4,
-    crashes_injected=54_321,
-    resets_applied=1,
-)
 NASTY = Reader("outside", "\x1b]0;owned\x07\x9b2J\nnext", None, 5, 9, 1.0)
 FAR = replace(
     TOTAL,
@@ -35,11 +24,7 @@ FAR = replace(
     rides_behind=10_000,
     seconds_behind=86_400.0 * 400,
     total=Decimal("99999999999.999"),
-    counts=BUSY,
 )
-
-
-LATE = replace(TOTAL, seconds_behind=99.0, counts=BUSY)
 
 
 def text(facts: Facts) -> str:
@@ -60,8 +45,6 @@ def test_all_that_is_known_is_on_it() -> None:
     assert "All is well." in text(WELL)
     for word in ("263,412.305", "consumer1", "521 entries", "one leads", "agree at ride 521"):
         assert word in text(WELL)
-    facts = but(readers=(replace(TOTAL, counts=BUSY),))
-    assert "12 gaps healed (123,456 rides, 66,666,666.123 m)" in " ".join(text(facts).split())
 
 
 def test_what_is_wrong_is_said_last_and_in_capitals() -> None:
@@ -73,7 +56,7 @@ def test_what_is_wrong_is_said_last_and_in_capitals() -> None:
 
 def test_no_name_reaches_the_terminal_raw() -> None:
     facts = but(
-        readers=(NASTY, replace(TOTAL, name=NASTY.name, counts=BUSY)),
+        readers=(NASTY, replace(TOTAL, name=NASTY.name)),
         agreement=Agreement(3, {NASTY.name: Decimal(1), "b": Decimal(2)}),
     )
     shown = screen(facts)

@@ -27,7 +27,7 @@ from tests.support.facts import (
     total,
 )
 from watch.facts import MOST, Agreement, Facts, Server
-from watch.feed import KEPT, Event, Feed, Narration
+from watch.feed import KEPT, Event, Feed
 from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
 from watch.page.charts import nice
@@ -229,10 +229,10 @@ def test_no_reader_has_a_green_word_while_totals_disagree() -> None:
 def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
     feed = Feed()
     for line in ("consumer1 is frozen for 5 s.", "all that it lacks is deleted.", "Watch it."):
-        feed.add([Narration(MOMENT, "news", (line,))])
+        feed.add([Event(MOMENT, "news", line, is_narrated=True)])
     feed.add([Event(MOMENT, "fault", "something else")])
-    feed.add([Narration(MOMENT, "news", ("It goes on.",))])
-    feed.add([Narration(MOMENT + timedelta(seconds=5), "news", ("It has healed.",))])
+    feed.add([Event(MOMENT, "news", "It goes on.", is_narrated=True)])
+    feed.add([Event(MOMENT + timedelta(seconds=5), "news", "It has healed.", is_narrated=True)])
     _, parts = rendered(facts(), feed=feed)
     assert [Read(item).text.split(" ", 1)[1] for _, item in parts.feed] == [
         "It has healed.",

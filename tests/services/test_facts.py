@@ -40,7 +40,7 @@ def test_an_empty_database_is_well(world: World) -> None:
     facts = look(world)
     assert problems(facts) == []
     assert facts.log is not None
-    assert (facts.log.length, facts.log.last_id) == (0, "0-0")
+    assert facts.log.length == 0
     database = said(facts)
     assert (database.readers, database.agreement) == ((), None)
     assert database.rides.oldest_staged_seconds is None
@@ -288,8 +288,7 @@ def test_the_log_is_described_by_redis(world: World) -> None:
     drain(world.streamer())
     log = look(world).log
     assert log is not None
-    [*_, last] = world.log().range("-", "+", 500)
-    assert (log.length, log.last_id) == (500, last.redis_id)
+    assert log.length == 500
     assert 5_000 < log.bytes < 500_000
     assert log.last_entry_seconds is not None
     assert 0 <= log.last_entry_seconds < 60

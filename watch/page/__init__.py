@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from rocket_rides import words
 from watch.facts import Database, Facts, Reader
-from watch.feed import KEPT, Happening
+from watch.feed import KEPT, Event
 from watch.history import History
 from watch.page import charts
 from watch.page.templates import FRAME, NOTED, PARTS, block
@@ -62,7 +62,7 @@ class Page:
         facts: Facts,
         last: tuple[datetime, Database] | None,
         history: History,
-        events: Sequence[tuple[int, Happening]],
+        events: Sequence[tuple[int, Event]],
     ) -> Rendered:
         """All parts. `last` is the newest database that was seen, and when."""
         seen_at, database = last or (facts.at, None)
@@ -116,7 +116,7 @@ class Page:
 
 
 @lru_cache(2 * KEPT)  # of them all, one or two are new at a look
-def _item(number: int, event: Happening) -> tuple[str, Markup]:
+def _item(number: int, event: Event) -> tuple[str, Markup]:
     """An event's id, and its HTML."""
     return f"event-{number}", block("event", {"event": event, "event_number": number})
 

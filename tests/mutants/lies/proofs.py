@@ -240,8 +240,8 @@ MUTANTS = [
     ),
     proofs(
         "what could not be compared agrees",
-        'else ["agrees" if rollup.minutes else NOTHING_TO_COMPARE]',
-        'else ["agrees"]',
+        'parts.append("agrees" if rollup.minutes else NOTHING_TO_COMPARE)',
+        'parts.append("agrees")',
     ),
     proofs(
         "a minute of the warehouse is a range of rides",
