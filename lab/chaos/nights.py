@@ -15,12 +15,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import psutil
 
 from lab.chaos.fleet import Fleet
@@ -55,13 +53,12 @@ def can_run() -> bool:
 
 @dataclass
 class Night:
-    """A run: how it ended, what it said on its output, and its result as it wrote it."""
+    """A run: how it ended, and what it said on its output."""
 
     number: int
     end: str = ""
     seconds: float = 0.0
     said: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"night-{self.number}"
@@ -99,15 +96,12 @@ class Nights(Onlooker):
     def play(self, *, full: bool = False) -> Night:
         """One run, in the thread that calls this."""
         night = Night(len(self.all) + 1)
-        log, json = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
+        log = self._fleet.folder / f"{night}.log"
         began = time.monotonic()
-        status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
+        status = self._run(log, ["--full"] if full else [])
         night.seconds = time.monotonic() - began
         night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
-        if night.finished:
-            with suppress(OSError, msgspec.MsgspecError):
-                night.result = msgspec.json.decode(json.read_bytes())
         self.all.append(night)
         return night
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import redis
@@ -32,18 +31,6 @@ class Told(NamedTuple):
     at: float
 
 
-@dataclass
-class Reading:
-    """The log's records in its order, from its beginning on.
-
-    So many of them were `found` in a log that may be another one than was read before: Redis was
-    restarted, or a replica promoted.
-    """
-
-    records: list[Record] = field(default_factory=list)
-    found: int = 0
-
-
 class Onlooker(threading.Thread):
     """Looks on until its end; `error` is why it ended before."""
 
@@ -62,10 +49,10 @@ class Onlooker(threading.Thread):
 class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended.
 
-    `told` has each entry once, as it came; `readings` has the log's order. A reading begins with
-    the log, and where the last entry that was read is gone: a replica was promoted, or entries were
-    cut off, flushed or trimmed. Their ids would not tell: they contain the time, and where a clock
-    was ahead, the next entries have ids that others had before.
+    `told` has each entry once, as it came. Where the last entry that was read is gone, it reads the
+    log from its beginning: a replica was promoted, or entries were cut off, flushed or trimmed.
+    Their ids would not tell: they contain the time, and where a clock was ahead, the next entries
+    have ids that others had before.
     """
 
     def __init__(
@@ -77,14 +64,10 @@ class LogReader(Onlooker):
         super().__init__(name="log reader", daemon=True)
         self._tell = tell  # takes each well-formed entry
         self.told: list[Told] = []
-        self.readings = [Reading()]
         self.invalid: list[str] = []
         self._url = url
         self._stream = stream
-        self._last: Entry | None = None  # of this reading
-        self._history = ""  # of Redis' writes
-        self._is_another = False  # the log, perhaps: Redis has another history
-        self._finds = False  # what was there already when this reading began
+        self._last: Entry | None = None
         self._noted: set[tuple[str, Record]] = set()
         self._ending = threading.Event()
 
@@ -92,9 +75,6 @@ class LogReader(Onlooker):
         while not self._ending.is_set():
             try:
                 with Log(self._url(), self._stream) as log:
-                    history = log.replication_id()
-                    self._is_another |= history != self._history
-                    self._history = history
                     while not self._ending.is_set():
                         self._read(log, wait=BLOCK)
                         self._ending.wait(BREATH)
@@ -105,15 +85,10 @@ class LogReader(Onlooker):
                 pass  # what came last
 
     def _read(self, log: Log, wait: float) -> bool:
-        """Read some entries, or find that the next reading begins; False when neither."""
-        after = self._last.redis_id if self._last else START
-        entries = log.read(after, MOST, wait=0 if self._finds or self._is_another else wait)
-        if not (goes_on := self._goes_on(log)):
+        """Read some entries, or find that the last one is gone; False when neither."""
+        entries = log.read(self._last.redis_id if self._last else START, MOST, wait)
+        if not self._goes_on(log):
             self._last = None
-            self.readings.append(Reading())
-        self._finds |= self._is_another and self._last is None
-        self._is_another = False
-        if not goes_on:
             return True
         for entry in entries:
             self._last = entry
@@ -121,9 +96,6 @@ class LogReader(Onlooker):
                 self._note(entry.redis_id, decode(entry.fields))
             except Invalid as reason:
                 self.invalid.append(f"{entry.redis_id}: {reason}")
-        if self._finds:
-            self.readings[-1].found = len(self.readings[-1].records)
-            self._finds = len(entries) == MOST
         return bool(entries)
 
     def _goes_on(self, log: Log) -> bool:
@@ -132,8 +104,7 @@ class LogReader(Onlooker):
         return last is None or log.range(last.redis_id, last.redis_id, 1) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
-        """Note an entry; tell of it unless it was read before."""
-        self.readings[-1].records.append(record)
+        """Note an entry, and tell of it, unless it was read before."""
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self.told.append(Told(record, time.monotonic()))

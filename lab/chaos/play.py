@@ -8,9 +8,10 @@ from typing import Any
 import psycopg
 import redis
 
-from lab.chaos.books.tables import TablesJudge
+from lab.chaos.books.statements import REPAIRED
+from lab.chaos.books.tables import TablesJudge, broken
 from lab.chaos.crowd import Crowd
-from lab.chaos.drifts import Drifts, prepare, there
+from lab.chaos.drifts import Drifts, prepare
 from lab.chaos.evidence import NightsEvidence
 from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
@@ -29,7 +30,7 @@ from lab.chaos.settling import (
     is_delivered,
 )
 from lab.chaos.trace.recorder import Recorder
-from lab.chaos.trace.recording import Loss, Recording, Rewind
+from lab.chaos.trace.recording import Loss, Recording
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
@@ -48,8 +49,6 @@ MAKE_UP = 60.0  # seconds in which clients may make up for what the last restore
 QUIET = 1.2
 # After these the onlooker may not see entries that were there.
 HIDE_ENTRIES = LOSE_ENTRIES | {"redis-crash", "client-kill", "clock-jump", "disk-full"}
-# After these another Postgres is the primary, or the same one at an earlier time.
-REWIND = {"postgres-restore", "postgres-sync-failover", "postgres-async-failover"}
 
 Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
@@ -66,7 +65,6 @@ class Play:
         self.errors: list[str] = []
         self.nights = self._nights(job)
         self.told_by_nights = NightsEvidence(self.nights.all if self.nights else [])
-        self.there: list[str] = []  # drifts, before the last run that compares everything
         longest = int(fleet.settings["STREAM_MAX_LENGTH"])
         self.trace = options.record or fleet.folder / "trace.gz"
         self.recording = Recording(self.trace, longest) if options.trace else None
@@ -82,6 +80,7 @@ class Play:
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate)
         self.played = 0.0  # seconds with clients
         self.seconds = 0.0  # until everything had settled
+        self.settled_at = float("inf")  # on the monotonic clock
         self._count_at = 0.0  # on the monotonic clock
 
     def _nights(self, job: Sequence[str]) -> Nights | None:
@@ -158,6 +157,7 @@ class Play:
         self._wait_until_settled(self._number(BEHIND) / CATCH_UP)
         if self.nights:
             self._end_nights(self.nights)
+        self.settled_at = time.monotonic()
         time.sleep(QUIET)
         self.errors += self.fleet.end()
         for onlooker in (self.recoveries, self.reader, self.tables):
@@ -170,15 +170,10 @@ class Play:
         """A run that compares everything, and, when that is repaired, one that must agree."""
         nights.end()
         self._wait_until_settled()  # what the last one has found is repaired
-        self._wait_until(self._note_drifts, REPAIR_LIMIT)
         self.told_by_nights.last.append(nights.play(full=True))
-        self._wait_until(lambda connection, _: not there(connection), REPAIR_LIMIT)
+        self._wait_until(lambda connection, _: not broken(connection, (REPAIRED,)), REPAIR_LIMIT)
         self._wait_until_settled()
         self.told_by_nights.last.append(nights.play())
-
-    def _note_drifts(self, connection: psycopg.Connection, _: redis.Redis) -> bool:
-        self.there = there(connection)
-        return True
 
     def _wait_until_settled(self, more: float = 0) -> None:
         """Wait so many seconds `more` than for a fleet that is nearly done."""
@@ -216,6 +211,4 @@ class Play:
         for fault in self.nemesis.struck:
             if fault.kind in HIDE_ENTRIES:
                 recording.write(Loss(fault.kind, fault.began, fault.ended))
-            if fault.kind in REWIND:
-                recording.write(Rewind(fault.kind, fault.ended))
-        recording.close(cut_short=not recorder.has_all)
+        recording.close()

@@ -15,6 +15,7 @@ import redis
 
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
+from lab.chaos.books import statements
 from lab.chaos.journal import Answer, Ask
 from lab.chaos.observer import Told
 from lab.chaos.postgres_pair import PostgresPair
@@ -57,7 +58,7 @@ def postgres_fails_over(world: World, pair: PostgresPair, *, waits: bool) -> lis
     asks.append(take(world, 4))
     drain(world.streamer())
     catch_up(world.consumer())
-    restores = [] if waits else [Restore(began, killed, by_failover=True)]
+    restores = [] if waits else [Restore(began, killed)]
     return found_in(world, asks, world.log(), restores=restores)
 
 
@@ -122,7 +123,8 @@ def redis_fails_over(world: World, pair: RedisPair, *, waits: bool) -> list[str]
     asks.append(take(world, 4))
     send()
     catch_up(Consumer(world.connect(), log(), "consumer0", Total))
-    return found_in(world, asks, log(), keeps_log=waits)
+    whole = [statements.HEALED] if waits else []
+    return found_in(world, asks, log(), settled=[statements.COUNTED, *whole])
 
 
 def do_not_wait(patch: Patch) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from lab.chaos.deliveries import Delivery
-from lab.chaos.evidence import Evidence, FinalReceipt, FinalState, Healed
+from lab.chaos.evidence import Evidence, FinalState, Met
 from lab.chaos.journal import Answer, Ask
 from lab.chaos.observer import Told
 from lab.chaos.restore import Restore
@@ -55,10 +55,9 @@ def sound() -> Evidence:
             rides={1: ONE, 3: TWO},
             times=defaultdict(lambda: NOON, {1: taken(50), 3: taken(LATER)}),
             keys={"a": 1, "b": 3},
-            totals={"c0": ONE + TWO},
-            unbelieved={"c0": 3},
-            healed={"c0": Healed(0, 0, 0, 0)},
             terms={b"": (0, 0), b"first": (0, 1), b"void": (1, 1), b"second": (1, 3)},
+            outcomes={1: "delivered", 3: "delivered"},
+            met=Met(0, 0, 0, 3),
         ),
         told=[
             Told(Record(1, 0, ONE, b"first"), 50),
@@ -70,9 +69,7 @@ def sound() -> Evidence:
         ],
         exits=[Exit("streamer0", -9, signal.SIGKILL, 10), Exit("api", 0, signal.SIGTERM, 10)],
         restores=[Restore(began=100, killed=110)],
-        foreign={THEIRS},
-        blamed=["c0: WARNING c0 skipped 2 entries from another database"],
-        receipts={1: FinalReceipt("delivered", 52), 3: FinalReceipt("delivered", LATER + 2)},
+        settled_at=LATER + 10,
         deliveries=[
             delivery(1, ONE, 50, status=503),
             delivery(1, ONE, 50),

@@ -46,9 +46,9 @@ def recorded_world(redis: Redis, prepared: Path, files: Path) -> Iterator[World]
 class Tape:
     """What is recorded of a world; `steps` once it has ended."""
 
-    def __init__(self, world: World, limit: int) -> None:
+    def __init__(self, world: World) -> None:
         self._file = world.folder / "recording"
-        self.recording = Recording(self._file, LONGEST_LOG, limit)
+        self.recording = Recording(self._file, LONGEST_LOG)
         self.recorder = Recorder(lambda: world.postgres_url, self.recording)
         self.reader = LogReader(lambda: world.redis.url, world.stream, self.recording.append)
 
@@ -58,9 +58,9 @@ class Tape:
 
 
 @contextmanager
-def recording(world: World, limit: int = 1 << 24) -> Iterator[Tape]:
+def recording(world: World) -> Iterator[Tape]:
     """Record what is committed, and the log, during a block."""
-    tape = Tape(world, limit)
+    tape = Tape(world)
     tape.recorder.start()
     tape.reader.start()
     tape.recorder.wait_until_it_records()

@@ -1,9 +1,7 @@
 """Rides that were answered and are missing: lost, or undone by a restore, which keeps a prefix."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
-from operator import attrgetter
+from collections.abc import Sequence
 
 from lab.chaos.evidence import Evidence
 from lab.chaos.journal import Answer, Ask
@@ -48,19 +46,6 @@ def _came(kept: tuple[float, float]) -> float:
     return kept[0]
 
 
-class Undoing:
-    """Whether any of the restores may have undone an answer, found by halving."""
-
-    def __init__(self, restores: Iterable[Restore]) -> None:
-        self._restores = sorted(restores, key=attrgetter("began"))
-        # Of those that began so early, the latest end.
-        self._killed = list(accumulate((r.killed for r in self._restores), max))
-
-    def may_undo(self, answer: Answer) -> bool:
-        began_before = bisect_left(self._restores, answer.came, key=attrgetter("began"))
-        return began_before > 0 and answer.sent < self._killed[began_before - 1]
-
-
 def lost(evidence: Evidence) -> list[Ask]:
     """Rides answered with 201 that are not there as answered, and no restore explains why."""
     rides, excuses = evidence.final.rides, Excuses(evidence)
@@ -74,16 +59,7 @@ def lost(evidence: Evidence) -> list[Ask]:
     ]
 
 
-def undone(evidence: Evidence, *, by_failover: bool) -> tuple[list[Ask], list[Ask]]:
-    """The rides that restores undid for good, or fail-overs, and all that they may have undone.
-
-    A ride that was asked for again after the restore exists again.
-    """
-    there = set(evidence.final.rides.values())
-    undoing = Undoing(r for r in evidence.restores if r.by_failover == by_failover)
-    exposed = [
-        ask
-        for ask in evidence.asks
-        if ask.answers and all(undoing.may_undo(answer) for answer in ask.answers)
-    ]
-    return [ask for ask in exposed if ask.distance not in there], exposed
+def undone(evidence: Evidence) -> int:
+    """How many rides were answered, and are there no more, under whatever id."""
+    there = {*evidence.final.rides.values()}
+    return sum(1 for ask in evidence.asks if ask.answers and ask.distance not in there)

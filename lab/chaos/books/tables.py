@@ -13,7 +13,6 @@ from itertools import islice
 import psycopg
 
 from lab.chaos.books import nightly_statements, statements
-from lab.chaos.books.nightly_statements import MISSED
 from lab.chaos.drifts import AWAY
 from lab.chaos.observer import Onlooker
 from rocket_rides import database
@@ -64,15 +63,6 @@ def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:
         for claim in claims:
             found += most_of(sentence for (sentence,) in connection.execute(claim))
     return found
-
-
-def missed(connection: psycopg.Connection, drifts: list[str], full: int) -> list[str]:
-    """What the nightly job should have found of these drifts, by their tokens; see MISSED.
-
-    `full` is the reconciliation that compared everything. Raises psycopg.Error.
-    """
-    values = {"there": drifts, "full": full}
-    return most_of(sentence for (sentence,) in connection.execute(MISSED, values))
 
 
 def most_of(findings: Iterable[str]) -> list[str]:

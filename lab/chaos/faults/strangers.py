@@ -52,7 +52,6 @@ def write(scene: Scene, dice: random.Random) -> str:
         while time.monotonic() < end and not scene.over.is_set():
             who = dice.choices((fleet, old, _zombie(ours, dice)), (6, 2, 2))[0]
             records = [next(who) for _ in range(dice.choice(BURSTS))]
-            scene.foreign.update(records)  # first, since perhaps only the answer is lost
             with suppress(redis.RedisError):
                 _append(log, records)
                 written += len(records)
