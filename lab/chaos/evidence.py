@@ -10,7 +10,6 @@ import psycopg
 from lab.chaos.deliveries import Delivery
 from lab.chaos.journal import Ask
 from lab.chaos.nights import Night
-from lab.chaos.observer import Told
 from lab.chaos.restore import Restore
 from lab.chaos.service import Exit
 from rocket_rides.database import one_row
@@ -18,14 +17,6 @@ from rocket_rides.database import one_row
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 OUTCOMES = "SELECT ride_id, outcome FROM receipts"
-# Which entries are true, from the database alone and without the product's code.
-TERMS = """
-    WITH drawn AS (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS id FROM log_position)
-    SELECT term, after, coalesce(lead(after) OVER (ORDER BY after), (SELECT id FROM drawn))
-    FROM terms
-    UNION ALL SELECT unnest(void), after, after FROM terms
-    UNION ALL SELECT '', 0, coalesce((SELECT min(after) FROM terms), (SELECT id FROM drawn))
-"""
 MET = """
     SELECT coalesce(sum(gaps_healed), 0)::int, coalesce(sum(rides_healed), 0)::int,
            coalesce(sum(resends_skipped), 0)::int, coalesce(sum(unbelieved_entries), 0)::int
@@ -49,8 +40,6 @@ class FinalState:
     rides: dict[int, Decimal]
     times: dict[int, datetime]  # when each ride was taken
     keys: dict[str, int]  # the ride that each key belongs to
-    # By term: an entry is true if it is about a ride with `after < id <= upto`.
-    terms: dict[bytes, tuple[int, int]]
     outcomes: dict[int, str | None]  # of the receipts, by ride
     met: Met
 
@@ -70,7 +59,6 @@ class Evidence:
 
     asks: list[Ask]
     final: FinalState
-    told: list[Told]  # the log's entries, including re-sends, as they were first seen
     exits: list[Exit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # each a sentence
     tables: list[str] = field(default_factory=list)  # what was found in them, each a sentence
@@ -90,7 +78,6 @@ def read_final_state(connection: psycopg.Connection) -> FinalState:
             rides={ride: distance for ride, distance, _ in rides},
             times={ride: taken for ride, _, taken in rides},
             keys=dict(query(KEYS).fetchall()),
-            terms={term.encode(): (after, upto) for term, after, upto in query(TERMS)},
             outcomes=dict(query(OUTCOMES).fetchall()),
             met=Met(*one_row(query(MET))),
         )

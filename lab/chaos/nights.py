@@ -29,7 +29,6 @@ from rocket_rides.settings import PROJECT
 
 JOB = (sys.executable, "-m", "analytics.reconcile")
 NEEDED = ("pyspark", "deltalake")
-POLL = 0.05  # seconds
 NICE = 10
 REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
@@ -77,7 +76,7 @@ class Nights(Onlooker):
     def __init__(
         self, fleet: Fleet, over: threading.Event, job: Sequence[str], rest: float
     ) -> None:
-        super().__init__(name="nights", daemon=True)
+        super().__init__("nights")
         self.all: list[Night] = []
         self._fleet = fleet
         self._over = over
@@ -122,16 +121,16 @@ class Nights(Onlooker):
                 preexec_fn=preexec_die_with_parent(),
             )
         give_way(job.pid, 0 if self._over.is_set() else NICE)
-        deadline = time.monotonic() + LONGEST
-        while job.poll() is None and time.monotonic() < deadline:
-            time.sleep(POLL)
-        hung = job.returncode is None
-        with self._guard:
-            self._process = None
-            with suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)  # what it left behind, such as its Java
-        status = job.wait()
-        return HUNG if hung else status
+        try:
+            return job.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            return HUNG
+        finally:
+            with self._guard:
+                self._process = None
+                with suppress(ProcessLookupError):
+                    os.killpg(job.pid, signal.SIGKILL)  # what it left behind, such as its Java
+            job.wait()
 
     def kill(self, *, only_java: bool) -> bool:
         """SIGKILL the run that is under way, or only its Java; False if there is none."""

@@ -34,7 +34,7 @@ def judged(play: Play) -> Outcome:
     found = [*check(evidence), *most_of(too_slow(recovered, play.options.recovery))]
     if play.nemesis.struck and not recovered:
         found.append("no recovery was seen")
-    verdict = judge(lambda: read(play.trace)) if play.recorder else None
+    verdict = judge(lambda: read(play.trace)) if play.recording else None
     return Outcome(play, evidence, found + (verdict.findings if verdict else []), verdict)
 
 
@@ -46,7 +46,6 @@ def collected(play: Play) -> Evidence:
     errors += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     errors += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     errors += [failure for server in fleet.servers for failure in server.failures]
-    errors += [f"invalid entry in the log: {entry}" for entry in play.reader.invalid]
     errors += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
     server_logs = [server.server.log for server in fleet.servers]
     errors += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
@@ -68,7 +67,6 @@ def collected(play: Play) -> Evidence:
     return Evidence(
         clients.asks + play.journal.asks,
         final,
-        play.reader.told,
         [end for service in services for end in service.exits],
         errors,
         tables,

@@ -1,4 +1,4 @@
-"""Whether a fleet has nothing left to do, and for how long it may have something."""
+"""Whether a fleet has nothing left to do."""
 
 from typing import cast
 
@@ -10,19 +10,6 @@ from lab.chaos.books.tables import broken
 from lab.chaos.fleet import STREAM
 from rocket_rides.database import one_row
 
-CATCH_UP = 50.0  # rides a second at the least
-BEHIND = """
-    SELECT count(*) FROM rides WHERE id > least(
-        (SELECT complete_to FROM receipts_state), (SELECT min(last_ride_id) FROM checkpoints)
-    )
-"""
-# Seconds until the last receipt that waits is tried again, by its worker's own schedule. A clock
-# that was ahead has made it wait longer, and at most for as long as a worker believes.
-WAITS = """
-    SELECT coalesce(ceil(extract(epoch FROM max(due_at) - now())), 0) FROM receipts
-    WHERE outcome IS NULL AND due_at BETWEEN now() AND now() + interval '600 s'
-"""
-RIDES = "SELECT count(*) FROM rides"
 ICK = "SELECT ick FROM rollup_state"
 
 

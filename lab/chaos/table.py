@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from lab.chaos.apart import most_memory
-from lab.chaos.books.clients import double
-from lab.chaos.books.losses import lost, undone
+from lab.chaos.books.clients import double, lost, undone
 from lab.chaos.books.receipts import DEAD, DELIVERED, accepted
 from lab.chaos.evidence import Evidence
 from lab.chaos.outcome import Outcome

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from demo.embedded.servers import Redis
 from lab.chaos.backup import Backup
+from lab.chaos.observer import Told
 from lab.chaos.trace.judge import lines
 from lab.chaos.trace.pgoutput import Row
-from lab.chaos.trace.recording import Appended, Commit, Life, Limits, Loss, Step
+from lab.chaos.trace.recording import Commit, Life, Limits, Loss, Step
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
 from tests.support.recorded import Tape, recorded_world, recording
@@ -78,11 +79,11 @@ def play_with_a_restore(world: World, tape: Tape) -> None:
     [(reached,)] = world.connection.execute(REACHED)
     world.take(6)
     eventually(lambda: world.value(IS_TAKEN, reached), "the recorder")
-    eventually(lambda: len(tape.reader.told) == 5, "the onlooker")
+    eventually(lambda: len(tape.told) == 5, "the onlooker")
     world.log().trim_before(consumer.at.redis_id, exactly=True)
     restore(world, backup, recovery_signal=False)
     eventually(lambda: tape.recorder.lives == 2, "another life")
-    term = Term(tape.reader.told[-1].record.term.decode(), 0)
+    term = Term(tape.told[-1].record.term.decode(), 0)
     world.log().append([(n, f'{{"id": {n}, "distance": 777.000}}') for n in (5, 6)], 4, term)
     world.take(50, 60)
     drain(world.streamer())
@@ -121,7 +122,7 @@ def test_what_a_restore_leaves_in_the_log_is_allowed(restored: list[Step]) -> No
 def test_a_zombies_distance_is_refused(restored: list[Step]) -> None:
     """As that of the batch beside which it stands."""
     true, false = (
-        next(s for s in restored if isinstance(s, Appended) and is_of(s, ride, distance))
+        next(s for s in restored if isinstance(s, Told) and is_of(s, ride, distance))
         for ride, distance in ((5, 5), (5, 777))
     )
     gone = [step for step in restored if step is not true]
@@ -130,7 +131,7 @@ def test_a_zombies_distance_is_refused(restored: list[Step]) -> None:
     assert refused_at(judged(gone), at)
 
 
-def is_of(told: Appended, ride: int, distance: int) -> bool:
+def is_of(told: Told, ride: int, distance: int) -> bool:
     return told.record.id == ride and told.record.distance == distance
 
 
@@ -153,7 +154,7 @@ def test_a_total_that_is_off_by_a_millimetre_or_less_is_refused(
 def test_a_total_of_what_the_log_says_and_no_ride_does_is_refused(honest: list[Step]) -> None:
     """Beside the true entry stands another, of the same leader, and of a metre more."""
     at = which(honest, "consumer_states")[-1]
-    true = next(s for s in honest if isinstance(s, Appended) and is_of(s, 9, 9))
+    true = next(s for s in honest if isinstance(s, Told) and is_of(s, 9, 9))
     milliseconds, _, number = true.redis_id.partition("-")
     before = f"{int(milliseconds) - 1}-{number}"
     false = replace(true, redis_id=before, record=replace(true.record, distance=Decimal(10)))
@@ -173,8 +174,8 @@ def test_what_was_not_met_is_not_counted(honest: list[Step], column: str, more: 
 def test_a_batch_before_the_one_that_it_follows_is_refused(honest: list[Step]) -> None:
     """The log has it in another order."""
     at = which(honest, "streamer_state")[-1]
-    last = next(s for s in honest if isinstance(s, Appended) and is_of(s, 9, 9))
-    first = next(s for s in honest if isinstance(s, Appended))
+    last = next(s for s in honest if isinstance(s, Told) and is_of(s, 9, 9))
+    first = next(s for s in honest if isinstance(s, Told))
     others = [step for step in honest if step is not last]
     others.insert(others.index(first), last)
     verdict = judged(others)
@@ -212,7 +213,7 @@ def test_a_record_that_is_deleted_and_was_not_sent_is_refused(honest: list[Step]
     assert isinstance(step, Commit)
     ride = next(int(c.row["id"] or 0) for c in step.changes if c.what == "D")
     unsent = [
-        known for known in honest if not (isinstance(known, Appended) and is_of(known, ride, ride))
+        known for known in honest if not (isinstance(known, Told) and is_of(known, ride, ride))
     ]
     assert refused_at(judged(unsent), at)
     hidden = [*unsent, Loss("redis-cut", step.at - 1, step.at)]
@@ -232,7 +233,7 @@ def test_what_a_stale_leader_commits_is_refused(honest: list[Step]) -> None:
     old, new = (str(term).encode() for term in terms)
     stale = [
         replace(known, record=replace(known.record, term=old))
-        if isinstance(known, Appended) and known.record.term == new and known.record.id > 8
+        if isinstance(known, Told) and known.record.term == new and known.record.id > 8
         else known
         for known in honest
     ]
@@ -265,7 +266,7 @@ def test_a_batch_of_which_some_was_hidden_is_judged_by_the_rest(honest: list[Ste
     assert isinstance(step, Commit)
     hidden = [*honest, Loss("redis-cut", step.at - 1, step.at)]
     first, second = (
-        [s for s in hidden if isinstance(s, Appended) and s.record.id == ride] for ride in (1, 2)
+        [s for s in hidden if isinstance(s, Told) and s.record.id == ride] for ride in (1, 2)
     )
     unseen = [known for known in hidden if known not in first]
     assert judged(unseen).refused == ""

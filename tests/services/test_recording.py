@@ -7,8 +7,9 @@ import pytest
 
 from demo.embedded.servers import Redis
 from lab.chaos.backup import Backup
+from lab.chaos.observer import Told
 from lab.chaos.trace.recorder import TABLES
-from lab.chaos.trace.recording import Appended, Commit, Life, Limits, Recording, Step, read
+from lab.chaos.trace.recording import Commit, Life, Limits, Recording, Step, read
 from tests.support.clusters import restore
 from tests.support.recorded import LONGEST_LOG, recorded_world, recording
 from tests.support.world import World, drain, eventually, take, transaction
@@ -37,8 +38,8 @@ def test_transactions_are_whole_and_in_the_order_of_their_commits(recorded: Worl
             late = recorded.take(3, 4)
             slow.commit()
         drain(recorded.streamer())
-    limits, life, *commits = (step for step in tape.steps if not isinstance(step, Appended))
-    entries = [step.record.id for step in tape.steps if isinstance(step, Appended)]
+    limits, life, *commits = (step for step in tape.steps if not isinstance(step, Told))
+    entries = [step.record.id for step in tape.steps if isinstance(step, Told)]
     assert entries == [1, 2, 3, 4]
     assert limits == Limits(LONGEST_LOG)
     assert isinstance(life, Life)

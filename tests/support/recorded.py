@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from demo.embedded.servers import Postgres, Redis
-from lab.chaos.observer import LogReader
+from lab.chaos.observer import LogReader, Told
 from lab.chaos.postgres_pair import RECORDED
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Step, read
@@ -50,7 +50,12 @@ class Tape:
         self._file = world.folder / "recording"
         self.recording = Recording(self._file, LONGEST_LOG)
         self.recorder = Recorder(lambda: world.postgres_url, self.recording)
-        self.reader = LogReader(lambda: world.redis.url, world.stream, self.recording.append)
+        self.reader = LogReader(lambda: world.redis.url, world.stream, self._tell)
+        self.told: list[Told] = []
+
+    def _tell(self, told: Told) -> None:
+        self.told.append(told)
+        self.recording.write(told)
 
     @property
     def steps(self) -> list[Step]:
@@ -63,7 +68,6 @@ def recording(world: World) -> Iterator[Tape]:
     tape = Tape(world)
     tape.recorder.start()
     tape.reader.start()
-    tape.recorder.wait_until_it_records()
     yield tape
     tape.recorder.end()
     tape.reader.end()

@@ -115,12 +115,6 @@ COUNTS = """
             UNION ALL SELECT 'dead', sum(dead) FROM receipts_workers
         ) ended
     ) counts WHERE coalesce(counted, 0) <> number
-    UNION ALL
-    SELECT format('workers count %s rides swept up of %s', swept, number)
-    FROM (SELECT sum(swept) AS swept FROM receipts_workers) workers, LATERAL (
-        SELECT count(*) + (SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome') AS number
-        FROM rides
-    ) rides WHERE swept > number
 """
 AT_ANY_MOMENT = (
     RECORDS,

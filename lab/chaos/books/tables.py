@@ -4,7 +4,6 @@ What must be true at any moment is true in every snapshot, also just after a cra
 fail-over.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -30,15 +29,14 @@ class TablesJudge(Onlooker):
     """Looks at the tables of the database that `url` leads to, until its end."""
 
     def __init__(self, url: Callable[[], str]) -> None:
-        super().__init__(name="judge of the tables", daemon=True)
+        super().__init__("judge of the tables")
         self.looks = 0
         self.found: list[str] = []  # by the first look that found anything, which is the last
         self._url = url
-        self._ending = threading.Event()
 
     def look_on(self) -> None:
         pause = PAUSE
-        while not self.found and not self._ending.wait(pause):
+        while not self.found and not self.ending.wait(pause):
             began = time.monotonic()
             try:
                 with closing(database.connect(self._url(), "chaos")) as connection:
@@ -48,11 +46,6 @@ class TablesJudge(Onlooker):
             self.looks += 1
             self.found = [f"on the way, {sentence}" for sentence in found]
             pause = min(max(PAUSE, (time.monotonic() - began) / SHARE), LONGEST_PAUSE)
-
-    def end(self) -> None:
-        self._ending.set()
-        if self.ident:
-            self.join()
 
 
 def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from lab.chaos.observer import Told
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change
-from lab.chaos.trace.recording import Appended, Commit, Life, Limits, Loss, Step
+from lab.chaos.trace.recording import Commit, Life, Limits, Loss, Step
 from lab.chaos.trace.replica import Replica, opened
 from lab.chaos.trace.sending import SendingJudge
 from lab.chaos.trace.specified import NotAllowed
@@ -81,7 +82,7 @@ def judge(steps: Callable[[], Iterable[Step]]) -> Verdict:
     for step in steps():
         if isinstance(step, Limits):
             longest = step.longest_log
-        elif isinstance(step, Appended):
+        elif isinstance(step, Told):
             entries.append(step)
         elif isinstance(step, Loss):
             losses.append(step)

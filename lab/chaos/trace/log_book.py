@@ -4,7 +4,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lab.chaos.trace.recording import Appended, Loss
+from lab.chaos.observer import Told
+from lab.chaos.trace.recording import Loss
 from lab.chaos.trace.rows import as_number, millimetres, position
 from lab.chaos.trace.specified import Entry, Ride
 
@@ -22,7 +23,7 @@ class Seen(NamedTuple):
 class LogBook:
     """`longest`: the entries that the log keeps, whoever has not read them."""
 
-    def __init__(self, told: Iterable[Appended], losses: Iterable[Loss], longest: int) -> None:
+    def __init__(self, told: Iterable[Told], losses: Iterable[Loss], longest: int) -> None:
         self._longest = longest
         self._losses = [*losses]
         self._of_ride: dict[tuple[int, int], list[Seen]] = {}
@@ -62,7 +63,7 @@ class LogBook:
         )
 
 
-def as_entry(told: Appended) -> Entry:
+def as_entry(told: Told) -> Entry:
     record = told.record
     ride = Ride(record.id, millimetres(record.distance))
     return Entry(position(told.redis_id), ride, record.prev, as_number(record.term))

@@ -6,6 +6,7 @@ Postgres writes; of a deleted row there is no more than its key.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -30,36 +31,25 @@ class Transaction(NamedTuple):
     changes: list[Change]
 
 
-class Message:
+class Message(BytesIO):
     """Reads one message from its start."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def bytes(self, size: int) -> bytes:
-        self._at += size
-        return self._data[self._at - size : self._at]
-
     def number(self, size: int) -> int:
-        return int.from_bytes(self.bytes(size), "big", signed=True)
+        return int.from_bytes(self.read(size), "big", signed=True)
 
     def string(self) -> str:
-        end = self._data.index(b"\0", self._at)
-        text = self.bytes(end - self._at).decode()
-        self._at += 1
-        return text
+        return b"".join(iter(lambda: self.read(1), b"\0")).decode()
 
     def tuple(self, names: Sequence[str]) -> Row:
         """The values of a row. One that did not change and lies elsewhere (TOAST) is left out."""
         row: Row = {}
         self.number(2)
         for name in names:
-            match self.bytes(1):
+            match self.read(1):
                 case b"n":
                     row[name] = None
                 case b"t":
-                    row[name] = self.bytes(self.number(4)).decode()
+                    row[name] = self.read(self.number(4)).decode()
         return row
 
 
@@ -77,7 +67,7 @@ class Decoder:
         changes: list[Change] = []
         for data in messages:
             message = Message(data)
-            match kind := message.bytes(1):
+            match kind := message.read(1):
                 case b"B":
                     changes = []
                 case b"R":
@@ -85,24 +75,24 @@ class Decoder:
                 case b"I" | b"U" | b"D":
                     changes.append(self._change(kind, message))
                 case b"C":
-                    message.bytes(9)  # flags, and where the commit begins
+                    message.read(9)  # flags, and where the commit begins
                     yield Transaction(message.number(8), changes)
 
     def _learn(self, message: Message) -> None:
         table = message.number(4)
         message.string()  # the schema
         name = message.string()
-        message.bytes(1)  # the replica identity
+        message.read(1)  # the replica identity
         columns = []
         for _ in range(message.number(2)):
-            message.bytes(1)
+            message.read(1)
             columns.append(message.string())
-            message.bytes(8)  # the type
+            message.read(8)  # the type
         self._tables[table] = name, columns
 
     def _change(self, kind: bytes, message: Message) -> Change:
         name, columns = self._tables[message.number(4)]
-        while message.bytes(1) not in ROW_OF[kind]:
+        while message.read(1) not in ROW_OF[kind]:
             message.tuple(columns)  # the row's former key
         row = message.tuple(columns)
         asked = {column: row[column] for column in self._asked[name] if column in row}

@@ -46,15 +46,7 @@ TABLES = {
         "resets_applied",
     ),
     "consumer_states": ("name", "total_distance"),
-    "resets": (
-        "id",
-        "consumer_name",
-        "status",
-        "from_ride_id",
-        "from_total",
-        "to_ride_id",
-        "to_total",
-    ),
+    "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),
 }
 PUBLICATION = "recording"
@@ -87,7 +79,7 @@ class Recorder(Onlooker):
     """
 
     def __init__(self, url: Callable[[], str], recording: Recording) -> None:
-        super().__init__(name="recorder", daemon=True)
+        super().__init__("recorder")
         self.lives = 0
         self._url = url
         self._recording = recording
@@ -98,10 +90,10 @@ class Recorder(Onlooker):
         self._has_all = False  # once it has ended
         self._give_up_at = float("inf")  # on the monotonic clock
         self._records = threading.Event()
-        self._ending = threading.Event()
 
-    def wait_until_it_records(self) -> None:
-        """Raises TimeoutError."""
+    def start(self) -> None:
+        """Return when it records. Raises TimeoutError."""
+        super().start()
         if not self._records.wait(START_LIMIT):
             raise TimeoutError("nothing is recorded")
 
@@ -123,7 +115,7 @@ class Recorder(Onlooker):
         if not connection.execute(SLOT, [self._slot]).rowcount:
             self._begin_life(connection)
         while not self._has_all:
-            over = self._ending.wait(PAUSE)  # then once more, for what came last
+            over = self.ending.wait(PAUSE)  # then once more, for what came last
             while self._take(connection):
                 pass
             self._has_all = over
@@ -167,9 +159,7 @@ class Recorder(Onlooker):
     def end(self) -> None:
         """Record what came last, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
-        self._ending.set()
-        if self.ident:
-            self.join()
+        super().end()
 
 
 def connected(url: str) -> psycopg.Connection:

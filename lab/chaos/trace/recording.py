@@ -19,7 +19,6 @@ import msgspec
 
 from lab.chaos.observer import Told
 from lab.chaos.trace.pgoutput import Change, Row
-from rocket_rides.log import Record
 
 
 class Limits(msgspec.Struct, frozen=True, tag="limits"):
@@ -42,14 +41,6 @@ class Commit(msgspec.Struct, frozen=True, tag="commit"):
     changes: list[Change]
 
 
-class Appended(msgspec.Struct, frozen=True, tag="entry"):
-    """An entry of the log that is well-formed."""
-
-    redis_id: str
-    at: float
-    record: Record
-
-
 class Loss(msgspec.Struct, frozen=True, tag="loss"):
     """In this time a fault may have taken entries from the log before anyone read them."""
 
@@ -58,7 +49,7 @@ class Loss(msgspec.Struct, frozen=True, tag="loss"):
     ended: float
 
 
-Step = Limits | Life | Commit | Appended | Loss
+Step = Limits | Life | Commit | Told | Loss
 
 
 class Recording:
@@ -74,9 +65,6 @@ class Recording:
         line = self._encode(step) + b"\n"
         with self._guard:
             self._file.write(line)
-
-    def append(self, redis_id: str, told: Told) -> None:
-        self.write(Appended(redis_id, told.at, told.record))
 
     def close(self) -> None:
         with self._guard:

@@ -4,7 +4,7 @@ Rides that were sent are settled: nothing below them is still to come. So they h
 and the distance between two of them takes one look each. Distances are millimetres.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -23,24 +23,20 @@ class Replica:
     terms: Terms = ()
     drawn: int = 0  # at least
     rides: dict[int, int] = field(default_factory=dict)  # distances
-    staged: list[Ride] = field(default_factory=list)  # sorted
+    staged: set[Ride] = field(default_factory=set)
     sent: list[int] = field(default_factory=list)  # rides, sorted
     sums: list[int] = field(default_factory=lambda: [0])  # of the first n rides sent
     totals: dict[str, Total] = field(default_factory=dict)
     met: dict[str, Met] = field(default_factory=dict)  # by total
     moved: dict[str, float] = field(default_factory=dict)  # by total: when it last did
     drifts: dict[str, int] = field(default_factory=dict)  # by total: what the nemesis has added
-    resets: dict[int, str] = field(default_factory=dict)  # what became of each
 
     def take(self, ride: Ride) -> None:
         self.rides[ride.id] = ride.distance
         self.drawn = max(self.drawn, ride.id)
 
-    def stage(self, ride: Ride) -> None:
-        insort(self.staged, ride)
-
     def staged_upto(self, upto: int) -> list[Ride]:
-        return self.staged[: bisect_right(self.staged, upto, key=lambda ride: ride.id)]
+        return sorted(ride for ride in self.staged if ride.id <= upto)
 
     def send(self, rides: Iterable[int], upto: int) -> None:
         """These were sent, in their order, and last_sent is there."""
@@ -48,10 +44,6 @@ class Replica:
             self.sent.append(ride)
             self.sums.append(self.sums[-1] + self.rides[ride])
         self.last_sent = upto
-
-    def unstage(self, rides: Iterable[int]) -> None:
-        gone = {*rides}
-        self.staged = [ride for ride in self.staged if ride.id not in gone]
 
     def sent_between(self, after: int, upto: int) -> list[int]:
         return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
@@ -79,15 +71,13 @@ def opened(life: Life) -> Replica:
     replica, rows = Replica(life.at), life.tables
     for row in rows["rides"]:
         replica.take(taken(row))
-    for row in rows["staged_log_records"]:
-        replica.stage(staged(row))
+    replica.staged.update(map(staged, rows["staged_log_records"]))
     [state] = rows["streamer_state"]
     last_sent = number(state, "last_sent_id")
     replica.send(sorted(ride for ride in replica.rides if ride <= last_sent), last_sent)
-    unsent = sorted({*replica.rides} - {*replica.sent})
-    require([ride.id for ride in replica.staged] == unsent, "a ride has its record until sent")
+    unsent = {*replica.rides} - {*replica.sent}
+    require({ride.id for ride in replica.staged} == unsent, "a ride has its record until sent")
     replica.terms = tuple(sorted(map(term_of, rows["terms"])))
-    replica.resets = {number(row, "id"): text(row, "status") for row in rows["resets"]}
     drifts = {(row["kind"], row["victim"], row["mark"]) for row in rows["drifts"]}
     totals = {row["name"]: row["total_distance"] for row in rows["consumer_states"]}
     for row in rows["checkpoints"]:

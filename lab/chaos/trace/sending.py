@@ -34,8 +34,7 @@ class SendingJudge:
         specified.takes(self._replica.last_sent, new, told)
         for ride in new:
             self._replica.take(ride)
-        for record in told:
-            self._replica.stage(record)
+        self._replica.staged.update(told)
         self._steps["takes"] += 1
 
     def begins(self, did: Did) -> None:
@@ -64,7 +63,7 @@ class SendingJudge:
             "what is sent is deleted, up to last_sent",
         )
         specified.moves_last_sent(self._sent(gone, at), replica.terms[-1], waiting, gone)
-        replica.unstage(ids)
+        replica.staged.difference_update(gone)
         replica.send([ride.id for ride in gone], upto)
         self._moved = at
         self._steps["moves last_sent"] += 1

@@ -27,13 +27,6 @@ class NotAllowed(Exception):
     """The specification does not allow this step here; the message says why."""
 
 
-class Reading(NamedTuple):
-    """What a consumer has read; `known`: what was sent before, if it read to the log's end."""
-
-    entries: tuple[Entry, ...]
-    known: int
-
-
 class Bounds(NamedTuple):
     """How far a reader can believe entries."""
 
@@ -103,13 +96,11 @@ def moves_last_sent(
     holds(state, "1", "2", "3")
 
 
-def counts(
-    bounds: Bounds, rides: Sequence[Ride], reading: Reading, was: Total, then: Total
-) -> None:
-    """A consumer counts what it has read, heals what it has not, and commits."""
-    log = reading.entries or (Entry(was.redis_id, Ride(0, 0), 0, 0),)
+def counts(bounds: Bounds, rides: Sequence[Ride], was: Total, then: Total) -> None:
+    """A consumer counts what it `was` to count, heals what it has not read, and commits."""
+    log = was.entries or (Entry(was.redis_id, Ride(0, 0), 0, 0),)
     state = State(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, log=log)
-    total = CORE.counts(state, was.but(entries=reading.entries, known=reading.known))
+    total = CORE.counts(state, was)
     require(total == then, f"what it read leads to {total}, not to {then}")
 
 

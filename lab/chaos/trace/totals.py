@@ -8,8 +8,8 @@ from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change, Row
 from lab.chaos.trace.replica import Replica
-from lab.chaos.trace.rows import Met, met_by, millimetres, number, text, total_of
-from lab.chaos.trace.specified import Bounds, Entry, Reading, Ride, Total, require
+from lab.chaos.trace.rows import Met, met_by, millimetres, text, total_of
+from lab.chaos.trace.specified import Bounds, Entry, Ride, Total, require
 
 Did = Mapping[str, list[Change]]  # what a commit did, by table
 
@@ -25,14 +25,15 @@ class TotalsJudge:
     def moves(self, did: Did, at: float) -> None:
         """Checkpoints of totals, each with its total; the transaction may have reset it."""
         totals = {change.row["name"]: change.row for change in did["consumer_states"]}
-        resets = self._applied(did["resets"])
+        rows = (change.row for change in did["resets"])
+        reset = {row["consumer_name"] for row in rows if row["status"] == "applied"}
         for change in did["checkpoints"]:
             require(change.what != "D", "nobody deletes a checkpoint")
             name = text(change.row, "name")
             if change.row["kind"] == "total":
-                self._moves(name, change.row, totals.pop(name, {}), resets.pop(name, {}), at)
+                total = totals.pop(name, {})
+                self._moves(name, change.row, total, at, is_reset=name in reset)
         require(not totals, "a total moves with its checkpoint")
-        require(not resets, "a reset moves a checkpoint")
 
     def makes_wrong(self, did: Did) -> None:
         """A drift that the nemesis makes, and nothing else. Of the others the books tell."""
@@ -47,45 +48,25 @@ class TotalsJudge:
             self._replica.drifts[name] = 1
         self._steps["makes something wrong"] += 1
 
-    def _moves(self, name: str, row: Row, counted: Row, reset: Row, at: float) -> None:
+    def _moves(self, name: str, row: Row, counted: Row, at: float, *, is_reset: bool) -> None:
         replica = self._replica
         was, now = replica.totals.get(name), met_by(row)
         met = now.since(replica.met.get(name, Met()))
         then = total_of(row, counted.get("total_distance"), was)
         if was is None:
             require(then == Total(), "a total begins with nothing")
-        elif reset:
-            self._resets(name, was, then, reset)
+        elif is_reset:
+            self._resets(name, was, then)
         elif then != was:
             self._counts(name, was, then, met, at)
         else:
             require(not counted, "nothing counts twice")
-        reads = was is not None and not reset and then != was
+        reads = was is not None and not is_reset and then != was
         require(reads or met == Met(), "what is met is met where entries are read")
         replica.totals[name], replica.met[name], replica.moved[name] = then, now, at
 
-    def _applied(self, resets: list[Change]) -> dict[str, Row]:
-        """The rows of resets that were applied, by consumer."""
-        replica, applied = self._replica, {}
-        for change in resets:
-            require(change.what != "D", "nobody deletes a reset")
-            row = change.row
-            was, status = replica.resets.get(number(row, "id")), text(row, "status")
-            require(was in {None, "pending"}, "a reset is settled once")
-            require(was or status == "pending", "a reset is pending first")
-            replica.resets[number(row, "id")] = status
-            if status == "applied":
-                applied[text(row, "consumer_name")] = row
-        return applied
-
-    def _resets(self, name: str, was: Total, then: Total, row: Row) -> None:
+    def _resets(self, name: str, was: Total, then: Total) -> None:
         replica = self._replica
-        told = [
-            (number(row, f"{when}_ride_id"), millimetres(row[f"{when}_total"]))
-            for when in ("from", "to")
-        ]
-        stood = [(total.ride_id, total.distance) for total in (was, then)]
-        require(told == stood, "a reset tells from where to where")
         require(was.redis_id == then.redis_id, "a reset reads nothing")
         require(was.ride_id <= then.ride_id <= replica.last_sent, "no checkpoint is past last_sent")
         replica.drifts[name] = 0
@@ -134,13 +115,9 @@ class TotalsJudge:
         replica, true = self._replica, self._true(read)
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
         rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
-        specified.counts(
-            self._bounds(read),
-            [Ride(ride, replica.rides[ride]) for ride in rides],
-            Reading(tuple(read), then.ride_id if then.ride_id > last else 0),
-            was,
-            then,
-        )
+        known = then.ride_id if then.ride_id > last else 0
+        told = [Ride(ride, replica.rides[ride]) for ride in rides]
+        specified.counts(self._bounds(read), told, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true)._replace(unbelieved=len(read) - len(true))
         require(met == there_was, f"{met} is not what there was: {there_was}")
 
