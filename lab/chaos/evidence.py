@@ -45,15 +45,6 @@ class FinalState:
 
 
 @dataclass
-class NightsEvidence:
-    """The nightly job's runs, those after all faults, and what they left in the warehouse."""
-
-    all: list[Night] = field(default_factory=list)
-    last: list[Night] = field(default_factory=list)
-    warehouse: list[tuple[int, Decimal]] | None = None  # rides, and their metres
-
-
-@dataclass
 class Evidence:
     """What the clients, the database, the onlookers and the processes say."""
 
@@ -65,7 +56,9 @@ class Evidence:
     restores: list[Restore] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     settled_at: float = float("inf")  # on the monotonic clock: nothing was left to do
-    nights: NightsEvidence = field(default_factory=NightsEvidence)
+    nights: list[Night] = field(default_factory=list)  # all runs of the job
+    last_nights: list[Night] = field(default_factory=list)  # those after all faults
+    warehouse: list[tuple[int, Decimal]] | None = None  # rides, and their metres
 
 
 def read_final_state(connection: psycopg.Connection) -> FinalState:

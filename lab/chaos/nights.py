@@ -29,6 +29,7 @@ from rocket_rides.settings import PROJECT
 
 JOB = (sys.executable, "-m", "analytics.reconcile")
 NEEDED = ("pyspark", "deltalake")
+POLL = 0.05  # seconds
 NICE = 10
 REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
@@ -85,7 +86,6 @@ class Nights(Onlooker):
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
-        self._ended = False  # no run may start any more
 
     def look_on(self) -> None:
         while not self._over.is_set():
@@ -107,9 +107,7 @@ class Nights(Onlooker):
     def _run(self, log: Path, options: Sequence[str]) -> int:
         """The exit status; or minus the signal's number."""
         with log.open("wb") as output, self._guard:
-            self._killed = self._ended
-            if self._ended:
-                return -signal.SIGKILL
+            self._killed = False
             self._process = job = subprocess.Popen(
                 [*self._job, *options],
                 cwd=PROJECT,
@@ -149,19 +147,18 @@ class Nights(Onlooker):
             return True
 
     def end(self) -> None:
-        """Return when the run that is under way has ended, and start no other."""
+        """Return when the run that is under way has ended; `over` keeps others from starting."""
         with self._guard:
             if self._process:  # nothing is broken any more, so it need not wait for the fleet
                 give_way(self._process.pid, 0)
-        if self.ident:
-            self.join()
+        super().end()
 
     def stop(self) -> None:
         """Leave nothing behind, at once."""
-        with self._guard:
-            self._ended = True
         self.kill(only_java=False)
-        self.end()
+        while self.is_alive():
+            self.kill(only_java=False)
+            self.join(POLL)
 
 
 def give_way(pid: int, nice: int) -> None:

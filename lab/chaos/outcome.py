@@ -59,9 +59,10 @@ def collected(play: Play) -> Evidence:
             tables += broken(connection, [HEALED])
         tables += left_over(connection, client, STREAM)
         final = read_final_state(connection)
+    warehouse = None
     if play.nights:
         try:
-            play.told_by_nights.warehouse = [*read_warehouse(fleet.warehouse_dir)]
+            warehouse = [*read_warehouse(fleet.warehouse_dir)]
         except Exception as error:  # whatever the library raises
             errors.append(f"the warehouse can't be read: {in_one_line(error)}")
     return Evidence(
@@ -73,5 +74,7 @@ def collected(play: Play) -> Evidence:
         restores=scene.restores,
         deliveries=fleet.receiver.deliveries,
         settled_at=play.settled_at,
-        nights=play.told_by_nights,
+        nights=play.nights.all if play.nights else [],
+        last_nights=play.last_nights,
+        warehouse=warehouse,
     )

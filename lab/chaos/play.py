@@ -12,12 +12,11 @@ from lab.chaos.books.statements import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken
 from lab.chaos.crowd import Crowd
 from lab.chaos.drifts import Drifts, prepare
-from lab.chaos.evidence import NightsEvidence
 from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
-from lab.chaos.nights import JOB, Nights, can_run
+from lab.chaos.nights import JOB, Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.options import LOSE_ENTRIES, Options
 from lab.chaos.recovery import Recoveries
@@ -57,7 +56,7 @@ class Play:
         self.scene = Scene(fleet, self.journal)
         self.errors: list[str] = []
         self.nights = self._nights(job)
-        self.told_by_nights = NightsEvidence(self.nights.all if self.nights else [])
+        self.last_nights: list[Night] = []  # after all faults
         longest = int(fleet.settings["STREAM_MAX_LENGTH"])
         self.trace = options.record or fleet.folder / "trace.gz"
         self.recording = Recording(self.trace, longest) if options.trace else None
@@ -160,10 +159,10 @@ class Play:
         """A run that compares everything, and, when that is repaired, one that must agree."""
         nights.end()
         self._wait_until_settled()  # what the last one has found is repaired
-        self.told_by_nights.last.append(nights.play(full=True))
+        self.last_nights.append(nights.play(full=True))
         self._wait_until(lambda connection, _: not broken(connection, (REPAIRED,)), REPAIR_LIMIT)
         self._wait_until_settled()
-        self.told_by_nights.last.append(nights.play())
+        self.last_nights.append(nights.play())
 
     def _wait_until_settled(self) -> None:
         for done in (is_counted, is_delivered):

@@ -54,9 +54,9 @@ def figures(outcome: Outcome) -> dict[str, str]:
 
 def nights(evidence: Evidence) -> str:
     """How the runs of the nightly job ended, in words."""
-    ends = Counter(night.end for night in evidence.nights.all)
+    ends = Counter(night.end for night in evidence.nights)
     told = ", ".join(f"{count:,} {end}" for end, count in sorted(ends.items()))
-    seconds = [night.seconds for night in evidence.nights.all if night.finished]
+    seconds = [night.seconds for night in evidence.nights if night.finished]
     return f"{told}; {median(seconds):.0f} s in the middle" if seconds else told or "none"
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from lab.chaos.books.nights import CLAIMS
-from lab.chaos.evidence import Evidence, NightsEvidence
+from lab.chaos.evidence import Evidence
 from lab.chaos.nights import AGREED, COULD_NOT_RUN, DRIFTED, FAILED, KILLED, Night
 from tests.support.evidence import sound
 
@@ -23,8 +23,8 @@ def sound_nights() -> Evidence:
     evidence = sound()
     last = [night(DRIFTED), night(AGREED)]
     full_disk = night(COULD_NOT_RUN, f"{BROKEN}: No space left on device")
-    rides = [*evidence.final.rides.items()]
-    evidence.nights = NightsEvidence([night(KILLED), full_disk, *last], last, rides)
+    evidence.nights, evidence.last_nights = [night(KILLED), full_disk, *last], last
+    evidence.warehouse = [*evidence.final.rides.items()]
     return evidence
 
 
@@ -44,28 +44,28 @@ def found(evidence: Evidence) -> str:
 def test_a_run_that_ends_otherwise_is_found(wrong: Night, expected: str) -> None:
     evidence = sound_nights()
     assert found(evidence) == ""
-    evidence.nights.all.append(wrong)
+    evidence.nights.append(wrong)
     assert found(evidence) == expected
 
 
 def lose_a_ride(evidence: Evidence) -> None:
-    evidence.nights.warehouse = (evidence.nights.warehouse or [])[1:]
+    evidence.warehouse = (evidence.warehouse or [])[1:]
 
 
 def have_one_twice(evidence: Evidence) -> None:
-    evidence.nights.warehouse = [*(evidence.nights.warehouse or []), (1, Decimal("1.009"))]
+    evidence.warehouse = [*(evidence.warehouse or []), (1, Decimal("1.009"))]
 
 
 def have_another_distance(evidence: Evidence) -> None:
-    evidence.nights.warehouse = [(1, Decimal("1.010")), *(evidence.nights.warehouse or [])[1:]]
+    evidence.warehouse = [(1, Decimal("1.010")), *(evidence.warehouse or [])[1:]]
 
 
 def never_agree(evidence: Evidence) -> None:
-    evidence.nights.last.append(night(DRIFTED))
+    evidence.last_nights.append(night(DRIFTED))
 
 
 def be_killed_after_all_faults(evidence: Evidence) -> None:
-    evidence.nights.last.insert(0, night(KILLED))
+    evidence.last_nights.insert(0, night(KILLED))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ FULL = "No space left on device"
 
 def every_run_ends_properly(evidence: Evidence) -> Findings:
     """With a status that it may have, and a warehouse that no kill has broken."""
-    for night in evidence.nights.all:
+    for night in evidence.nights:
         is_alarming = FULL not in night.said and any(words in night.said for words in ALARMING)
         if night.end == FAILED or is_alarming:
             yield f"{night} {night.end}: {night.said[-500:]}"
@@ -32,17 +32,17 @@ def every_run_ends_properly(evidence: Evidence) -> Findings:
 
 def the_last_runs_agree(evidence: Evidence) -> Findings:
     """Those after all faults get to their end, and the last, after all repairs, agrees."""
-    for night in evidence.nights.last:
+    for night in evidence.last_nights:
         if not night.finished:
             yield f"{night}, after all faults, {night.end}: {night.said[-500:]}"
-    for night in evidence.nights.last[-1:]:
+    for night in evidence.last_nights[-1:]:
         if night.finished and night.end != AGREED:
             yield f"{night}, after everything was repaired, found something wrong"
 
 
 def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:
     """All of them, each once, to the millimetre, as another program than Spark reads it."""
-    warehouse, rides = evidence.nights.warehouse, evidence.final.rides
+    warehouse, rides = evidence.warehouse, evidence.final.rides
     if warehouse is None:
         return
     there, right = Counter(warehouse), Counter(rides.items())

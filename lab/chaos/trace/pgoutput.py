@@ -24,6 +24,9 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     row: Row
 
 
+Did = Mapping[str, list[Change]]  # by table
+
+
 class Transaction(NamedTuple):
     """What one commit did. `end` is the position in the WAL behind it."""
 

@@ -1,16 +1,13 @@
 """Judges by the specification what is taken and sent: rides, terms, batches."""
 
 from collections import Counter
-from collections.abc import Mapping
 
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook, Seen
-from lab.chaos.trace.pgoutput import Change
+from lab.chaos.trace.pgoutput import Did
 from lab.chaos.trace.replica import Replica
 from lab.chaos.trace.rows import number, staged, taken, term_of
 from lab.chaos.trace.specified import Batch, Entry, Ride, require
-
-Did = Mapping[str, list[Change]]  # what a commit did, by table
 
 
 class SendingJudge:
