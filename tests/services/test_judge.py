@@ -163,6 +163,14 @@ def test_a_total_of_what_the_log_says_and_no_ride_does_is_refused(honest: list[S
     assert refused_at(judged(tampered), at)
 
 
+def test_an_entry_that_came_later_under_a_lower_id_was_not_read(honest: list[Step]) -> None:
+    """The clock of Redis was ahead, and the log is lost since."""
+    false = next(s for s in honest if isinstance(s, Told) and s.record.distance == 777)
+    later = replace(false, redis_id="1-0", at=false.at + 100)
+    assert judged([*honest, later]).refused == ""
+    assert judged([*honest, replace(later, at=false.at)]).refused
+
+
 @pytest.mark.parametrize("more", ["1", "-1"])
 @pytest.mark.parametrize("column", ["gaps_healed", "resends_skipped", "unbelieved_entries"])
 def test_what_was_not_met_is_not_counted(honest: list[Step], column: str, more: str) -> None:

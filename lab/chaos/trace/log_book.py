@@ -37,9 +37,13 @@ class LogBook:
         self._seen = sorted(seen, key=lambda one: one.entry.redis_id)
         self._ids = [one.entry.redis_id for one in self._seen]
 
-    def between(self, after: int, upto: int) -> list[Seen]:
-        """What lies behind one position, up to another."""
-        return self._seen[bisect_right(self._ids, after) : bisect_right(self._ids, upto)]
+    def between(self, after: int, upto: int, by: float) -> list[Seen]:
+        """What lay behind one position, up to another, by a moment.
+
+        Entries that come later have lower ids where a clock was ahead, and the log is lost.
+        """
+        first, last = bisect_right(self._ids, after), bisect_right(self._ids, upto)
+        return [one for one in self._seen[first:last] if one.at <= by + UNREAD]
 
     def about(self, term: int, ride: Ride, prev: int) -> list[Seen]:
         """What a term's leader has said of a ride: that it follows `prev`, if it ever said so.

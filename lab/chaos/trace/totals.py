@@ -80,10 +80,12 @@ class TotalsJudge:
         replica = self._replica
         goes_on = was.ride_id <= then.ride_id <= replica.last_sent
         require(goes_on, "a checkpoint goes on, and is never past last_sent")
-        read = self._log.between(was.redis_id, then.redis_id)
+        read = self._log.between(was.redis_id, then.redis_id, at)
         since = replica.moved.get(name, replica.began)
         if self._log.may_lack(read, since, at) or any(one.at < replica.began for one in read):
-            require(self._may_have_met(was, then, met), f"{met} is not what there can have been")
+            require(
+                self._may_have_met(was, then, met, at), f"{met} is not what there can have been"
+            )
             self._steps["counts, unseen"] += 1
         else:
             self._counts_exactly([one.entry for one in read], was, then, met)
@@ -95,9 +97,9 @@ class TotalsJudge:
         self._steps["skips what was sent again"] += met.skipped > 0
         self._steps["disbelieves"] += met.unbelieved > 0
 
-    def _may_have_met(self, was: Total, then: Total, met: Met) -> bool:
+    def _may_have_met(self, was: Total, then: Total, met: Met, at: float) -> bool:
         """Where it is unknown what was read: the last entry was, so its ride was not healed."""
-        last = [told.entry for told in self._log.between(then.redis_id - 1, then.redis_id)]
+        last = [told.entry for told in self._log.between(then.redis_id - 1, then.redis_id, at)]
         rides = {*self._replica.sent_between(was.ride_id, then.ride_id)}
         if len(last) == 1:  # or else two servers gave the same id
             rides -= {entry.ride.id for entry in self._true(last)}
