@@ -51,10 +51,10 @@ class SendingJudge:
             return
         require(len(state) == 1 and state[0].what == "U" and records, "a batch moves last_sent")
         upto = number(state[0].row, "last_sent_id")
-        ids = [number(change.row, "id") for change in records]
+        ids = {number(change.row, "id") for change in records}
         require(replica.terms, "somebody leads")
         waiting = replica.staged_upto(upto)
-        gone = [ride for ride in waiting if ride.id in {*ids}]
+        gone = [ride for ride in waiting if ride.id in ids]
         require(
             len(gone) == len(ids) and gone[-1].id == upto,
             "what is sent is deleted, up to last_sent",
