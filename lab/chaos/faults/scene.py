@@ -11,14 +11,12 @@ import redis
 
 from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
-from lab.chaos.clocks import Jump
 from lab.chaos.drifts import Drifts
 from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nights import Nights
 from lab.chaos.restore import Restore
 from rocket_rides.errors import Unavailable
-from rocket_rides.log import Record
 
 
 class Moot(Exception):
@@ -32,10 +30,7 @@ class Scene:
     fleet: Fleet
     journal: Journal
     over: threading.Event = field(default_factory=threading.Event)
-    foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
-    in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
-    jumps: list[Jump] = field(default_factory=list)  # of the clock of Postgres
     backup: Backup | None = None  # the newest
 
     nights: Nights | None = None  # None where the job can't run
