@@ -35,9 +35,6 @@ class Scene:
 
     nights: Nights | None = None  # None where the job can't run
     drifts: Drifts | None = None  # None where nothing would repair them
-    # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
-    starving: threading.Lock = field(default_factory=threading.Lock)
-    starved_until: float = float("-inf")
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""
