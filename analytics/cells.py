@@ -6,7 +6,6 @@ mark is a sum of whole cells.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,11 +19,10 @@ BLOCK = 100_000  # ids
 
 
 class Cell(NamedTuple):
-    """The rides of one day between two cuts, from the id `first` to the id `last`."""
+    """The rides between two cuts, from the id `first` to the id `last`."""
 
     first: int
     last: int
-    day: date
     rides: int
     distance: Decimal
 
@@ -39,7 +37,7 @@ def cells(rides: "DataFrame", marks: Sequence[int] = ()) -> list[Cell]:
 
 
 def by_cell(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
-    """Add up `rides` (id, distance, day) between cuts: first, last, day, rides, distance.
+    """Add up `rides` (id, distance) between cuts: first, last, rides, distance.
 
     The ride at a mark counts as below it. A cell has at most BLOCK rides, so its sum fits the
     decimal that Spark uses for it, of 22 digits; if it ever did not, Spark would raise an error.
@@ -50,14 +48,14 @@ def by_cell(rides: "DataFrame", marks: Sequence[int] = ()) -> "DataFrame":
     above = (f.when(f.col("id") > mark, 1).otherwise(0) for mark in sorted(set(marks)))
     segment = reduce(lambda one, other: one + other, above, f.lit(0))
     return (
-        rides.groupBy(block.alias("block"), segment.alias("segment"), "day")
+        rides.groupBy(block.alias("block"), segment.alias("segment"))
         .agg(
             f.min("id").alias("first"),
             f.max("id").alias("last"),
             f.count("id").alias("rides"),
             f.sum("distance").alias("distance"),
         )
-        .select("first", "last", "day", "rides", "distance")
+        .select("first", "last", "rides", "distance")
     )
 
 
@@ -77,17 +75,3 @@ def by_block(cells: Iterable[Cell]) -> dict[int, list[Cell]]:
     for cell in sorted(cells):
         blocks.setdefault((cell.first - 1) // BLOCK, []).append(cell)
     return blocks
-
-
-def by_day(cells: Iterable[Cell]) -> dict[date, Tally]:
-    """The sum of each day's cells."""
-    days: dict[date, Tally] = {}
-    for cell in cells:
-        days[cell.day] = days.get(cell.day, Tally()).plus(cell.tally)
-    return days
-
-
-def merged(one: dict[date, Tally], other: dict[date, Tally]) -> dict[date, Tally]:
-    """Add up both, day by day."""
-    days = sorted({*one, *other})
-    return {day: one.get(day, Tally()).plus(other.get(day, Tally())) for day in days}

@@ -1,9 +1,20 @@
 """One run: freeze, extract, prove, emit; then the warehouse is tidied.
 
+* Freeze: in one snapshot, read `last_sent`, and each consumer's checkpoint and total.
+* Extract: read the rides since the last run.
+* Prove: compare each total with the exact sum at its own ride, and all else with the rides.
+* Emit: write a row into `reconciliations`, and one into `resets` for each wrong total, which its
+  consumer applies by itself (`consumers/totals/reset.py`).
+
+What the warehouse holds is the `known` ledger; `base` is what this run builds on: the same, or
+nothing for a full run. A block is a stretch of rides that the ledger has added up. A cell is the
+sum of what lies between two cuts; the marks are those cuts where a total is wanted.
+
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
-change, and a reset is exact wherever its consumer stands by then. There is one exception: a record
-that stayed in the outbox although `last_sent` had passed it may be mended during a run
-(`streamer.mend`). Such a run ends without a result, and the next one reads all rides again.
+change, and a reset is exact wherever its consumer stands by then. There is one exception: an
+operator's repair (`python -m streamer.mend`) may count records that were staged below `last_sent`,
+as by hand. That changes what earlier rides add up to, so a run that it falls into ends without a
+result, and the next one reads all rides again.
 """
 
 import random
@@ -74,14 +85,15 @@ class Job:
                 result.mismatches = verify.against_postgres(self.connection, sample, [*new, *old])
                 result.verified = len(sample)
             ledger = base.extended(frozen.last_ride_id, new)
-            result.total, result.days = ledger.total, ledger.days
+            result.total = ledger.total
             result.new = total(cell.tally for cell in new)
             result.consumers = [
                 _compare(standing, frozen.last_ride_id, base, [*new, *old])
                 for standing in frozen.consumers
             ]
-            self._prove_others(rides, new, full, result)
-            ownership.require_unmended(self.connection, frozen.history)  # or some of this is untrue
+            self._prove_others(rides, full, result)
+            # A repair changes sums that are taken above.
+            ownership.require_unmended(self.connection, frozen.history)
             if not check and (full or not result.mismatches):
                 self._emit(rides, ledger, frozen, result, started)
                 self._tidy(result)
@@ -143,7 +155,7 @@ class Job:
         result.mismatches = verify.against_all(old, new, known.last_ride_id)
         result.verified = len(known.blocks)
 
-    def _prove_others(self, rides: Rides, new: Sequence[Cell], full: bool, result: Result) -> None:
+    def _prove_others(self, rides: Rides, full: bool, result: Result) -> None:
         """Compare the outbox, the receipts and the rollup with the rides."""
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()
@@ -161,7 +173,7 @@ class Job:
         else:
             upto = min(complete, rides.base.last_ride_id)
             days = rollup.unproved_days(self.connection, rollup.proved_upto(self.connection), upto)
-        days |= {cell.day for cell in new}
+        days |= {file.day for file in rides.new}
         found = rollup.prove(self.connection, minutes_of, days, result.last_ride_id, complete)
         result.rollup, wrong_rides = found
         result.mismatches += wrong_rides
@@ -169,7 +181,7 @@ class Job:
     def _emit(
         self, rides: Rides, ledger: Ledger, frozen: Frozen, result: Result, started: float
     ) -> None:
-        """Publish the new rides, and emit the result, which the table's log keeps, too.
+        """Publish the new rides, and emit the result.
 
         A crash before the table's commit leaves files that no table refers to. One between it and
         that of Postgres leaves a warehouse that is right, and a result that nobody sees: the next
@@ -180,12 +192,12 @@ class Job:
         after = rides.base.last_ride_id
         with self.connection.transaction():
             emit(self.connection, result)  # fails without the connection, which holds the lock
-            # Whoever mends after this asks for resets that come after these, and so undo them.
+            # A later repair asks for resets of its own, which supersede these.
             ownership.require_unmended(self.connection, frozen.history)
             files = self.warehouse.place(rides.new, rebuilding=not after)
             reached(Step.AFTER_PLACING)
             owner = frozen.history.owner(ledger.last_ride_id)
-            self.warehouse.publish(files, after, ledger, owner, result)
+            self.warehouse.publish(files, after, ledger, owner)
             set_back(self.connection, result)
             reached(Step.BEFORE_COMMIT)
         reached(Step.AFTER_COMMIT)
@@ -200,9 +212,10 @@ class Job:
 def _compare(
     standing: FrozenConsumer, frozen_id: int, base: Ledger, summed: Sequence[Cell]
 ) -> Compared:
-    """The consumer's total beside the exact one at the same ride: `emit` resets what differs.
+    """The consumer's total beside the exact one at the same ride.
 
-    A consumer that stands past every frozen ride is stray.
+    `emit` asks for a reset where they differ. A consumer that stands past every frozen ride is
+    stray.
     """
     name, last_ride_id, claimed = standing
     exact = base.upto(min(last_ride_id, frozen_id), summed).distance

@@ -6,12 +6,11 @@ Everything in it but the owners follows from the rides and from where they end.
 import random
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import date
 from decimal import Decimal
 
 import msgspec
 
-from analytics.cells import BLOCK, Cell, between, by_block, by_day, merged, total
+from analytics.cells import BLOCK, Cell, between, by_block, total
 from analytics.result import Tally
 
 
@@ -49,7 +48,6 @@ class Ledger(msgspec.Struct, frozen=True):
     last_ride_id: int = 0
     total: Tally = Tally()
     blocks: list[Block] = []
-    days: dict[date, Tally] = {}
     owners: list[Owner] = []  # of its runs, the newest last; runs in a row may share one
 
     def __post_init__(self) -> None:
@@ -60,8 +58,6 @@ class Ledger(msgspec.Struct, frozen=True):
             upto = block.upto
         if upto != self.last_ride_id or total(block.tally for block in self.blocks) != self.total:
             raise ValueError("it does not add up")
-        if total(self.days.values()) != self.total:
-            raise ValueError("its days do not add up")
 
     def block_of(self, ride_id: int) -> Block:
         """The block whose range this id lies in; the id must not be past the last block."""
@@ -90,16 +86,15 @@ class Ledger(msgspec.Struct, frozen=True):
         if not cells:
             return self
         blocks, newest = self.blocks[:-1], self.blocks[-1:]
-        open_ = [Cell(block.first, block.last, date.min, *block.tally) for block in newest]
+        open_ = [Cell(block.first, block.last, *block.tally) for block in newest]
         for number, parts in by_block([*open_, *cells]).items():
             after = blocks[-1].upto if blocks else 0
             ends = min(cell.first for cell in parts), max(cell.last for cell in parts)
             sums = total(cell.tally for cell in parts)
             blocks.append(Block(after, (number + 1) * BLOCK, *ends, *sums))
         blocks[-1] = msgspec.structs.replace(blocks[-1], upto=upto)
-        days = merged(self.days, by_day(cells))
         new = total(cell.tally for cell in cells)
-        return Ledger(self.run, upto, self.total.plus(new), blocks, days, self.owners)
+        return Ledger(self.run, upto, self.total.plus(new), blocks, self.owners)
 
     def after_run(self, run: int, owner: Owner) -> "Ledger":
         """As run number `run` leaves it, which has read from `owner`."""

@@ -23,7 +23,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -55,13 +54,9 @@ bug."""
 def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
     """Run the job once, print its result, and return the exit status. Raises Unavailable."""
     require_packages()
-    from analytics.as_of import as_of
     from analytics.warehouse import Warehouse
 
     warehouse = Warehouse(config.warehouse, config.warehouse_retention_days)
-    if arguments.as_of:
-        sys.stdout.write(as_of(warehouse.table, arguments.as_of))
-        return AGREED
     require_java()
     with the_only_run(config.postgres_url) as connection:
         if not arguments.check:
@@ -94,7 +89,7 @@ def tell(result: "Result", connection: psycopg.Connection, arguments: argparse.N
     from analytics.report.text import as_text
 
     try:
-        sys.stdout.write(as_text(result, datetime.now(UTC).date()))
+        sys.stdout.write(as_text(result))
         sys.stdout.flush()
     except OSError:  # nobody is reading; discard what Python would still flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -141,12 +136,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--check", action="store_true", help="report only: change nothing")
     parser.add_argument("--full", action="store_true", help="start again from the first ride")
-    parser.add_argument(
-        "--as-of",
-        metavar="NIGHT",
-        help="print what an earlier run has found, and do nothing: the UTC date on which it began,"
-        " or the id of its reconciliation",
-    )
     parser.add_argument(
         "--json", type=writable, metavar="FILE", help="write the result to FILE, as JSON"
     )

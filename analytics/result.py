@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
@@ -149,8 +149,10 @@ class PastRun(NamedTuple):
     proofs: Mapping[str, bool | None] = MappingProxyType({})
     strays: frozenset[str] = frozenset()  # consumers whose checkpoint lay past every ride
 
-    def found_wrong(self, consumer: str) -> bool:
-        return bool(self.drifts.get(consumer)) or consumer in self.strays
+    @property
+    def wrong(self) -> list[str]:
+        """The consumers that it found wrong."""
+        return [name for name, drift in self.drifts.items() if drift or name in self.strays]
 
 
 @dataclass
@@ -161,7 +163,6 @@ class Result:
     last_ride_id: int = 0  # everything up to here was frozen, and is settled
     total: Tally = NOTHING  # of the rides up to there
     new: Tally = NOTHING  # of those, the ones that the warehouse lacked
-    days: dict[date, Tally] = field(default_factory=dict)  # by UTC date, since the first ride
     consumers: list[Compared] = field(default_factory=list)
     # Without one, it was not looked at: the warehouse itself was wrong.
     rollup: RollupVerdict | None = None
@@ -190,8 +191,3 @@ class Result:
             and not any(consumer.wrong for consumer in self.consumers)
             and all(proof is None or proof.agrees for proof in proofs)
         )
-
-    @property
-    def newest_day(self) -> date | None:
-        """The last UTC date that has rides."""
-        return max((day for day, tally in self.days.items() if tally.rides), default=None)

@@ -35,7 +35,6 @@ class Night(msgspec.Struct, frozen=True):
 
     after: int
     ledger: Ledger  # as the run leaves it
-    result: msgspec.Raw  # what it found, without the days but the newest
 
 
 class CommitInfo(msgspec.Struct):

@@ -1,8 +1,7 @@
 """The warehouse: the rides that Spark has already read, as a Delta table, partitioned by day.
 
     rides/day=2026-11-21/*.parquet   the rides; any engine that reads Delta tables reads them
-    rides/_delta_log/                which of these files count, what the rides come to, and what
-                                     each run has found
+    rides/_delta_log/                which of these files count, and what the rides come to
 
 Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
 names them in one transaction of the table, which carries the run's number: no run counts twice.
@@ -17,17 +16,14 @@ import re
 import shutil
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import msgspec
 from deltalake.transaction import AddAction
 
 from analytics.ledger import Block, Broken, Ledger, Owner
 from analytics.parquet import File
-from analytics.result import Result
 from analytics.table import Night, Table
 from rocket_rides.errors import Unavailable
 
@@ -130,21 +126,13 @@ class Warehouse:
             self.table.folder.mkdir()
         return [self.table.place(self.staged, file) for file in files]
 
-    def publish(
-        self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner, result: Result
-    ) -> None:
+    def publish(self, files: list[AddAction], after: int, ledger: Ledger, owner: Owner) -> None:
         """Make the placed files count: the rides past `after`, which `ledger` counts, too.
 
         If that is ride 0, they replace all that were there.
         """
-        night = Night(after, ledger.after_run(self.table.run + 1, owner), kept(result))
+        night = Night(after, ledger.after_run(self.table.run + 1, owner))
         self.table.commit([*files], "append" if after else "overwrite", night)
-
-
-def kept(result: Result) -> msgspec.Raw:
-    """What the log keeps of a result: what is printed, so no days but the newest."""
-    newest = {day: tally for day, tally in result.days.items() if day == result.newest_day}
-    return msgspec.Raw(msgspec.json.encode(replace(result, days=newest)))
 
 
 def within(blocks: Sequence[Block]) -> str:

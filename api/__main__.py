@@ -13,7 +13,6 @@ waits for another's client. For slow bodies see `api.slow_clients`.
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import psycopg
 from granian.constants import HTTPModes, Interfaces
@@ -28,20 +27,14 @@ from rocket_rides.errors import Refused, Unavailable, in_one_line
 LONGEST_HEAD = 64 * 1024  # bytes; the server's default, 408 KiB for each connection, would add up
 
 
-def refuse_a_taken_port(host: str, port: int, data: Path) -> None:
-    """End with one line if the port is in use: granian would share it.
-
-    A fleet that is started a second time ends with the first of its processes to end, and that
-    one's line is what a person sees. So it names the fleet that is already running, as `servers`
-    would.
-    """
+def refuse_a_taken_port(host: str, port: int) -> None:
+    """End with one line if the port is in use: granian would share it."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             # Connections of the previous run may linger on the port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
     except OSError as error:
-        fleet.refuse_to_join(data)
         raise SystemExit(
             f"can't listen on {host} port {port}: {error.strerror};"
             " API_HOST and API_PORT choose another address"
@@ -61,7 +54,7 @@ def main() -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the database is down."""
     process.take_no_arguments("api", __doc__)
     config = settings.load()
-    refuse_a_taken_port(config.api_host, config.api_port, config.data_dir)
+    refuse_a_taken_port(config.api_host, config.api_port)
     refuse_a_pooler(config.postgres_url)
     fleet.end_with_honcho(process.terminate)
     server = Server(

@@ -3,7 +3,6 @@
 from flask import Flask
 from werkzeug.routing import IntegerConverter
 
-from api.groups import Groups
 from api.lean import LeanFlask
 from api.outages import Outages, tell_why_unreachable
 from api.pool import open_pool
@@ -38,7 +37,6 @@ def create_app() -> Flask:
     app.after_request(announce_close)
     app.extensions["pool"] = open_pool(config)
     app.extensions["fleet"] = config.fleet
-    app.extensions["groups"] = Groups(config.log_url, config.stream_name)
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

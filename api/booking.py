@@ -17,7 +17,7 @@ from rocket_rides.waiting import delays
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
 # the id itself, under its lock on rides: the streamer's barrier relies on that. The staged record
-# gets the same id.
+# gets the same id. ring_doorbell() wakes the streamer, if it sleeps, when this commits.
 INSERT_RIDE = """
     WITH ride AS (
         INSERT INTO rides (distance) VALUES ($1) RETURNING id, distance

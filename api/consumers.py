@@ -4,9 +4,7 @@ from typing import Any
 
 import psycopg
 
-from rocket_rides import groups
-from rocket_rides.seen_groups import SeenGroup
-from rocket_rides.standings import STANDINGS, values
+from rocket_rides.standings import STANDINGS
 
 Answer = dict[str, Any]
 
@@ -14,7 +12,7 @@ LIMIT = 100_000
 
 CONSUMERS = f"""
     SELECT kind, name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
-           pending_entries, rides_behind, seconds_behind, newest.*
+           rides_behind, seconds_behind, newest.*
     FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
@@ -35,14 +33,10 @@ RESET = (
 )
 
 
-def show(connection: psycopg.Connection, seen: list[SeenGroup] | None) -> list[Answer]:
-    """Each reader, by name, at one moment in Postgres; `seen` was seen in Redis just before.
-
-    Raises psycopg.Error.
-    """
-    own = groups.name_if_known(connection)
+def show(connection: psycopg.Connection) -> list[Answer]:
+    """Each reader, by name, all at one moment. Raises psycopg.Error."""
     cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
-    consumers = cursor.execute(CONSUMERS, values(seen, own, LIMIT)).fetchall()
+    consumers = cursor.execute(CONSUMERS, {"limit": LIMIT}).fetchall()
     for consumer in consumers:
         reset = {name: consumer.pop(name) for name in RESET}
         consumer["reset"] = reset if reset["reconciliation"] else None

@@ -5,7 +5,6 @@ other threads take turns: under load a POST then takes 14 to 19 % more of the AP
 and a tenth fewer are answered.
 """
 
-from collections.abc import Sequence
 from weakref import WeakSet, ref
 
 import psycopg
@@ -42,13 +41,6 @@ class Prepared:
 
     def __call__(self, connection: psycopg.Connection, *values: str) -> list[Row]:
         """Run it, in a transaction of its own. Raises psycopg.Error."""
-        try:
-            return self._run(connection, values)
-        except errors.InvalidSqlStatementName:  # psycopg deallocates all when it rolls back
-            self._prepared_on.discard(connection)
-            return self._run(connection, values)
-
-    def _run(self, connection: psycopg.Connection, values: Sequence[str]) -> list[Row]:
         libpq = connection.pgconn
         if connection not in self._prepared_on:
             _checked(libpq.prepare(self._name, self._statement))

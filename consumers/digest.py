@@ -36,7 +36,8 @@ class Bounds(NamedTuple):
 class Unbelieved:
     """How many entries were not about a ride of this database, by the term that they carry."""
 
-    # Entries with a term that this database doesn't have; entries past the end of one that it has.
+    # Foreign: the term is not this database's. Uncommitted: past the end of one that is, and so
+    # never to be committed.
     foreign: Counter[bytes] = field(default_factory=Counter)
     uncommitted: Counter[bytes] = field(default_factory=Counter)
 
@@ -60,20 +61,23 @@ class Digest:
     unbelieved: Unbelieved = field(default_factory=Unbelieved)
 
     def close_gap(self, upto: int) -> None:
-        """The log has nothing more to say about the rides up to there: the rest is missing."""
+        """Add what is left up to there as a gap: the log does not contain it."""
         if self.last_ride_id < upto:
             self.news.append(Gap(self.last_ride_id, upto))
             self.last_ride_id = upto
 
 
 def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: Bounds) -> Digest:
-    """Sort out `entries` for a reader that stands at the given ids; `bounds` must be younger.
+    """Sort out `entries` for a reader that stands at the given ids.
+
+    `bounds` must have been read after the entries: else one of a term that has just begun would
+    count as foreign.
 
     A record is believed when its id lies in its term's range. Any other tells nothing and is
     counted as unbelieved. Of those believed, one at or below `last_ride_id` is a re-send and is
-    skipped; one whose `prev` is above it shows a gap; and one past `last_sent` ends the batch,
-    because the streamer is about to commit it or will send it again: nothing counts before it is
-    committed.
+    skipped; one whose `prev` is above it shows a gap; and one past `last_sent` is held:
+    it ends the batch, because the streamer is about to commit it or will send it again. Nothing
+    counts before it is committed.
     """
     result = Digest(last_ride_id, last_redis_id)
     for entry in entries:

@@ -1,7 +1,8 @@
 """Following the log from a checkpoint: what was read, whether it can be believed, what is missing.
 
-What becomes of it is up to the kind of reader: `reader` counts each ride once, in one transaction
-with the checkpoint; `rollup.marker` marks the minutes that the rides fall into.
+A reader is whoever reads the log, and what becomes of a batch is up to its kind: the class `Reader`
+counts each ride once, in one transaction with the checkpoint; `rollup.marker` marks the minutes
+that the rides fall into.
 """
 
 import time
@@ -20,10 +21,11 @@ from rocket_rides.terms import UNLESS_KNOWN, StateLost, Terms
 
 REST = 2  # times what a round took, for a reader that is behind
 LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
-AT_ONCE = 0.001  # seconds that a read takes which waits for nothing
+WAITED = 0.001  # seconds: a read that takes longer has waited for an entry
 SMALLEST_BATCH = 100  # entries, after which there is a rest: a full batch of one means nothing
 
 # One statement, so one snapshot. Sent in every round: looking for a repair costs no extra trip.
+# {{…}} is filled in for each kind of reader, in `__init__`.
 BOUNDS = f"""
     SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN}, {{repair_is_due}} FROM streamer_state
 """  # noqa: S608
@@ -32,7 +34,8 @@ BOUNDS = f"""
 class Follower(ABC):
     """Follows `log` from a checkpoint on the same `connection`.
 
-    `repair_is_due` is an SQL condition on %(name)s and on what else is `asked`.
+    `repair_is_due` is an SQL condition that each kind supplies; its parameters are %(name)s and
+    `parameters`.
     """
 
     at: Position
@@ -45,18 +48,18 @@ class Follower(ABC):
         checkpoint: Checkpoint,
         batch_size: int,
         repair_is_due: LiteralString = "false",
-        **asked: str,
+        **parameters: str,
     ) -> None:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         self.name = checkpoint.name
         self._connection = connection
         self._log = log
         self._batch_size = batch_size
-        self._asked: dict[str, Any] = asked | {"name": self.name}
+        self._parameters: dict[str, Any] = parameters | {"name": self.name}
         self._bounds_statement = BOUNDS.format(repair_is_due=repair_is_due)
         self.checkpoint = checkpoint
         self._terms = Terms()
-        self._last_sent = 0  # as known before a read
+        self._last_sent = 0  # as of the latest look
         self._read: tuple[list[Entry], Bounds] = [], Bounds(0, {})  # the batch under way
         self._read_at = 0.0  # seconds, of the monotonic clock
         self._took = 0.0  # seconds; the last round, without its wait
@@ -70,8 +73,10 @@ class Follower(ABC):
         """
         done = self._look(wait)
         began = self._read_at
-        if self.at.ride_id < self._last_sent and done in (Round(), Round(held=True)):
-            done = self._look(0)  # what was sent by then is in the log now, or lost
+        if self.at.ride_id < self._last_sent and done.did_nothing:
+            # Rides that the streamer has committed were not in that read. It may have begun before
+            # they were sent, so read again: what is still not there is lost.
+            done = self._look(0)
         self._took = time.monotonic() - began
         return done
 
@@ -103,11 +108,11 @@ class Follower(ABC):
         began = time.monotonic()
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
-        if are_news:
+        just_arrived = bool(entries) and time.monotonic() - began > WAITED
+        if just_arrived:  # they were sent a moment ago: give the streamer time to commit them
             self.committing.wait()
         self._read_at = time.monotonic()
-        bounds, repair_is_due = self._bounds()  # younger than the entries
+        bounds, repair_is_due = self._bounds()  # after the entries: see `digest`
         self._last_sent = bounds.last_sent
         self._read = entries, bounds
         if repair_is_due:  # the next round reads from wherever that leads
@@ -119,7 +124,7 @@ class Follower(ABC):
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
         stays = (batch.last_redis_id, batch.last_ride_id) == self.at
-        if are_news:
+        if just_arrived:
             self.committing.learn(too_soon=stays)
         if stays:
             self.behind = False
@@ -127,7 +132,7 @@ class Follower(ABC):
         return self._commit(batch)
 
     def _cut(self, upto: int) -> Digest:
-        """The batch under way, but only up to this ride: what is behind it will be read again."""
+        """The batch under way, but only up to this ride: what comes after it will be read again."""
         entries, bounds = self._read
         batch = digest(entries, self.at.ride_id, self.at.redis_id, bounds._replace(last_sent=upto))
         batch.close_gap(upto)
@@ -135,8 +140,8 @@ class Follower(ABC):
 
     def _bounds(self) -> tuple[Bounds, bool]:
         """How far the log can be believed, and whether a repair is due. Raises StateLost."""
-        asked = self._asked | {"known": self._terms.newest}
-        row = self._connection.execute(self._bounds_statement, asked).fetchone()
+        parameters = self._parameters | {"known": self._terms.newest}
+        row = self._connection.execute(self._bounds_statement, parameters).fetchone()
         if row is None:
             raise StateLost
         last_sent, last_drawn, terms, repair_is_due = row

@@ -14,7 +14,8 @@ from rocket_rides.database import one_row
 from rocket_rides.faults import reached
 from rocket_rides.log import Log
 
-# Everything in a gap is settled, so the rides in it can be added up.
+# A gap ends at or below `last_sent`, and what was sent is settled: no ride can still appear in it,
+# so its rides can be added up.
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
@@ -44,7 +45,11 @@ class Reader(Follower, Generic[P]):
             self.at = self._load()
 
     def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
-        """Count the batch, heal its gaps and move the checkpoint: all in one transaction."""
+        """Heal the gaps, move the checkpoint and count the batch, all in one transaction.
+
+        The checkpoint moves by compare-and-set: a second process of this name, which wants to count
+        the same batch, gets Overtaken.
+        """
         to = Position(batch.last_redis_id, batch.last_ride_id)
         with self._connection.transaction():
             news = [self._heal(new) if isinstance(new, Gap) else new for new in batch.news]

@@ -60,3 +60,8 @@ class Round:
     rewound: bool = False  # to the start of the log, which was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet
     repair: object = None  # what the projection reports about its repair
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether there was nothing to do, or nothing yet that the streamer has committed."""
+        return self == Round(held=self.held)

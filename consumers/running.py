@@ -12,7 +12,7 @@ import redis
 from consumers.crashes import Crashes
 from consumers.reader import P, Reader
 from consumers.round import Round, Step
-from rocket_rides import database, fleet, process, sessions, settings
+from rocket_rides import database, process, sessions, settings
 from rocket_rides.faults import crash_at, strikes
 from rocket_rides.log import Log
 from rocket_rides.waiting import Complaint, Progress, delays
@@ -123,6 +123,5 @@ def consumer_name(name: str) -> str:
 def start() -> tuple[settings.Settings, process.Stop]:
     """Start a consumer's process: load the settings, log to stdout, and stop on a signal."""
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     return config, process.Stop().on_signals()

@@ -83,7 +83,7 @@ class Demolition:
     def _tell(self, line: str, mood: Mood) -> None:
         words = line.replace("`", "").strip()  # they mark what a terminal is given
         self._breakage.going_on = words
-        self._watcher.narrate(words, mood)
+        self._watcher.say(words, mood, narrated=True)
 
     def _once_seen(self, call: Callable[[], None]) -> None:
         """Call it after a look that begins from now on."""

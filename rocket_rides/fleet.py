@@ -65,9 +65,14 @@ def _started(process: int) -> str:
 
 
 def _status(process: int) -> list[str]:
-    """What /proc/PID/stat says after the name; nothing when there is no such process."""
+    """What /proc/PID/stat says after the name; nothing when there is no such process.
+
+    Nor when it has ended and its parent has not asked how yet (a zombie): some machines' first
+    process asks for orphans only every few seconds.
+    """
     # "1234 (its name) S 1233 ...", where the name may hold anything.
-    return _read(process, "stat").rpartition(")")[2].split()
+    status = _read(process, "stat").rpartition(")")[2].split()
+    return [] if status[:1] == ["Z"] else status
 
 
 def _read(process: int, file: str) -> str:
@@ -93,19 +98,6 @@ def servers(data: Path) -> int:
     except (OSError, ValueError):
         return 0
     return found if started and started == _started(found) else 0
-
-
-def another_fleet(data: Path) -> int:
-    """The same, if that fleet is not ours."""
-    found = servers(data)
-    ours = not _started_by_honcho() or _honcho(_parent(found)) == _honcho(os.getppid())
-    return 0 if ours else found
-
-
-def refuse_to_join(data: Path) -> None:
-    """Exit with one line when another fleet uses the folder: its rides are not ours."""
-    if found := another_fleet(data):
-        raise SystemExit(in_the_way(data, found))
 
 
 def in_the_way(data: Path, servers: int) -> str:

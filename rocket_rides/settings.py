@@ -1,5 +1,6 @@
 """Every setting of every process: read from the environment, checked once, at start."""
 
+import base64
 import hashlib
 import sys
 from collections.abc import Callable
@@ -14,16 +15,12 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    HttpUrl,
-    TypeAdapter,
     ValidationError,
     field_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rocket_rides import durations
-from rocket_rides.urls import require_postgres, require_receiver, require_redis
-from rocket_rides.webhook_secret import HOW_TO_MAKE_ONE, require_secret
+from rocket_rides import durations, urls
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
@@ -33,6 +30,9 @@ EMBEDDED_PORT = 5432
 NAME_LENGTH = 64
 KEY_LENGTH = 255
 
+# What receipts are signed with; in bytes, as Standard Webhooks has it.
+PREFIX = "whsec_"
+SHORTEST_SECRET, LONGEST_SECRET = 24, 64
 # Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
 # The ports of a fleet: the API's, that of the live page, and the simulator's for receipts.
@@ -43,15 +43,22 @@ def _seconds(text: object) -> object:
     return durations.seconds(text) if isinstance(text, str) else text
 
 
-def _passes(require: Callable[[str], object]) -> AfterValidator:
-    """What `require` raises ValueError for is refused; empty text is as good as none."""
+def _unless_empty(check: Callable[[str], str]) -> AfterValidator:
+    """What `check` raises ValueError for is refused; empty text is as good as none."""
+    return AfterValidator(lambda text: check(text) if text else text)
 
-    def check(text: str) -> str:
-        if text:
-            require(text)
-        return text
 
-    return AfterValidator(check)
+def _webhook_secret(secret: str) -> str:
+    """Check a secret that signs receipts, as Standard Webhooks writes it, and never show it."""
+    prefix, encoded = secret[: len(PREFIX)], secret[len(PREFIX) :]
+    try:
+        size = len(base64.b64decode(encoded, validate=True))
+    except ValueError:
+        size = 0
+    if prefix != PREFIX or not SHORTEST_SECRET <= size <= LONGEST_SECRET:
+        form = f"{PREFIX} and the base64 of {SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
+        raise ValueError(f"{form} is expected")
+    return secret
 
 
 # Given as 90s, 10m, 12h or 7d; here in seconds.
@@ -64,8 +71,8 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
-    database_url: Annotated[str, _passes(require_postgres)] = ""
-    redis_url: Annotated[str, _passes(require_redis)] = ""
+    database_url: Annotated[str, _unless_empty(urls.postgres)] = ""
+    redis_url: Annotated[str, _unless_empty(urls.redis)] = ""
     data_dir: Path = PROJECT / ".data"
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
     stream_max_length: int = Field(default=1_000_000, ge=1000)
@@ -82,9 +89,9 @@ class Settings(BaseSettings):
     api_threads: int = Field(default=512, ge=1, le=1024)
     api_client_timeout: float = Field(default=6, ge=1, le=60)
     api_connections: int = Field(default=8, ge=1, le=100)
-    api_url: Annotated[str, _passes(TypeAdapter(HttpUrl).validate_python)] = ""
-    receipt_url: Annotated[str, _passes(require_receiver)] = ""
-    receipt_secret: Annotated[str, _passes(require_secret)] = ""
+    api_url: Annotated[str, _unless_empty(urls.http)] = ""
+    receipt_url: Annotated[str, _unless_empty(urls.http)] = ""
+    receipt_secret: Annotated[str, _unless_empty(_webhook_secret)] = ""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
     receipt_attempts: int = Field(default=10, ge=1, le=100)
@@ -223,7 +230,7 @@ def require_signing_secret(config: Settings) -> str:
     if not config.signing_secret:
         print(  # noqa: T201
             "RECEIPT_SECRET is not set, and only the demo signs receipts without it:"
-            f" make one with {HOW_TO_MAKE_ONE}",
+            ' make one with echo "whsec_$(openssl rand -base64 32)"',
             file=sys.stderr,
         )
         raise SystemExit(2)

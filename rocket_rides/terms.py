@@ -7,16 +7,17 @@ with loss, and now draws numbers again that the log already carries.
 So each leader draws a random term, its fencing token. Before it sends anything it commits the term
 to `terms`, with the current `last_sent` as `after`; and it puts the term into every entry. A reader
 believes an entry if `after < id <= upto`, where `upto` is the next term's `after`, or for the
-newest term the last number drawn. (Not `last_sent`: an entry between the two is ours, and not
-committed yet, so a reader waits for it.) With the terms a1 from 0 on and b2 from 500 on, an entry
-with id 510 under a1 is past a1's end: nobody believes it.
+newest term the last number drawn. (Not `last_sent`: an entry between the two is ours and about to
+be committed, so a reader holds it until then.) With the terms a1 from 0 on and b2 from 500 on, an
+entry with id 510 under a1 is past a1's end: nobody believes it.
 
 If nothing is committed under a term, the next one has the same `after`. It replaces the row, and
 keeps the other's name in `void`: entries under that name are known to be ours, and none of them was
 committed. So `after` orders the terms strictly.
 
-A restored database does not know the terms of the history that it lost, and ends an older one where
-its next leader began: entries of the lost history are foreign, or past their term's end.
+A restored database does not know the terms of the history that it lost: their entries are foreign.
+The last term that it knows ends where its next leader begins: later entries under it are past its
+end.
 
 An entry without a term was written before terms existed, up to the first term's `after`.
 
@@ -108,6 +109,7 @@ class Terms:
     def _learn(self, rows: list[Any]) -> None:
         self._ranges = {}
         self.newest, self._after, name = None, 0, NO_TERM
+        # A term ends where the next begins, so each row closes the range of the one before.
         for after, term, void in rows:
             self._ranges[name] = Range(self._after, after)
             self._ranges |= {other.encode(): Range(after, after) for other in void}

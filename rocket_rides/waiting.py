@@ -3,7 +3,7 @@
 import logging
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 
@@ -11,7 +11,6 @@ FIRST_DELAY = 0.05
 LONGEST_DELAY = 2.0
 REPEAT_AFTER = 10.0
 STARTING_UP = 5.0  # seconds during which waiting for a server is no reason for a warning
-AN_HOUR = 3600.0
 
 
 def delays(first: float = FIRST_DELAY, longest: float = LONGEST_DELAY) -> Iterator[float]:
@@ -76,22 +75,3 @@ class Complaint:
         if now >= self._quiet_until and (reason != self._said or now >= self._due):
             logger.warning("%s; trying again until it works", reason.rstrip("."))
             self._said, self._due = reason, now + REPEAT_AFTER
-
-
-class Once:
-    """Lines that are logged when they become true, and once an hour while they stay true."""
-
-    def __init__(self, level: int) -> None:
-        self._level = level
-        self._due: dict[str, float] = {}
-
-    def say(self, lines: Iterable[str]) -> None:
-        """Log the lines that are due. `lines` is everything that is true now."""
-        now = time.monotonic()
-        was_due, self._due = self._due, {}
-        for line in lines:
-            due = was_due.get(line, now)
-            if now >= due:
-                logger.log(self._level, line)
-                due = now + AN_HOUR
-            self._due[line] = due

@@ -26,7 +26,7 @@ import time
 import psycopg
 import redis
 
-from rocket_rides import database, fleet, process, session_settings, sessions, settings, waiting
+from rocket_rides import database, process, session_settings, sessions, settings, waiting
 from rocket_rides.faults import strikes
 from rocket_rides.locks import Lock
 from rocket_rides.log import Log, LogExhausted, LogFull
@@ -129,7 +129,6 @@ def main() -> None:
     """Run the streamer until SIGTERM or SIGINT."""
     process.take_no_arguments("streamer", __doc__)
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     run(config, process.Stop().on_signals())
 

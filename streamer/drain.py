@@ -1,7 +1,8 @@
 """One batch from the outbox to the log: select, send, delete exactly what was sent, move on.
 
-Postgres deletes while Redis appends; it commits only once Redis has answered. Each batch is sent
-under the leader's term, its fencing token, which begins at the `last_sent` of that moment.
+Postgres deletes while Redis appends; it commits only once Redis has answered. `last_sent`, in
+streamer_state, is the id of the last record that was sent and committed. A new leader begins a
+term, its fencing token, at `last_sent`, and sends every batch under it (`rocket_rides.terms`).
 """
 
 from enum import Enum
@@ -39,10 +40,10 @@ class Step(Enum):
 
 
 class Streamer:
-    """Drains the outbox, on `connection`, into `log`; the caller holds the leader lock.
+    """Drains the outbox, on `connection`, into `log`, for the leader (`streamer/__main__.py`).
 
-    The connection is in autocommit: each statement outside a `transaction()` stands alone. Begins a
-    term. Raises psycopg.Error or terms.StateLost.
+    The connection, which holds the leader lock, is in autocommit: each statement outside a
+    `transaction()` stands alone. Begins a term. Raises psycopg.Error or terms.StateLost.
     """
 
     def __init__(self, connection: psycopg.Connection, log: Log, batch_size: int = 1000) -> None:

@@ -2,31 +2,47 @@
 
 import logging
 import time
+from collections.abc import Mapping
 
 import psycopg
 
 from rocket_rides.log import Log
-from rocket_rides.waiting import Once
-from streamer import checks, trimming
+from streamer import checks
 from streamer.trimming import Trimmer
+
+logger = logging.getLogger(__name__)
 
 UPKEEP_EVERY = 1.0  # seconds
 LOOK_EVERY = 30.0  # seconds; this check alone reads the outbox from its start
+AN_HOUR = 3600.0
 
 
 class Alarms:
-    """What one streamer has said, over all of its sessions, of what it looks at now and then."""
+    """What one streamer has said, over all of its sessions, of what it looks at now and then.
+
+    A line is logged when it becomes true, and once an hour while it stays true.
+    """
 
     def __init__(self) -> None:
-        self._durability = Once(logging.WARNING)
-        self._stranded = Once(logging.ERROR)
-        self._trimming = Once(logging.WARNING)
+        self._due: dict[str, float] = {}
 
     def look(self, connection: psycopg.Connection, log: Log, last_sent: int) -> None:
         """Say what is not as it should be."""
-        self._stranded.say(checks.stranded_warnings(connection, last_sent))
-        self._durability.say(checks.durability_warnings(connection, log))
-        self._trimming.say(trimming.warnings(connection, log))
+        self.say(
+            dict.fromkeys(checks.stranded_warnings(connection, last_sent), logging.ERROR)
+            | dict.fromkeys(checks.durability_warnings(connection, log), logging.WARNING)
+        )
+
+    def say(self, lines: Mapping[str, int]) -> None:
+        """Log the lines that are due, on these levels. They are everything that is true now."""
+        now = time.monotonic()
+        was_due, self._due = self._due, {}
+        for line, level in lines.items():
+            due = was_due.get(line, now)
+            if now >= due:
+                logger.log(level, line)
+                due = now + AN_HOUR
+            self._due[line] = due
 
 
 class Upkeep:

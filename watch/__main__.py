@@ -1,11 +1,9 @@
 """`python -m watch`: the live page, and the metrics.
 
 It shows what flows, how far everyone is, what broke and what healed. It reads Postgres and Redis,
-and changes nothing but what a person asks for: a dead receipt is sent again. (The demo hands it
-buttons that break the fleet, too.) No other process needs it; but honcho ends a fleet when any of
-its processes ends, this one too, so here it waits for a port that is taken. What it shows is
-gathered anew, or counted in the consumers' own transactions: a crash forgets no more than the feed,
-and the charts' last fifteen minutes.
+and changes nothing. (The demo hands it buttons that break the fleet.) No other process needs it.
+What it shows is gathered anew, or counted in the consumers' own transactions: a crash forgets no
+more than the feed, and the charts' last fifteen minutes.
 """
 
 import os
@@ -13,15 +11,12 @@ import resource
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
-from errno import EADDRINUSE
 
 from aiohttp import web
 
 from rocket_rides import fleet, process, settings
 from rocket_rides.settings import Settings
-from rocket_rides.waiting import Complaint, delays
 from watch.broadcast import WRITE_TIME
 from watch.gathering import Gatherer
 from watch.server import IDLE_TIME, Buttons, Site, log_no_bad_requests
@@ -29,31 +24,20 @@ from watch.watching import Watcher
 
 
 def listen(config: Settings) -> socket.socket:
-    """Take the port, or end with one line. In a fleet of honcho's, wait for one that is taken."""
-    listener, complain, waits = None, Complaint(), delays()
-    while listener is None:
-        try:
-            listener = _listener(config.watch_host, config.page_port)
-        except OSError as error:
-            fleet.refuse_to_join(config.data_dir)
-            why = (
-                f"can't listen on {config.watch_host} port {config.page_port}:"
-                f" {os.strerror(error.errno or 0)};"
-                " WATCH_HOST and WATCH_PORT choose another address"
-            )
-            if not (os.environ.get(fleet.NAME) and error.errno == EADDRINUSE):
-                raise SystemExit(why) from None
-            complain(why)
-            time.sleep(next(waits))
+    """Take the port, or end with one line."""
+    family = socket.AF_INET6 if ":" in config.watch_host else socket.AF_INET
+    address = config.watch_host, config.page_port
+    try:
+        listener = socket.create_server(address, family=family, backlog=1024)
+    except OSError as error:
+        raise SystemExit(
+            f"can't listen on {config.watch_host} port {config.page_port}:"
+            f" {os.strerror(error.errno or 0)}; WATCH_HOST and WATCH_PORT choose another address"
+        ) from None
     if sys.platform == "linux":
         # Each connection inherits it: aiohttp would wait for ever for who does not read.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(WRITE_TIME * 1000))
     return listener
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=1024)
 
 
 def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) -> None:

@@ -1,12 +1,10 @@
-"""What Postgres says: one statement, and who this database is, once for each connection.
+"""What Postgres says, in one statement.
 
 Rights that it needs in Postgres: CONNECT, USAGE of the schema, and SELECT on all of its tables.
-EXECUTE on pg_control_system() tells which of the stream's groups is this database's own; without
-it, that group's lag is unknown. pg_read_all_stats, which shows when a session was last active,
-tells a process that hangs from one that works; without it, every session counts as working.
+pg_read_all_stats, which shows when a session was last active, tells a process that hangs from one
+that works; without it, every session counts as working.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -15,13 +13,10 @@ import msgspec
 import psycopg
 from psycopg.abc import RV, PQGen
 
-from rocket_rides import database, groups, session_settings, sessions
+from rocket_rides import database, session_settings, sessions
 from rocket_rides.errors import in_one_line
-from rocket_rides.seen_groups import SeenGroup
-from rocket_rides.standings import values
 from rocket_rides.terms import StateLost
-from watch.asking import NO_ANSWER
-from watch.facts import MOST, Database, Reader
+from watch.facts import MOST, NO_ANSWER, Database, Reader
 from watch.kept import AnyKept
 from watch.statement import FACTS
 
@@ -71,7 +66,6 @@ class AskingPostgres:
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: psycopg.Connection | None = None
-        self._own_group: str | None = None
 
     def connect(self) -> None:
         """Connect, unless connected. Raises psycopg.Error or Unavailable."""
@@ -81,22 +75,20 @@ class AskingPostgres:
         connection = database.connect(self._url, "watch", Impatient, **SESSION)
         try:
             database.require_current_schema(connection)
-            self._own_group = groups.name_if_known(connection)
         except BaseException:
             connection.close()
             raise
         self._connection = connection
 
-    def ask(self, seen: Sequence[SeenGroup] | None) -> Said:
-        """The facts; `seen` are the groups as Redis has just shown them, or None.
+    def ask(self) -> Said:
+        """The facts.
 
         Raises psycopg.Error, Unavailable, or msgspec.ValidationError where a row was tampered with.
         """
         self.connect()
         assert self._connection  # noqa: S101
-        asked = values(self._with_own(seen), self._own_group, MOST)
         try:
-            cursor = self._connection.execute(FACTS, asked)
+            cursor = self._connection.execute(FACTS, {"limit": MOST})
             document = database.one_row(cursor)[0]
         except psycopg.Error:
             self.close()
@@ -107,28 +99,7 @@ class AskingPostgres:
             if "$.database.rides" in str(error):  # the statement found no row to tell of
                 raise StateLost from None
             raise
-        return Said(self._completed(said, seen), said.at, said.ick or "")
-
-    def _with_own(self, seen: Sequence[SeenGroup] | None) -> list[SeenGroup] | None:
-        """With this database's own group, also when Redis has lost it: its work is in Postgres."""
-        if seen is None or self._own_group is None or _is_among(self._own_group, seen):
-            return None if seen is None else list(seen)
-        return [*seen, SeenGroup(self._own_group)]
-
-    def _completed(self, said: _Document, seen: Sequence[SeenGroup] | None) -> Database:
-        """With each reader's processes, and what happened in words."""
-        # Before the first ride, nobody can tell a group that is lost from one that was never made.
-        begun = said.database.rides.newest or seen is None or _is_among(self._own_group, seen)
-        unmade = None if begun else self._own_group
-        return replace(
-            said.database,
-            readers=tuple(
-                _with_processes(reader, self._own_group, said)
-                for reader in said.database.readers
-                if reader.kind != "group" or reader.name != unmade
-            ),
-            happened=tuple(kept.happened() for kept in said.kept),
-        )
+        return Said(_completed(said), said.at, said.ick or "")
 
     def close(self) -> None:
         if self._connection:
@@ -136,11 +107,22 @@ class AskingPostgres:
             self._connection = None
 
 
-def _is_among(group: str | None, seen: Sequence[SeenGroup]) -> bool:
-    return any(each.name == group for each in seen)
+def _completed(said: _Document) -> Database:
+    """With each reader's processes, and what happened in words."""
+    # Before the first ride, nobody needs to deliver receipts.
+    receipts_begun = said.database.rides.newest or said.database.receipts.workers
+    return replace(
+        said.database,
+        readers=tuple(
+            _with_processes(reader, said)
+            for reader in said.database.readers
+            if reader.kind != "group" or receipts_begun
+        ),
+        happened=tuple(kept.happened() for kept in said.kept),
+    )
 
 
-def _with_processes(reader: Reader, own_group: str | None, said: _Document) -> Reader:
+def _with_processes(reader: Reader, said: _Document) -> Reader:
     match reader.kind:
         case "total":
             name = sessions.consumer(reader.name)
@@ -148,7 +130,7 @@ def _with_processes(reader: Reader, own_group: str | None, said: _Document) -> R
             return replace(reader, processes=count, silent_processes=silent)
         case "rollup":
             count = said.sessions.get(sessions.ROLLUP, 0)
-        case "group" if reader.name == own_group:
+        case "group":
             count = said.database.receipts.workers
         case _:
             return reader

@@ -1,35 +1,24 @@
-"""What Redis says of the log, of its consumer groups and of the rollup's dirty minutes.
+"""What Redis says of the log and of the rollup's dirty minutes.
 
 Rights that it needs in Redis: keys `~STREAM_NAME ~STREAM_NAME/rollup/*`, commands `+xinfo|stream
-+time +memory|usage +zcard +evalsha +script|load +exists +xinfo|groups +xinfo|consumers +xpending
-+xrange +xrevrange`. What this user may not ask for is None, or 0 for the log's bytes. Without the
-groups, only this database's own is known, whose lag is in Postgres.
++time +memory|usage +zcard`. What this user may not ask for is None, or 0 for the log's bytes.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import redis
 
 from rocket_rides.errors import in_one_line
-from rocket_rides.log import START, Forbidden, Log, as_numbers
+from rocket_rides.log import Forbidden, Log, as_numbers
 from rocket_rides.log.names import ick_keys, rollup_key
-from rocket_rides.seen_groups import SeenGroup, look
-from watch.asking import NO_ANSWER
+from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 
 TIMEOUT = 0.6  # seconds of a single command
 SAMPLES = 5  # of a stream's nodes and groups, from which Redis estimates its size
 
-
 T = TypeVar("T")
-
-
-class Seen(NamedTuple):
-    """What Redis says; None for what this user may not ask."""
-
-    log: LogFacts | None
-    groups: list[SeenGroup] | None
 
 
 class AskingRedis:
@@ -39,17 +28,17 @@ class AskingRedis:
         self._url, self._stream = url, stream
         self._connected: Log | None = None
 
-    def ask(self) -> Seen:
-        """Look at the log. Raises redis.RedisError."""
+    def ask(self) -> LogFacts | None:
+        """Look at the log; None where this user may not. Raises redis.RedisError."""
         was_connected = self._connected
         try:
-            return self._ask()
+            return self._if_allowed(self._look_at_the_log)
         except redis.ConnectionError as error:
             self.close()
             if not was_connected or _hangs(error):
                 raise
         # The connection may have been closed long ago.
-        return self._ask()
+        return self._if_allowed(self._look_at_the_log)
 
     def dirty_minutes(self, ick: str) -> int | None:
         """How many there are in the Ick of that generation; empty before there is any.
@@ -69,12 +58,6 @@ class AskingRedis:
             self._connected = Log(self._url, self._stream, TIMEOUT)  # connects
         return self._connected
 
-    def _ask(self) -> Seen:
-        return Seen(
-            self._if_allowed(self._look_at_the_log),
-            self._if_allowed(lambda: look(self._log)),
-        )
-
     def _if_allowed(self, question: Callable[[], T]) -> T | None:
         try:
             return question()
@@ -88,16 +71,16 @@ class AskingRedis:
             reply = log.command("XINFO", "STREAM", log.name)
         except redis.ResponseError as error:
             if "no such key" in str(error):
-                return LogFacts(0, 0, START, None)
+                return LogFacts(0, 0, None)
             raise
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
-        last_id = facts[b"last-generated-id"].decode()
         last_entry = facts[b"last-entry"]
         age = None
         if last_entry:
             age = max(0, now - as_numbers(last_entry[0].decode())[0]) / 1000
-        added = facts.get(b"entries-added")
-        return LogFacts(int(facts[b"length"]), self._bytes(), last_id, age, added)
+        return LogFacts(
+            int(facts[b"length"]), self._bytes(), age, int(facts.get(b"entries-added", 0))
+        )
 
     def _bytes(self) -> int:
         words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]

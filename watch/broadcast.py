@@ -45,6 +45,10 @@ class Broadcast:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Send events until the client has gone, is too slow, or the server ends."""
+        if self.streams >= MOST_STREAMS:
+            return web.Response(
+                status=503, text="too many look on\n", headers={"Retry-After": "10"}
+            )
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         self.streams += 1
         try:

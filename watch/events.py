@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from rocket_rides.log import START, as_numbers
 from rocket_rides.words import count, metres, number, printable
 from watch.absence import expected
 from watch.facts import UP, Counts, Database, Facts, Happened, Log, Reader
@@ -37,8 +36,10 @@ class Events:
         """The events since the last call, the oldest first."""
         events: list[Event] = list(self._servers(facts))
         if facts.log:
-            if self._log:
-                events += _lost(facts.at, self._log, facts.log)
+            if self._log and self._log.length and facts.log.added < self._log.added:
+                had = number(self._log.length)
+                words = f"the log lost its entries: {had} at the last look"
+                events.append(Event(facts.at, "fault", words))
             self._log = facts.log
         if facts.database:
             events += self._kept(facts.at, facts.database)
@@ -159,18 +160,6 @@ def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     if swept := rise(before.receipts.swept, now.receipts.swept):
         lost = f"{count(swept, 'ride')} that the log had lost"
         yield Event(at, "healed", f"the receipts' sweep took up {lost}")
-
-
-def _lost(at: datetime, before: Log, now: Log) -> Iterator[Event]:
-    """What the log lost, other than by trimming: that changes neither its last id nor `added`."""
-    if not before.length:
-        return
-    begun_anew = now.added is not None and before.added is not None and now.added < before.added
-    if begun_anew or now.last_id == START:
-        had = number(before.length)
-        yield Event(at, "fault", f"the log lost its entries: {had} at the last look")
-    elif as_numbers(now.last_id) < as_numbers(before.last_id):
-        yield Event(at, "fault", "the log lost its newest entries")
 
 
 def rise(before: int, now: int) -> int:

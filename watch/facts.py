@@ -21,6 +21,7 @@ class Server:
 
 
 UP = Server(True)
+NO_ANSWER = "it does not answer"  # the reason of one that hangs
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint (kind total, rollup or outside) or a group (kind group)."""
+    """A reader of the log: a checkpoint (total, rollup or outside), or the receipts (group)."""
 
     kind: str
     name: str
@@ -181,9 +182,8 @@ class Log:
 
     length: int
     bytes: int  # as Redis estimates it; 0 where it does not tell
-    last_id: str  # 0-0 while it is empty
     last_entry_seconds: float | None  # by Redis' clock; None while it is empty
-    added: int | None = None  # entries that this stream was ever given; None before Redis 7
+    added: int = 0  # entries that this stream was ever given; 0 before Redis 7, which can't tell
 
 
 @dataclass(frozen=True)

@@ -17,59 +17,41 @@ Mood = Literal["fault", "healed", "news"]
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened."""
+    """Something that happened; `words` may be several lines."""
 
     at: datetime
     mood: Mood
     words: str
+    is_narrated: bool = False  # said by a way of breaking the fleet
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return (self.words,)
-
-
-@dataclass(frozen=True)
-class Narration:
-    """What a way of breaking the fleet said at one moment."""
-
-    at: datetime
-    mood: Mood
-    lines: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        return " ".join(self.lines)
-
-    def goes_on_with(self, event: "Happening") -> bool:
-        """Whether the event is told at the same moment, in the same mood."""
+    def goes_on_with(self, event: "Event") -> bool:
+        """Whether the event is told at the same moment, in the same mood, by the same."""
         return (
-            isinstance(event, Narration)
+            self.is_narrated
+            and event.is_narrated
             and event.mood == self.mood
             and event.at <= self.at + AT_ONCE
         )
-
-
-Happening = Event | Narration
 
 
 class Feed:
     """The newest KEPT events, in the order in which they became known."""
 
     def __init__(self) -> None:
-        self._events: list[tuple[int, Happening]] = []
+        self._events: list[tuple[int, Event]] = []
         self.changes = 0  # everything that was added, as an event or as a line of one
 
-    def add(self, events: Iterable[Happening]) -> None:
+    def add(self, events: Iterable[Event]) -> None:
         """Add events, the oldest first."""
         for event in events:
             self.changes += 1
             number, newest = self._events[0] if self._events else (0, None)
-            if isinstance(newest, Narration) and newest.goes_on_with(event):
-                self._events[0] = number, replace(newest, lines=(*newest.lines, *event.lines))
+            if newest and newest.goes_on_with(event):
+                self._events[0] = number, replace(newest, words=f"{newest.words}\n{event.words}")
             else:
                 self._events.insert(0, (number + 1, event))
                 del self._events[KEPT:]
 
-    def newest(self) -> list[tuple[int, Happening]]:
+    def newest(self) -> list[tuple[int, Event]]:
         """The events with their numbers, the newest first."""
         return list(self._events)

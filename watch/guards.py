@@ -3,8 +3,8 @@
 A page on another site can make a visitor's browser send requests here, and with a name of its own
 that it lets resolve to 127.0.0.1 it could read the answers. So while the page is bound to loopback,
 only requests for a loopback host are answered; and what changes anything is a POST from this page
-itself, with its token. Bound to another address, the page is for any host and changes nothing. So
-it is through a proxy, as far as that names itself: nobody knows here whom it let through.
+itself, with its token. Bound to another address, the page is for any host and changes nothing. Nor
+does it through a proxy, as far as that names itself: nobody knows here whom it let through.
 """
 
 import re

@@ -1,28 +1,88 @@
 """What Prometheus is told: the facts in its text format, or in OpenMetrics, as it asks for.
 
-What a server that is away would tell is left out; `rocket_rides_up` says which one is away. Every
-label has few values: at most MOST_READERS readers are shown, ours first.
+What a server that is away would tell is left out, as is all that is unknown; `rocket_rides_up` says
+which server is away. Every label has few values: at most MOST_READERS readers are shown, ours
+first. A name that ends in `_total` is a counter: it only rises, but for a restore. All others are
+gauges. In a name, the unit comes last.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
-from watch import measures, verdict
-from watch.facts import Database, Facts, Reader
-from watch.measures import Measure, T, Table, Value
+from watch import verdict
+from watch.facts import MOST, Counts, Database, Facts, Reader, Receipts
 
 PREFIX = "rocket_rides_"
 UNIT = re.compile(r"_(seconds|meters|bytes)(_total)?$")
 MOST_READERS = 50
 
+# Each metric's name, without PREFIX, and what it is.
+HELP = {
+    "up": "1 if the server can be used, 0 if not.",
+    "gathered_timestamp_seconds": "When these facts were gathered, by the clock of whoever did.",
+    "gathering_seconds": "How long it took to gather these facts.",
+    "problems": "What does not work as it is meant to, by kind, as many lines as make status has of"
+    " it; without Postgres, only what is away is known.",
+    # The rides and the outbox.
+    "taken_total": f"Rides taken. While more than {MOST} records are staged, the others are"
+    " missing.",
+    "records_sent_total": "Records that the streamer sent to the log and committed.",
+    "records_staged": f"Records in the outbox that wait for the streamer, up to {MOST}.",
+    "oldest_staged_age_seconds": "The age of the oldest record in the outbox; 0 without any.",
+    # By role: streamer or rollup.
+    "leader": "1 if a process leads, 0 if nobody does this work.",
+    "standbys": "Processes that would take the lead.",
+    "log_bytes": "The memory that the log takes up in Redis.",
+    # By the reader's kind and name.
+    "readers_left_out": "Readers that are not shown here, because there are too many.",
+    "reader_processes": "A reader's processes at work; left out for those that aren't ours.",
+    "reader_lag_rides": f"Rides that a reader lacks, up to {MOST}.",
+    "reader_lag_seconds": "The age of the oldest ride that a reader lacks; 0 if it has all.",
+    "reader_latency_seconds": "From the transaction that took a ride to the one that counted it:"
+    " the newest ride's; left out when the reader has counted nothing for a minute.",
+    "reader_distance_meters": "A total's running total. A binary float, so it is rounded; the exact"
+    " one is in GET /consumers.",
+    # The same, of readers with a checkpoint.
+    "reader_gaps_healed_total": "Gaps in the log that a reader healed from the rides.",
+    "reader_rides_healed_total": "Rides that were missing from the log and healed.",
+    "reader_healed_meters_total": "The distance of the rides that were missing from the log and"
+    " healed.",
+    "reader_resends_skipped_total": "Rides that were sent again, and skipped.",
+    "reader_entries_set_aside_total": "Entries that were no rides, set aside as dead letters.",
+    "reader_entries_unbelieved_total": "Entries left out because this database's streamer did not"
+    " commit them: of a leader that had been replaced, of another database, or of a history that a"
+    " restore took back.",
+    "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
+    "reader_resets_applied_total": "Wrong totals that a reset made right.",
+    # What is made of the rides.
+    "totals_agree": "1 if all totals are equal at the greatest ride that they share, 0 if not.",
+    "rollup_dirty_minutes": "Minutes that wait to be computed anew; unknown without Redis.",
+    "rollup_minutes_set_aside": "Minutes that could not be computed, and wait for a person.",
+    "receipts_delivered_total": "Receipts that their receiver has taken.",
+    "receipts_given_up_total": "Receipts that became dead letters, whatever a person decided about"
+    " them since.",
+    "receipts_swept_total": "Receipts of rides that the log had lost, found by the sweep.",
+    "receipts_pending": f"Rides whose receipt has no outcome yet, up to {MOST}.",
+    "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"
+    " outcome; 0 if every ride's has one.",
+    "receipts_dead": "Receipts that could not be delivered, and wait for a person's decision.",
+    "receipts_replayed": "Dead receipts that somebody asked for again, and that are not sent.",
+    "receipts_workers": "Processes that deliver receipts.",
+    "dead_letters": "Entries that lie in dead_letters, by the kind of reader.",
+    "reconciliation_age_seconds": "How long ago the last one ended.",
+    "reconciliation_drift_meters": "What the last reconciliation found a total off by, before its"
+    " repair; 0 if it was right.",
+}
+
 Family = CounterMetricFamily | GaugeMetricFamily
 Labels = dict[str, str]
-Sample = tuple[Measure, Value, Labels]
+Sample = tuple[str, float | Decimal | None, Labels]  # None: unknown, or there is no such thing
 
 
 def render(facts: Facts, accept: str) -> tuple[bytes, str]:
@@ -43,70 +103,100 @@ class Collector:
     def collect(self) -> Iterable[Family]:
         """All metrics that have a value."""
         families: dict[str, Family] = {}
-        for measure, value, labels in samples(self.facts):
+        for name, value, labels in samples(self.facts):
             if value is not None:
-                metric = families.setdefault(measure.name, family(measure, [*labels]))
+                metric = families.setdefault(name, family(name, [*labels]))
                 metric.add_metric([*labels.values()], float(value))
         return families.values()
 
 
-def family(measure: Measure, labels: list[str]) -> Family:
+def family(name: str, labels: list[str]) -> Family:
     """A metric. Its name says whether it is a counter, and what its unit is."""
-    found = UNIT.search(measure.name)
-    of = CounterMetricFamily if measure.name.endswith("_total") else GaugeMetricFamily
-    name = PREFIX + measure.name.removesuffix("_total")
-    return of(name, measure.help, labels=labels, unit=found[1] if found else "")
+    found = UNIT.search(name)
+    of = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    whole = PREFIX + name.removesuffix("_total")
+    return of(whole, HELP[name], labels=labels, unit=found[1] if found else "")
 
 
 def samples(facts: Facts) -> Iterator[Sample]:
     """All that is told of these facts."""
-    yield measures.UP, facts.postgres.up, {"server": "postgres"}
-    yield measures.UP, facts.redis.up, {"server": "redis"}
+    yield "up", facts.postgres.up, {"server": "postgres"}
+    yield "up", facts.redis.up, {"server": "redis"}
     # Ages are by Postgres' clock; Prometheus compares this one with its own.
-    yield measures.GATHERED_AT, (facts.looked_at or facts.at).timestamp(), {}
-    yield measures.GATHERING, facts.gathered_in_seconds, {}
+    yield "gathered_timestamp_seconds", (facts.looked_at or facts.at).timestamp(), {}
+    yield "gathering_seconds", facts.gathered_in_seconds, {}
     found: list[str] = [problem.kind for problem in verdict.problems(facts)]
     for kind in get_args(verdict.Kind) if facts.database else ("away",):  # the others are unknown
-        yield measures.PROBLEMS, found.count(kind), {"kind": kind}
+        yield "problems", found.count(kind), {"kind": kind}
     if facts.log:
-        yield from each(measures.LOG, facts.log)
+        yield "log_bytes", facts.log.bytes, {}
     if facts.database:
         yield from _database(facts.database)
         for last in facts.database.reconciliations[:1]:
-            yield measures.RECONCILIATION_AGE, (facts.at - last.at).total_seconds(), {}
+            yield "reconciliation_age_seconds", (facts.at - last.at).total_seconds(), {}
 
 
 def _database(database: Database) -> Iterator[Sample]:
-    yield from each(measures.RIDES, database.rides)
-    yield from each(measures.LEADS, database.streamer, role="streamer")
-    yield from each(measures.LEADS, database.rollup.lead, role="rollup")
+    rides = database.rides
+    yield "taken_total", rides.taken, {}
+    yield "records_sent_total", rides.sent, {}
+    yield "records_staged", rides.staged, {}
+    yield "oldest_staged_age_seconds", rides.oldest_staged_seconds or 0, {}
+    for role, lead in (("streamer", database.streamer), ("rollup", database.rollup.lead)):
+        yield "leader", lead.leads, {"role": role}
+        yield "standbys", lead.standbys, {"role": role}
     readers = shown(database.readers)
-    yield measures.READERS_LEFT_OUT, len(database.readers) - len(readers), {}
+    yield "readers_left_out", len(database.readers) - len(readers), {}
     for reader in readers:
-        name = text(reader.name)
-        yield from each(measures.READERS, reader, kind=reader.kind, reader=name)
+        labels = {"kind": reader.kind, "reader": text(reader.name)}
+        yield from _reader(reader, labels)
         if reader.counts:
-            yield from each(measures.COUNTS, reader.counts, kind=reader.kind, reader=name)
+            yield from _counts(reader.counts, labels)
         for last in database.reconciliations[:1] if reader.kind == "total" else ():
             drift = last.drift.get(reader.name, 0)
-            yield measures.RECONCILIATION_DRIFT, drift, {"reader": name}
+            yield "reconciliation_drift_meters", drift, {"reader": text(reader.name)}
     if agreement := database.agreement:
-        yield measures.TOTALS_AGREE, agreement.agree, {}
-        yield measures.TOTALS_TOO_FAR_BEHIND, len(agreement.too_far_behind), {}
-    yield from each(measures.ROLLUP, database.rollup)
-    yield from each(measures.RECEIPTS, database.receipts)
+        yield "totals_agree", agreement.agree, {}
+    yield "rollup_dirty_minutes", database.rollup.dirty_minutes, {}
+    yield "rollup_minutes_set_aside", database.rollup.minutes_set_aside, {}
+    yield from _receipts(database.receipts)
     for kind, letters in sorted(database.dead_letters.items()):
-        yield measures.DEAD_LETTERS, letters, {"kind": text(kind)}
+        yield "dead_letters", letters, {"kind": text(kind)}
 
 
-def each(table: Table[T], of: T, **labels: str) -> Iterator[Sample]:
-    """Every metric of a table, of one thing that these labels tell apart."""
-    for measure, value in table.items():
-        yield measure, value(of), labels
+def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:
+    yield "reader_processes", reader.processes, labels
+    yield "reader_lag_rides", reader.rides_behind, labels
+    yield "reader_lag_seconds", reader.seconds_behind, labels
+    yield "reader_latency_seconds", reader.latency_seconds, labels
+    yield "reader_distance_meters", reader.total, labels
+
+
+def _counts(counts: Counts, labels: Labels) -> Iterator[Sample]:
+    yield "reader_gaps_healed_total", counts.gaps_healed, labels
+    yield "reader_rides_healed_total", counts.rides_healed, labels
+    yield "reader_healed_meters_total", counts.distance_healed, labels
+    yield "reader_resends_skipped_total", counts.resends_skipped, labels
+    yield "reader_entries_set_aside_total", counts.entries_set_aside, labels
+    yield "reader_entries_unbelieved_total", counts.unbelieved_entries, labels
+    yield "reader_crashes_injected_total", counts.crashes_injected, labels
+    yield "reader_resets_applied_total", counts.resets_applied, labels
+
+
+def _receipts(receipts: Receipts) -> Iterator[Sample]:
+    yield "receipts_delivered_total", receipts.delivered, {}
+    yield "receipts_given_up_total", receipts.given_up, {}
+    yield "receipts_swept_total", receipts.swept, {}
+    yield "receipts_pending", receipts.pending, {}
+    oldest = receipts.oldest_undelivered_seconds or 0
+    yield "receipts_oldest_undelivered_age_seconds", oldest, {}
+    yield "receipts_dead", receipts.dead, {}
+    yield "receipts_replayed", receipts.being_sent_again, {}
+    yield "receipts_workers", receipts.workers, {}
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:
-    """At most MOST_READERS of them: nobody's groups can crowd out this fleet's own readers."""
+    """At most MOST_READERS of them: nobody's checkpoints can crowd out this fleet's own readers."""
     first = sorted(readers, key=lambda reader: (not reader.is_ours, reader.kind, reader.name))
     return first[:MOST_READERS]
 

@@ -10,7 +10,7 @@ MOST_NAMED = 3  # of one sort; the others are only counted
 
 
 def is_receipts(reader: Reader) -> bool:
-    """Whether it is this database's own group, whose workers deliver the receipts."""
+    """Whether it is the group whose workers deliver the receipts."""
     return reader.kind == "group" and reader.is_ours
 
 

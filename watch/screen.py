@@ -6,7 +6,6 @@ reaches the terminal.
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from textwrap import wrap
 
 from rocket_rides.words import (
     DASH,
@@ -22,7 +21,7 @@ from rocket_rides.words import (
     signed,
     size,
 )
-from watch.facts import MOST, Counts, Database, Facts, Lead, Log, Reader
+from watch.facts import MOST, Database, Facts, Lead, Log, Reader
 from watch.naming import is_receipts
 from watch.verdict import notices, problems
 
@@ -32,19 +31,11 @@ LONGEST_NAME = 16
 WELL = "All is well."
 
 
-def screen(facts: Facts, on_top: bool = False) -> list[str]:
-    """The lines; the verdict is the last of them, where a shell's prompt leaves it in sight.
-
-    Or it is `on_top`, for a terminal that shows the lines from the first one, as many as it can.
-    """
+def screen(facts: Facts) -> list[str]:
+    """The lines; the verdict is the last of them, where a shell's prompt leaves it in sight."""
     at = f"{facts.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    title, known, found = (
-        f"{'Rocket Rides':{WIDTH - len(at)}}{at}",
-        [*_known(facts)],
-        verdict(facts),
-    )
-    lines = [title, *found, "", *known[:-1]] if on_top else [title, "", *known, *found]
-    return [plain(line).rstrip() for line in lines]
+    title = f"{'Rocket Rides':{WIDTH - len(at)}}{at}"
+    return [plain(line).rstrip() for line in [title, "", *_known(facts), *verdict(facts)]]
 
 
 def _known(facts: Facts) -> Iterator[str]:
@@ -53,8 +44,6 @@ def _known(facts: Facts) -> Iterator[str]:
         yield from (*_flow(facts.database, facts.log), "")
         yield from (*_readers(facts.database.readers), "")
         yield from (*_derived(facts.database, facts.at), "")
-        if healed := list(_healed(facts.database.readers)):
-            yield from ("healed and skipped so far", *healed, "")
     elif facts.log:
         yield from (_log(facts.log), "")
 
@@ -154,28 +143,3 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
             f"{age((at - run.at).total_seconds())} ago, up to ride {number(run.ride)}: "
             + (f"drift of {drifts}" if drifts else "no drift"),
         )
-
-
-def _healed(readers: Sequence[Reader]) -> Iterator[str]:
-    """What each reader met and healed, ever; readers that met nothing are left out."""
-    for reader in readers:
-        met = ", ".join(_met(reader.counts)) if reader.counts else ""
-        if met:
-            yield from wrap(f"{_name(reader)}: {met}", WIDTH, subsequent_indent="  ")
-
-
-def _met(counts: Counts) -> Iterator[str]:
-    if counts.gaps_healed:
-        yield (
-            f"{count(counts.gaps_healed, 'gap')} healed"
-            f" ({count(counts.rides_healed, 'ride')}, {metres(counts.distance_healed)} m)"
-        )
-    for value, what in (
-        (counts.resends_skipped, "sent again"),
-        (counts.entries_set_aside, "set aside"),
-        (counts.unbelieved_entries, "not believed"),
-        (counts.crashes_injected, "crashed on purpose"),
-        (counts.resets_applied, "reset"),
-    ):
-        if value:
-            yield f"{number(value)} {what}"

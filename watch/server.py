@@ -1,8 +1,8 @@
 """The page's HTTP server: routes, headers, and what is refused.
 
-Reading is for everyone who reaches the port; see `watch.guards` for what changes anything. Who may
-change nothing is shown no button, nor the token. Nothing waits for ever: a head, a body, an answer
-that nobody reads and an idle connection have their times.
+Reading is for everyone who reaches the port. Only the demo's buttons change anything; see
+`watch.guards`. Nothing waits for ever: a head, a body, an answer that nobody reads and an idle
+connection have their times.
 """
 
 import asyncio
@@ -17,13 +17,10 @@ from aiohttp.log import server_logger
 
 from rocket_rides.settings import Settings
 from watch import guards
-from watch.broadcast import MOST_STREAMS, Broadcast
+from watch.broadcast import Broadcast
 from watch.page import Breakage, Page, Scene
 from watch.page.templates import HERE, POLICY
-from watch.replaying import replay, ride_of
 from watch.watching import Watcher
-
-logger = logging.getLogger("watch")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,26 +55,23 @@ class Site:
     """The handlers of the routes."""
 
     def __init__(self, config: Settings, watcher: Watcher, buttons: Buttons | None) -> None:
-        self._config, self._watcher = config, watcher
+        self._watcher = watcher
         self._is_local = guards.is_loopback(config.watch_host)
         self._buttons = buttons if self._is_local else None
         breakage = Breakage()
         if self._buttons:
             self._buttons.watch(watcher, breakage)
-        ways = self._buttons.ways if self._buttons else {}
-        self.scene = Scene(self._is_local, ways, breakage)
+        self.scene = Scene(self._buttons.ways if self._buttons else {}, breakage)
         self.broadcast = Broadcast(watcher, Page(self.scene))
-        self.read_only = Broadcast(watcher, Page(Scene(breakage=breakage)))  # through a proxy
 
     def application(self) -> web.Application:
         """The routes."""
         application = web.Application(middlewares=[self._guarded], client_max_size=LARGEST_BODY)
         application.router.add_get("/", self.page)
-        application.router.add_get("/events", self.events, allow_head=False)
+        application.router.add_get("/events", self.broadcast.stream, allow_head=False)
         application.router.add_get("/metrics", self.metrics)
         application.router.add_get("/healthz", self.health)
         application.router.add_get("/icon.svg", self.icon)
-        application.router.add_post("/replay", self.replay)
         if self._buttons:
             application.router.add_post("/break", self.demolish)
         application.cleanup_ctx.append(self._watching)
@@ -85,18 +79,11 @@ class Site:
         application.on_shutdown.append(self._end_streams)
         return application
 
-    async def page(self, request: web.Request) -> web.Response:
-        whole = await self._broadcast_for(request).document()
+    async def page(self, _request: web.Request) -> web.Response:
+        whole = await self.broadcast.document()
         response = web.Response(body=whole, content_type="text/html", charset="utf-8")
         response.enable_compression()
         return response
-
-    async def events(self, request: web.Request) -> web.StreamResponse:
-        if self.broadcast.streams + self.read_only.streams >= MOST_STREAMS:
-            return web.Response(
-                status=503, text="too many look on\n", headers={"Retry-After": "10"}
-            )
-        return await self._broadcast_for(request).stream(request)
 
     async def metrics(self, request: web.Request) -> web.Response:
         from watch.metrics import render  # only where somebody asks for it: it takes memory
@@ -111,17 +98,6 @@ class Site:
     async def icon(self, _request: web.Request) -> web.Response:
         return web.Response(body=ICON, content_type="image/svg+xml")
 
-    async def replay(self, request: web.Request) -> web.Response:
-        form = await self._form(request)
-        ride = ride_of(form.get("ride", ""))
-        if ride is None:
-            raise web.HTTPBadRequest(text="a ride's id is a number from 1 on\n")
-        words, mood = await asyncio.to_thread(replay, self._config, ride)
-        self._watcher.say(words, mood)
-        if mood == "fault":
-            raise web.HTTPConflict(text=f"{words}\n")
-        return _back("/#h-dead")
-
     async def demolish(self, request: web.Request) -> web.Response:
         form = await self._form(request)
         assert self._buttons is not None  # noqa: S101 (or else there is no such route)
@@ -130,10 +106,8 @@ class Site:
             raise web.HTTPBadRequest(text="there is no such way to break it\n")
         if refused := self._buttons.begin(way):
             raise web.HTTPConflict(text=f"{refused}\n")
-        return _back("/#flow")
-
-    def _broadcast_for(self, request: web.Request) -> Broadcast:
-        return self.read_only if guards.is_proxied(request.headers) else self.broadcast
+        # No fragment: a page that reloads itself, without scripts, would only go there.
+        return web.Response(status=303, headers={"Location": "/"})
 
     async def _watching(self, _application: web.Application) -> AsyncIterator[None]:
         watching = asyncio.create_task(self._watcher.run())
@@ -142,13 +116,11 @@ class Site:
 
     async def _end_streams(self, _application: web.Application) -> None:
         """Now, so that none ends in the very moment in which aiohttp gives it up."""
-        self.broadcast.ending = self.read_only.ending = True
+        self.broadcast.ending = True
         self._watcher.wake()
 
     async def _form(self, request: web.Request) -> dict[str, str]:
         """A POST's form. Raises HTTPForbidden unless it comes from this page."""
-        if not self._is_local:
-            raise web.HTTPForbidden(text="read-only: WATCH_HOST is not a loopback address\n")
         if request.content_type != FORM:
             raise web.HTTPUnsupportedMediaType(text=f"a form is expected: {FORM}\n")
         try:
@@ -180,10 +152,6 @@ def log_no_bad_requests() -> None:
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
     server_logger.addFilter(is_ours)
-
-
-def _back(to: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": to})
 
 
 async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:

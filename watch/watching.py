@@ -9,14 +9,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from rocket_rides.errors import in_one_line
-from watch.asking import Asker
 from watch.events import Events
 from watch.facts import Database, Facts, Server
-from watch.feed import Event, Feed, Mood, Narration
+from watch.feed import Event, Feed, Mood
 from watch.history import History
 
 logger = logging.getLogger("watch")
@@ -33,7 +33,7 @@ class Watcher:
     """The newest facts, and what became of earlier ones. Belongs to one event loop."""
 
     def __init__(self, gather: Gather) -> None:
-        self._gather, self._asker = gather, Asker("the fleet")
+        self._gather, self._looking = gather, ThreadPoolExecutor(1)
         self._events = Events()
         self._next: asyncio.Future[None] | None = None
         self._wanted = asyncio.Event()
@@ -97,13 +97,12 @@ class Watcher:
         finally:
             self.onlookers -= 1
 
-    def say(self, words: str, mood: Mood = "news") -> None:
-        """Add something to the feed that no facts tell."""
-        self.feed.add([Event(datetime.now(UTC), mood, words)])
+    def say(self, line: str, mood: Mood = "news", *, narrated: bool = False) -> None:
+        """Add something to the feed that no facts tell.
 
-    def narrate(self, line: str, mood: Mood = "news") -> None:
-        """The same of a line that belongs to others that come with it."""
-        self.feed.add([Narration(datetime.now(UTC), mood, (line,))])
+        A line that is `narrated` belongs to others that come with it.
+        """
+        self.feed.add([Event(datetime.now(UTC), mood, line, narrated)])
 
     def _take(self, facts: Facts, began: float) -> None:
         self.latest = facts
@@ -123,7 +122,8 @@ class Watcher:
 
     async def _look_or_nothing(self) -> Facts:
         try:
-            facts = await asyncio.wrap_future(self._asker.put(self._gather))
+            loop = asyncio.get_running_loop()
+            facts = await loop.run_in_executor(self._looking, self._gather)
         except Exception as error:
             if repr(error) != self._failure:
                 self._failure = repr(error)

@@ -3,8 +3,9 @@
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night missed while the machine slept or
 this process was down is made up for, once; and that a run that could not do its work, because a
-server was down or another run was in progress, is retried until the next night. A run's output and
-outcome are logged. This process ends only when told to: without Java it logs a warning every night.
+server was down or another run was in progress, is retried until the next night. What a run prints
+stands among our own lines, and how it ended is logged. This process ends only when told to: without
+Java it logs a warning every night.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -19,23 +20,19 @@ SIGTERM ends a run in progress, and this process, in little more than two second
 
 import logging
 import sys
-from collections.abc import Sequence
-from datetime import datetime, time, timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, time
 from zoneinfo import ZoneInfoNotFoundError
 
 import psycopg
 from tzlocal import get_localzone
 
 from analytics.nightly import attempts, nights
-from rocket_rides import database, fleet, process, settings, waiting
+from rocket_rides import database, process, settings, waiting
 
 logger = logging.getLogger("reconciler")
 
 RECONCILE = (sys.executable, "-m", "analytics.reconcile")
-# An installer begins not during the first rides, and leaves itself time to retry before the run.
-AFTER_THE_START = timedelta(minutes=5)
-BEFORE_THE_RUN = timedelta(hours=1)
-NOBODY = attempts.Installer()
 
 
 class Reconciler:
@@ -47,10 +44,8 @@ class Reconciler:
         stop: process.Stop,
         command: Sequence[str] = RECONCILE,
         first_pause: float = attempts.FIRST_PAUSE,
-        installer: attempts.Installer = NOBODY,
     ) -> None:
         self._config = config
-        self._installer = installer
         self._stop = stop
         self._command = command
         self._first_pause = first_pause
@@ -64,36 +59,24 @@ class Reconciler:
     def run(self) -> None:
         """Make up for a missed night, then start each run when it is due, until told to stop."""
         logger.info("reconciling every day at %s (%s)", self._config.reconcile_at, self._zone)
-        # Don't warn of missing packages that will be installed.
-        able = self._installer.is_wanted() or attempts.is_able()
 
         def session(_progress: waiting.Progress) -> None:
             due = nights.newest_due(self.now(), self._at)
             with database.connect(self._config.postgres_url, "reconciler") as connection:
                 database.require_current_schema(connection)
                 missed = nights.missed(connection, due)
-            if missed and able:  # otherwise the run would only repeat the warning
+            if missed:
                 local = f"{due.astimezone(self._zone):%F %H:%M}"
                 logger.info("the reconciliation of %s was missed; starting it now", local)
                 self.reconcile()
-            elif not missed:
+            else:
                 logger.debug("no night was missed")
             while not self._stop:
-                self._wait_for_a_night()
+                attempts.wait_until(nights.next_due(self.now(), self._at), self._stop)
+                if not self._stop:
+                    self.reconcile()
 
         process.keep_running(session, self._stop, psycopg.Error)
-
-    def _wait_for_a_night(self) -> None:
-        """Start the next run when it is due; long before, install what it lacks."""
-        now = self.now()
-        due = nights.next_due(now, self._at)
-        if self._installer.is_wanted():
-            attempts.wait_until(min(now + AFTER_THE_START, due - BEFORE_THE_RUN), self._stop)
-            if not self._stop and self._installer.is_wanted():  # nobody else has done so by now
-                self._installer.install(self._stop, due)
-        attempts.wait_until(due, self._stop)
-        if not self._stop:
-            self.reconcile()
 
     def reconcile(self) -> None:
         """Start a run, and retry while it can't do its work, until shortly before the next night.
@@ -101,21 +84,20 @@ class Reconciler:
         A night that began while this has not returned would be left out.
         """
         until = nights.next_due(self.now(), self._at) - attempts.TO_END
-        attempts.run_with_retries(
-            self._command, until, self._stop, self._first_pause, self._installer
-        )
+        attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
 
 
-def main(installer: attempts.Installer = NOBODY) -> None:
-    """Run the reconciler until SIGTERM or SIGINT."""
+def main(at_first: Callable[[process.Stop], None] = lambda _stop: None) -> None:
+    """Run the reconciler until SIGTERM or SIGINT. `at_first` is called before."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     try:
-        reconciler = Reconciler(config, process.Stop().on_signals(), installer=installer)
+        stop = process.Stop().on_signals()
+        reconciler = Reconciler(config, stop)
     except ZoneInfoNotFoundError as error:
         raise SystemExit(f"TZ is refused: {error.args[0]}") from None
+    at_first(stop)
     reconciler.run()
 
 

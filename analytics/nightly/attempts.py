@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
 
-from analytics.nightly.child import Child
+from analytics.nightly import child
 from analytics.prerequisites import require_java, require_packages
 from analytics.reconcile import AGREED, COULD_NOT_RUN, DRIFTED
 from rocket_rides.errors import Unavailable
@@ -20,37 +20,12 @@ TO_END = timedelta(minutes=1)  # that a run which is ended has, before the next 
 LOOK_AT_THE_CLOCK = 30.0
 
 
-class Installer:
-    """Installs what a run lacks. This one can't: what is missing stays missing."""
-
-    def is_wanted(self) -> bool:
-        """Whether something is missing that it can install."""
-        return False
-
-    def install(self, stop: Stop, until: datetime) -> None:
-        """Install it, at most until `until`; a failure is logged."""
-
-
 def run_with_retries(
-    command: Sequence[str],
-    until: datetime,
-    stop: Stop,
-    first_pause: float,
-    installer: Installer,
+    command: Sequence[str], until: datetime, stop: Stop, first_pause: float
 ) -> None:
-    """Run `command`; retry with back-off while it ends with COULD_NOT_RUN, but not past `until`.
-
-    Has the installer install what it needs first.
-    """
+    """Run `command`; retry with back-off while it ends with COULD_NOT_RUN, but not past `until`."""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if installer.is_wanted():
-            installer.install(stop, until)
-        if stop:
-            return
-        if is_able():
-            if run_once(command, stop, until) != COULD_NOT_RUN:
-                return
-        elif not installer.is_wanted():
+        if stop or not is_able() or run_once(command, stop, until) != COULD_NOT_RUN:
             return
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
@@ -67,7 +42,7 @@ def wait_until(moment: datetime, stop: Stop) -> None:
 
 def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
     """Run `command`, at most until `until`; log and return its status, or None after `stop`."""
-    status = Child(command).wait(stop, until)
+    status = child.run(command, stop, until)
     if stop:
         return None
     if status == AGREED:

@@ -6,7 +6,6 @@
     reconciliation  the id of the run's row in `reconciliations`, or null
     last_ride_id    everything up to this ride was compared
     total, new      {rides, distance}: all rides, and those that were new to the warehouse
-    days            [{day, rides, distance}], by UTC date, oldest first
     consumers       [{name, last_ride_id, total_distance, exact_distance, drift, stray, wrong,
                     reset}]: drift is total less exact; stray is true for a checkpoint past every
                     ride sent; reset is true when a reset was requested
@@ -40,7 +39,6 @@ from analytics.result import (
     ReceiptsVerdict,
     Result,
     RollupVerdict,
-    Tally,
 )
 
 LEFT_OUT = {"proved", "lowest_ride_id"}  # what only the next run and a request go by
@@ -57,7 +55,6 @@ def as_json(result: Result) -> bytes:
         "last_ride_id": result.last_ride_id,
         "total": _named(result.total),
         "new": _named(result.new),
-        "days": _by("day", result.days),
         "consumers": [
             {
                 **consumer._asdict(),
@@ -86,10 +83,6 @@ def _proof(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict | None) -> A
     if verdict is None:
         return None
     return _fields(vars(verdict)) | {"agrees": verdict.agrees}
-
-
-def _by(name: str, tallies: Mapping[Any, Tally]) -> list[dict[str, Any]]:
-    return [{name: key, **_named(tally)} for key, tally in sorted(tallies.items())]
 
 
 def _named(value: Any) -> Any:

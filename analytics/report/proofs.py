@@ -21,25 +21,72 @@ NOTHING_TO_COMPARE = "nothing to compare"
 
 
 class Proof(NamedTuple):
-    """A line of the table. `looked_at` is at how many of what, and how far of all that was sent."""
+    """A line of the table. `looked_at` is at how many of what, and how far of all that was sent.
+
+    `named` is what is wrong, each by its name: sentences, and what each is about.
+    """
 
     name: str
     looked_at: str
     outcome: str
     agrees: bool
+    named: list[tuple[str, list[str]]]
 
 
 def proofs(result: Result) -> Iterator[Proof]:
     """A line for each that was looked at."""
-    if rollup := result.rollup:
-        minutes = f"{count(rollup.minutes, 'minute')} {_upto(result, rollup.upto)}"
-        yield Proof("rollup", minutes, rollup_outcome(result, rollup), rollup.agrees)
-    if receipts := result.receipts:
-        looked_at = f"{count(receipts.rides, 'ride')} {_upto(result, receipts.upto)}"
-        yield Proof("receipts", looked_at, receipts_outcome(result, receipts), receipts.agrees)
-    if outbox := result.outbox:
-        staged = count(outbox.staged, "staged record")
-        yield Proof("outbox", staged, outbox_outcome(outbox), outbox.agrees)
+    if result.rollup:
+        yield _rollup(result, result.rollup)
+    if result.receipts:
+        yield _receipts(result, result.receipts)
+    if result.outbox:
+        yield _outbox(result.outbox)
+
+
+def _rollup(result: Result, rollup: RollupVerdict) -> Proof:
+    parts, named = [], []
+    if wrong := rollup.wrong:
+        parts.append(f"{count(len(wrong), 'minute')} wrong{follows(result, 'to be computed anew')}")
+        more = [f"and {number(len(wrong) - NAMED)} more"] if len(wrong) > NAMED else []
+        which = [*map(minute, wrong[:NAMED]), *more]
+        named.append(("Minutes that are not the sum of their rides:", which))
+    else:
+        parts.append("agrees" if rollup.minutes else NOTHING_TO_COMPARE)
+    if rollup.set_aside:
+        parts.append(f"{count(rollup.set_aside, 'minute')} set aside")
+    looked_at = f"{count(rollup.minutes, 'minute')} {_upto(result, rollup.upto)}"
+    return Proof("rollup", looked_at, ", ".join(parts), rollup.agrees, named)
+
+
+def _receipts(result: Result, receipts: ReceiptsVerdict) -> Proof:
+    missing = f"without an outcome{follows(result, 'to be delivered')}"
+    return _of_rides(
+        "receipts",
+        f"{count(receipts.rides, 'ride')} {_upto(result, receipts.upto)}",
+        "agrees" if receipts.rides else NOTHING_TO_COMPARE,
+        (receipts.missing, missing, "Rides whose receipt has no outcome:"),
+        (receipts.strange, "of no ride", "Receipts of rides that don't exist:"),
+    )
+
+
+def _outbox(outbox: OutboxVerdict) -> Proof:
+    other = "with another distance than"
+    return _of_rides(
+        "outbox",
+        count(outbox.staged, "staged record"),
+        "agrees",
+        (outbox.sent, "at or below last_sent", "Staged records at or below last_sent:"),
+        (outbox.orphans, "without a ride", "Staged records without a ride:"),
+        (outbox.different, f"{other} the ride's", f"Staged records {other} their ride's:"),
+    )
+
+
+def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[Some, str, str]) -> Proof:
+    """What is wrong in ways that rides are counted and named for, or that it is `right`."""
+    wrong = [kind for kind in kinds if kind[0].rides]
+    outcome = ", ".join(f"{number(some.rides)} {what}" for some, what, _ in wrong) or right
+    named = [(sentence, [rides(some)]) for some, _, sentence in wrong]
+    return Proof(name, looked_at, outcome, not wrong, named)
 
 
 def _upto(result: Result, upto: int) -> str:
@@ -47,55 +94,11 @@ def _upto(result: Result, upto: int) -> str:
     return f"up to ride {upto}{behind}"
 
 
-def rollup_outcome(result: Result, rollup: RollupVerdict) -> str:
-    known = f"{count(rollup.set_aside, 'minute')} set aside" if rollup.set_aside else ""
-    wrong = f"{count(len(rollup.wrong), 'minute')} wrong{follows(result, 'to be computed anew')}"
-    parts = [wrong] if rollup.wrong else ["agrees" if rollup.minutes else NOTHING_TO_COMPARE]
-    return ", ".join([*parts, known] if known else parts)
-
-
-def receipts_outcome(result: Result, receipts: ReceiptsVerdict) -> str:
-    parts = []
-    if missing := receipts.missing.rides:
-        parts.append(f"{number(missing)} without an outcome{follows(result, 'to be delivered')}")
-    if strange := receipts.strange.rides:
-        parts.append(f"{number(strange)} of no ride")
-    return ", ".join(parts) or ("agrees" if receipts.rides else NOTHING_TO_COMPARE)
-
-
-def outbox_outcome(outbox: OutboxVerdict) -> str:
-    kinds = (
-        (outbox.sent, "at or below last_sent"),
-        (outbox.orphans, "without a ride"),
-        (outbox.different, "with another distance than the ride's"),
-    )
-    return (
-        ", ".join(f"{number(some.rides)} {kind}" for some, kind in kinds if some.rides) or "agrees"
-    )
-
-
 def follows(result: Result, what: str) -> str:
     """What happens next, after a colon."""
     if result.requested:
         return f": {what}"
     return ": not repaired" if result.repairing else ": not repaired (--check)"
-
-
-def named(result: Result) -> Iterator[tuple[str, list[str]]]:
-    """What is wrong, each by its name: a sentence, and what it is about."""
-    if result.rollup and (wrong := result.rollup.wrong):
-        more = [f"and {number(len(wrong) - NAMED)} more"] if len(wrong) > NAMED else []
-        yield "Minutes that are not the sum of their rides:", [*map(minute, wrong[:NAMED]), *more]
-    receipts, outbox = result.receipts or ReceiptsVerdict(), result.outbox or OutboxVerdict()
-    for some, what in (
-        (receipts.missing, "Rides whose receipt has no outcome:"),
-        (receipts.strange, "Receipts of rides that don't exist:"),
-        (outbox.sent, "Staged records at or below last_sent:"),
-        (outbox.orphans, "Staged records without a ride:"),
-        (outbox.different, "Staged records with another distance than their ride's:"),
-    ):
-        if some.rides:
-            yield what, [rides(some)]
 
 
 def minute(wrong: WrongMinute) -> str:

@@ -1,9 +1,8 @@
 """The report on the terminal after a run: plain text, exact numbers, the verdict last."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date
 
-from analytics.report.proofs import clauses, named, proofs, whose
+from analytics.report.proofs import clauses, proofs, whose
 from analytics.report.verdict import REBUILD, consequence, outcome, verdict
 from analytics.result import Result, Tally
 from rocket_rides.words import aligned, count, metres, plain, printable, signed
@@ -11,14 +10,14 @@ from rocket_rides.words import aligned, count, metres, plain, printable, signed
 Row = Sequence[str]
 
 
-def as_text(result: Result, today: date) -> str:
-    """The run in lines of up to 100 columns. `today` (UTC) only affects the wording."""
+def as_text(result: Result) -> str:
+    """The run in lines of up to 100 columns."""
     parts = [
         result.notes,
         list(consumers(result)),
         list(proved(result)),
         list(mismatches(result)),
-        list(summary(result, today)),
+        list(summary(result)),
         [verdict(result, *clauses(result))],
     ]
     return plain("\n\n".join("\n".join(part) for part in parts if part)) + "\n"
@@ -46,11 +45,13 @@ def consumers(result: Result) -> Iterator[str]:
 
 def proved(result: Result) -> Iterator[str]:
     """A line for the rollup, the receipts and the outbox, and then what is wrong with them."""
-    rows = [("beside the totals", "compared", "")]
-    rows += [(proof.name, proof.looked_at, proof.outcome) for proof in proofs(result)]
+    rows, named = [("beside the totals", "compared", "")], []
+    for proof in proofs(result):
+        rows.append((proof.name, proof.looked_at, proof.outcome))
+        named += proof.named
     if len(rows) > 1:
         yield from aligned(rows, "<<<")
-    for sentence, which in named(result):
+    for sentence, which in named:
         yield sentence
         yield from (f"  {one}" for one in which)
 
@@ -77,14 +78,13 @@ def mismatches(result: Result) -> Iterator[str]:
         yield f"  {REBUILD}"
 
 
-def summary(result: Result, today: date) -> Iterator[str]:
-    """The newest day, the whole history, and what the run read and checked."""
-    if result.newest_day is None:
+def summary(result: Result) -> Iterator[str]:
+    """The whole history, and what the run read and checked."""
+    if not result.total.rides:
         yield "No rides yet."
     else:
         history = f"all of history, up to ride {result.last_ride_id}"
         rows = [
-            (day_name(result.newest_day, today), *rides_and_metres(result.days[result.newest_day])),
             (history, *rides_and_metres(result.total)),
             ("new to the warehouse", *rides_and_metres(result.new)),
         ]
@@ -93,12 +93,6 @@ def summary(result: Result, today: date) -> Iterator[str]:
         f"Checked {count(result.verified, 'range')} of the warehouse against Postgres;"
         f" {result.seconds:.1f} seconds in all."
     )
-
-
-def day_name(day: date, today: date) -> str:
-    """A UTC date; says so if it is today or yesterday."""
-    ago = {0: ", today so far", 1: ", yesterday"}.get((today - day).days, "")
-    return f"{day}{ago} (UTC)"
 
 
 def rides_and_metres(of: Tally) -> Row:

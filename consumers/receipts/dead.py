@@ -14,9 +14,9 @@ import msgspec
 import psycopg
 
 from rocket_rides import database, settings
-from rocket_rides.dead_receipts import LIST, SHOW, Letter, change, find, why_not
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
+from rocket_rides.receipts import LIST, SHOW, Letter, change, find, why_not
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 NONE = "no dead letters"

@@ -1,5 +1,9 @@
 """The indexer: reserves dirty minutes, computes them anew from the rides, commits them.
 
+The marker (`marker.py`) has put the minutes of new rides into an Ick, a queue in Redis in which a
+minute is at most once, with its lowest ride (`ick.py`). To commit a minute takes it out. The
+indexer works under its lead's generation, a fencing token.
+
 A crash before the commit computes them again, to the same result. A batch that can't be computed is
 followed by smaller ones, until each minute at fault was alone. Such a minute is tried again after
 the others, one in each round; after ATTEMPTS it is set aside, before it leaves the Ick. Only one
@@ -28,7 +32,7 @@ ATTEMPTS = 3
 # What a batch may take, and a minute that failed before. Computing a minute of millions of rides
 # takes seconds: it is given that once, before it is set aside, and each time that somebody asks.
 SHORT, LONG = "5s", "60s"
-# What may be one minute's fault. A server that can't write, or that is gone, is nobody's.
+# Errors that one minute's data causes; outages are not among them.
 POISON = (
     psycopg.DataError,
     psycopg.IntegrityError,

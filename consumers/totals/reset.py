@@ -1,7 +1,9 @@
 """Resets: how a reconciliation corrects a consumer, exactly, wherever the consumer stands.
 
 The reconciliation says that all rides up to F add up to T metres. Everything up to the streamer's
-last_sent, call it S, is settled, including F. For a consumer at ride C the right state is
+last_sent, call it S, is settled. F was S or less when the run froze it; it is past S only if this
+database was restored to an earlier time since (see below). For a consumer at ride C the right state
+is
 
 * C <= F, at F or behind it: T, at F. Log entries up to F are then skipped as re-sends.
 * F < C <= S, past F: T plus the rides between F and C, at C.
@@ -98,7 +100,7 @@ class Reset:
     superseded: list[int] = field(default_factory=list)  # by a newer one
 
 
-def settle(connection: psycopg.Connection, name: str) -> Reset:
+def apply_newest(connection: psycopg.Connection, name: str) -> Reset:
     """Apply the newest reset of the consumer `name`, if pending, and supersede all others.
 
     For a transaction, READ COMMITTED, that has locked the checkpoint: each statement then sees what

@@ -8,7 +8,7 @@ from psycopg import sql
 from consumers.checkpoint import Position
 from consumers.projection import Projection
 from consumers.round import Healed
-from consumers.totals.reset import Reset, settle
+from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.distance import EXACT
 from rocket_rides.errors import Overtaken, Unavailable
 from rocket_rides.log import Record
@@ -59,4 +59,4 @@ class Total(Projection):
 
     def repair(self) -> Reset:
         """Apply what a reconciliation asks for."""
-        return settle(self.connection, self.name)
+        return apply_newest(self.connection, self.name)

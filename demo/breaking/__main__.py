@@ -14,8 +14,8 @@ from demo.breaking.healing import Kind
 from demo.breaking.ways import WAYS
 from rocket_rides import settings
 from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.waiting import AN_HOUR
 
+AN_HOUR = 3600.0
 LATECOMER = """\
 One more: a consumer that starts late heals everything that it missed (Ctrl-C ends it).
   .venv/bin/honcho run .venv/bin/python -m consumers latecomer"""

@@ -142,7 +142,6 @@ def main() -> int:
     """Return 1 if all `--rides` were answered and one of them was refused, else 0."""
     given = arguments()
     config = settings.load()
-    fleet.refuse_to_join(config.data_dir)
     process.begin(config.log_level)
     fleet.end_with_honcho(process.terminate)
 

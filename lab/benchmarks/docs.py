@@ -1,109 +1,89 @@
-"""Writes the record's figures into docs/performance.md and README.md, between markers.
+"""Writes what was measured into docs/performance.md, which is the record, and into README.md.
 
-A line `<!--figures:NAME-->` begins a block and `<!--end-->` ends it. NAME is a part's; or
-`summary`, which says how many goals are met, which are missed, and which of the page's parts are
-not measured; or `headlines`, the figures that README.md shows. Whatever is outside the blocks is
+A line `<!--figures:NAME-->` begins a block and `<!--end-->` ends it. NAME is a part's, whose table
+stands there; or `summary`, which says how many goals are met and which are missed; or `headlines`,
+which are README.md's. These two are made of the tables' rows. Whatever is outside the blocks is
 written by people, also what an experiment gave when its change was made.
 """
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from lab.benchmarks import figures
-from lab.benchmarks.figures import Figure
-from lab.benchmarks.record import Entry
+from lab.benchmarks.figures import COLUMNS, MET, MISSED
 from rocket_rides.settings import PROJECT
 
-PAGES = (PROJECT / "docs/performance.md", PROJECT / "README.md")
-OVERVIEWS = ("summary", "headlines")
-BLOCK = re.compile(r"(<!--figures:([\w-]+)-->\n).*?(<!--end-->)", re.DOTALL)
+PERFORMANCE = PROJECT / "docs/performance.md"
+README = PROJECT / "README.md"
+BLOCK = re.compile(r"(<!--figures:([\w-]+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
+SUMMARY, HEADLINES = "summary", "headlines"
+SHOWN = (
+    "`POST /rides`, 8 clients",
+    "Drain of 200,000 records",
+    "Ride to both totals, idle, p50",
+    "Ride to both totals, idle, p99",
+)
 
 
-def write(entries: Mapping[str, Entry]) -> None:
-    """Bring all blocks of all pages up to date."""
-    for page in PAGES:
-        page.write_text(rendered(page.read_text(), entries))
+class Row(NamedTuple):
+    """A figure, as the page shows it."""
+
+    part: str
+    figure: str
+    measured: str
+    limit: str
+    ratio: str
+    goal: str
+
+    def __str__(self) -> str:
+        """As a sentence."""
+        limit, _, _ = self.limit.rpartition(": ")
+        beside = f", {self.ratio} times {limit}" if limit else ""
+        bound, _, verdict = self.goal.rpartition(": ")
+        goal = f"; goal: {bound}, {verdict}" if bound else ""
+        return f"{self.figure}: {self.measured.partition(' (')[0]}{beside}{goal}"
 
 
-def rendered(text: str, entries: Mapping[str, Entry]) -> str:
-    """The text with its blocks as the entries say."""
-    parts = [name for name in blocks(text) if name not in OVERVIEWS]
-
-    def filled(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{block(found[2], entries, parts)}\n\n{found[3]}"
-
-    return BLOCK.sub(filled, text)
+def write(part: str, content: str) -> None:
+    """Show what this part measured, and what follows from it."""
+    page = filled(PERFORMANCE.read_text(), part, content)
+    PERFORMANCE.write_text(filled(page, SUMMARY, summary(page)))
+    README.write_text(filled(README.read_text(), HEADLINES, headlines(page)))
 
 
-def blocks(text: str) -> list[str]:
-    """The names of a page's blocks."""
-    return [found[2] for found in BLOCK.finditer(text)]
+def filled(page: str, name: str, content: str) -> str:
+    """The page with this in one of its blocks, which is all that changes."""
+
+    def block(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{content}\n\n{found[4]}" if found[2] == name else found[0]
+
+    return BLOCK.sub(block, page)
 
 
-def block(name: str, entries: Mapping[str, Entry], parts: Sequence[str]) -> str:
-    """What stands between the markers of this block, on a page that shows these parts."""
-    if name == "summary":
-        return summary(entries, parts)
-    if name == "headlines":
-        return headlines(entries)
-    if name not in entries:
-        return f"Not measured yet: `make bench ARGS={name}`."
-    return part(entries[name])
+def blocks(page: str) -> dict[str, str]:
+    """What stands in each block."""
+    return {found[2]: found[3] for found in BLOCK.finditer(page)}
 
 
-def part(entry: Entry) -> str:
-    """A part's figures, and under what circumstances they were measured."""
-    when = f"Measured on {entry.date} in {entry.seconds:.0f} s, on {entry.machine}."
-    if entry.was_busy:
-        when += (
-            f" **When it began, others took {entry.busy:.0f} % of the machine**:"
-            " these figures say little."
-        )
-    return f"{when}\n\n{figures.table(entry.figures)}"
+def rows(page: str) -> Iterator[Row]:
+    """All figures of all parts."""
+    for part, block in blocks(page).items():
+        for line in block.splitlines():
+            cells = line[2:-2].split(" | ")
+            if line.startswith("| ") and cells[0] not in (COLUMNS[0], "---"):
+                yield Row(part, *cells)
 
 
-def summary(entries: Mapping[str, Entry], parts: Sequence[str]) -> str:
-    """How many goals are met for certain, what is not measured, and each goal that is missed."""
-    judged = [(name, each, f) for name, each in entries.items() for f in each.figures if f.goal]
-    met = Counter(doubt(entry) for _, entry, figure in judged if figure.met)
-    said = [f"Of {several(len(judged), 'goal')}, {met[''] or 'none'} {be(met[''])} met."]
-    if doubtful := [f"{count} met {why}" for why, count in met.items() if why]:
-        said.append(f"Not counted: {', '.join(doubtful)}.")
-    if unmeasured := [name for name in parts if name not in entries]:
-        count = len(unmeasured)
-        said.append(
-            f"{several(count, 'part')} {be(count)} not measured yet: {', '.join(unmeasured)}."
-        )
-    missed = [f"- {name}: {sentence(f, entry)}" for name, entry, f in judged if not f.met]
-    return "\n".join([" ".join(said), *(["", "Missed:", "", *missed] if missed else [])])
+def summary(page: str) -> str:
+    """How many goals are met for certain, and each that is missed."""
+    judged = [row for row in rows(page) if row.goal]
+    met = sum(row.goal.endswith(f": {MET}") for row in judged)
+    missed = [f"- {row.part}: {row}" for row in judged if row.goal.endswith(MISSED)]
+    told = f"Of {len(judged)} goals, {met} are met."
+    return "\n".join([told, *(["", "Missed:", "", *missed] if missed else [])])
 
 
-def headlines(entries: Mapping[str, Entry]) -> str:
+def headlines(page: str) -> str:
     """The figures that README.md shows."""
-    shown = ((figure, entry) for entry in entries.values() for figure in entry.figures)
-    return "\n".join(f"- {sentence(*each)}" for each in shown if each[0].headline)
-
-
-def sentence(figure: Figure, entry: Entry) -> str:
-    """One line that says what was measured and what the goal is."""
-    said = f"{figure.name}: {figures.number(figure.value)} {figure.unit}"
-    if figure.ratio is not None:
-        times = " times" if figure.ratio > 1 else " of"
-        said += f", {figures.number(figure.ratio)}{times} {figure.limit_name}"
-    if figure.goal is not None:
-        said += f"; goal: {figure.goal}, {'met' if figure.met else '**missed**'}"
-    return said + (f" (measured {why})" if (why := doubt(entry)) else "")
-
-
-def doubt(entry: Entry) -> str:
-    """Why a goal that these figures meet can't be called met; empty if it can."""
-    return "on a busy machine" if entry.was_busy else ""
-
-
-def several(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def be(count: int) -> str:
-    return "is" if count == 1 else "are"
+    first = {row.figure: row for row in reversed([*rows(page)])}
+    return "\n".join(f"- {first[name]}" for name in SHOWN if name in first)

@@ -1,14 +1,15 @@
 """Figures, their limits and goals, and the table of them in Markdown."""
 
 import operator
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 COLUMNS = ("figure", "measured", "limit measured beside it", "ratio", "goal")
 HOLDS = {"<=": operator.le, ">=": operator.ge}
 WORDS = {"<=": "at most", ">=": "at least"}
+MET, MISSED, DOUBTED = "met", "**missed**", "met, but others used the machine"
 
 
 class Goal(NamedTuple):
@@ -25,10 +26,7 @@ class Goal(NamedTuple):
 
 @dataclass
 class Figure:
-    """The runs of one measurement, and those of its limit, which alternated with them.
-
-    A `headline` is also shown in README.md.
-    """
+    """The runs of one measurement, and those of its limit, which alternated with them."""
 
     name: str
     unit: str
@@ -36,7 +34,16 @@ class Figure:
     goal: Goal | None = None
     runs: list[float] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
-    headline: bool = False
+
+    def measure(
+        self, rounds: int, run: Callable[[], float], limit: Callable[[], float] | None = None
+    ) -> Self:
+        """Each run is followed at once by one of its limit, so that a slow machine slows both."""
+        for _ in range(rounds):
+            self.runs.append(run())
+            if limit:
+                self.limits.append(limit())
+        return self
 
     @property
     def value(self) -> float:
@@ -56,36 +63,22 @@ class Figure:
         subject = self.value if self.goal.subject == "value" else self.ratio
         return subject is not None and HOLDS[self.goal.comparison](subject, self.goal.bound)
 
-    def as_json(self) -> dict[str, Any]:
-        """What `from_json` makes the same figure of; its defaults are left out.
-
-        Nothing is rounded: a figure from the record is judged as it was when it was new.
-        """
-        return {name: value for name, value in asdict(self).items() if value}
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Figure":
-        goal = Goal(*stored["goal"]) if "goal" in stored else None
-        return cls(**stored | {"goal": goal})
-
-    def cells(self) -> tuple[str, ...]:
+    def cells(self, *, doubtful: bool = False) -> tuple[str, ...]:
+        """Its row. It is judged unrounded; a goal is not met for certain by a `doubtful` run."""
         measured = f"{number(self.value)} {self.unit}{spread(self.runs)}"
         limit = ratio = goal = ""
         if self.ratio is not None:
             limit = f"{self.limit_name}: {number(median(self.limits))}{spread(self.limits)}"
             ratio = number(self.ratio)
         if self.goal is not None:
-            goal = f"{self.goal}: {'met' if self.met else '**missed**'}"
+            met = DOUBTED if doubtful else MET
+            goal = f"{self.goal}: {met if self.met else MISSED}"
         return self.name, measured, limit, ratio, goal
 
 
-def table(figures: Iterable[Figure]) -> str:
-    """The figures as a table. One that was compared with several limits is named once."""
-    rows: list[tuple[str, ...]] = [COLUMNS, ("---",) * len(COLUMNS)]
-    before: tuple[str, ...] = ()
-    for cells in (figure.cells() for figure in figures):
-        rows.append(cells if cells[:2] != before else ("", "", *cells[2:]))
-        before = cells[:2]
+def table(figures: Iterable[Figure], *, doubtful: bool = False) -> str:
+    """The figures as a table."""
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *(each.cells(doubtful=doubtful) for each in figures)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Puts hundreds of thousands of rides straight into the tables and the log."""
+"""Puts hundreds of thousands of rides straight into the tables, and through the outbox."""
 
 import time
 
@@ -19,12 +19,14 @@ STAGE = """
     INSERT INTO staged_log_records (id, action, object, data)
     SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
 """
-STAGE_ALONE = """
-    INSERT INTO staged_log_records (id, action, object, data)
-    SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', 539.837)
-    FROM (SELECT nextval('log_position') AS id FROM generate_series(1, %s)) drawn
+# A million a day, up to now.
+INSERT = """
+    INSERT INTO rides (distance, created_at)
+    SELECT ((random() * 10000 + 0.001)::numeric(12,3)),
+           now() - make_interval(secs => (%(count)s - number) * 0.0864)
+    FROM generate_series(1, %(count)s) number
 """
-STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
+SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
 
 
 def stage(connection: psycopg.Connection, records: int, minutes_ago: int = 0) -> None:
@@ -32,9 +34,11 @@ def stage(connection: psycopg.Connection, records: int, minutes_ago: int = 0) ->
     connection.execute(STAGE, [minutes_ago, records])
 
 
-def stage_alone(connection: psycopg.Connection, records: int) -> None:
-    """Stage so many records of no ride, in one transaction. No barrier: nobody else may write."""
-    connection.execute(STAGE_ALONE, [records])
+def insert_as_sent(connection: psycopg.Connection, count: int) -> None:
+    """Insert rides as if the streamer had sent them long ago, and vacuum their table."""
+    connection.execute(INSERT, {"count": count})
+    connection.execute(SENT)
+    connection.execute("VACUUM ANALYZE rides")
 
 
 def drain(streamer: Streamer, records: int) -> float:
@@ -46,15 +50,3 @@ def drain(streamer: Streamer, records: int) -> float:
         if time.perf_counter() - started > PATIENCE:
             raise TimeoutError(f"{sent} of {records} records were sent in {PATIENCE:.0f} s")
     return time.perf_counter() - started
-
-
-def as_commands(connection: psycopg.Connection, stream: str, term: str) -> bytes:
-    """The staged records as XADD commands in Redis' own protocol, for redis-cli --pipe."""
-    commands = []
-    prev = 0
-    for position, data in connection.execute(STAGED):
-        words = ("XADD", stream, "*", "data", data, "prev", str(prev), "term", term)
-        lines = [f"*{len(words)}", *(f"${len(word)}\r\n{word}" for word in words), ""]
-        commands.append("\r\n".join(lines))
-        prev = position
-    return "".join(commands).encode()

@@ -6,137 +6,156 @@ run as in the fleet, with default settings: the environment's settings for a fle
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+import psycopg
+import redis
 
 import migrations
 from demo.embedded.servers import Postgres, Redis
-from lab.benchmarks import load
+from demo.embedded.welcome import answers
 from rocket_rides import database
 from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
 
+HOST = "127.0.0.1"
+STREAM = Settings.model_fields["stream_name"].default
 PATIENCE = 30.0  # seconds
+POLL = 0.02  # seconds
 
 
 @dataclass(frozen=True)
 class Stand:
-    """Running servers, and how to run services on them.
-
-    A measurement may `say` what it does next.
-    """
+    """Running servers, and how to run services on them."""
 
     folder: Path
     postgres: Postgres
     redis: Redis
-    say: Callable[[str], None] = lambda _: None
+
+    def connect(self) -> psycopg.Connection:
+        return database.connect(self.postgres.url, "benchmark")
+
+    def log(self) -> Log:
+        return Log(self.redis.url, STREAM)
 
     def versions(self) -> list[str]:
         """What the servers are."""
-        with (
-            database.connect(self.postgres.url, "benchmark") as connection,
-            Log(self.redis.url, "benchmark") as log,
-        ):
-            [postgres] = database.one_row(connection.execute("SHOW server_version"))
-            about = log.command("INFO", "server").decode()
-        named = re.search(r"^(valkey)_version:(\S+)", about, re.M) or re.search(
-            r"^(redis)_version:(\S+)", about, re.M
-        )
-        assert named
-        return [f"PostgreSQL {postgres}", f"{named[1].capitalize()} {named[2]}"]
+        with self.connect() as connection:
+            postgres = connection.info.parameter_status("server_version")
+        with redis.Redis.from_url(self.redis.url) as client:
+            about = client.info("server")
+        kind = about.get("server_name", "redis")
+        return [f"PostgreSQL {postgres}", f"{kind.capitalize()} {about[f'{kind}_version']}"]
 
     @contextlib.contextmanager
     def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
         """Run `python -m ARGUMENTS` while the block lasts."""
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name.lower() not in Settings.model_fields
-        }
-        log = self.folder / f"{'-'.join(arguments).replace(os.sep, '_')}.log"
-        with log.open("ab") as output:
-            service = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                cwd=PROJECT,
-                env=environment
-                | {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
-                | settings,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield psutil.Process(service.pid)
-        except BaseException:
-            print(log.read_text(), file=sys.stderr)
-            raise
-        finally:
-            _end(service)
+        servers = {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
+        log = self.folder / f"{arguments[0]}.log"
+        with running(
+            [sys.executable, "-m", *arguments], PROJECT, log, environment() | servers | settings
+        ) as process:
+            yield process
+
+    @contextlib.contextmanager
+    def services(self, *commands: Sequence[str], **settings: str) -> Iterator[list[psutil.Process]]:
+        """Run several."""
+        with contextlib.ExitStack() as exits:
+            yield [exits.enter_context(self.service(*each, **settings)) for each in commands]
 
     @contextlib.contextmanager
     def api(self) -> Iterator[tuple[int, psutil.Process]]:
         """Run the API and wait until it is ready; yields its port and its process."""
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port: int = probe.getsockname()[1]
+        port = free_port()
         with self.service("api", API_PORT=str(port)) as process:
-            wait_until(lambda: load.is_ready(port), "the API is ready")
+            wait_until(lambda: answers(f"{HOST}:{port}", "/readyz"), "the API is ready")
             yield port, process
 
 
 @contextlib.contextmanager
-def stand(say: Callable[[str], None] = lambda _: None) -> Iterator[Stand]:
+def stand() -> Iterator[Stand]:
     """Start servers with an empty, migrated database; stop them and remove their files."""
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
         folder.chmod(0o755)  # the servers' user, which is not root, must reach its own folder in it
         postgres = Postgres(data=folder / "data", sockets=folder / "sockets")
-        redis = Redis(data=folder / "data", sockets=folder / "sockets")
-        for server in (postgres, redis):
+        stream = Redis(data=folder / "data", sockets=folder / "sockets")
+        for server in (postgres, stream):
             exits.callback(server.stop)
             server.start()
         migrations.upgrade(postgres.url)
-        yield Stand(folder, postgres, redis, say)
+        yield Stand(folder, postgres, stream)
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+@contextlib.contextmanager
+def running(
+    command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
+) -> Iterator[psutil.Process]:
+    """Run a command while the block lasts; end it, and whatever it leaves behind in its session.
+
+    What it said is printed if the block fails.
+    """
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield psutil.Process(process.pid)
+    except BaseException:
+        say(log.read_text())
+        raise
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def environment() -> dict[str, str]:
+    """This process' own, without the settings of the user's fleet."""
+    return {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
     """Poll until `condition` holds. Raises TimeoutError."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {PATIENCE:.0f} s: {what}")
-        time.sleep(0.02)
+            raise TimeoutError(f"not within {patience:.0f} s: {what}")
+        time.sleep(POLL)
 
 
-def seconds_used(root: psutil.Process) -> float:
-    """Processor time of a process and its children, with those that have ended."""
-    used = 0.0
-    for child in root.children(recursive=True):
-        # One that has ended meanwhile is among the ended children of its parent.
-        with contextlib.suppress(psutil.NoSuchProcess):
-            own = child.cpu_times()
-            used += own.user + own.system
-    own = root.cpu_times()
-    return float(used + own.user + own.system + own.children_user + own.children_system)
+def value(connection: psycopg.Connection, query: str, *values: object) -> int:
+    """The one number that a query gives; none is 0."""
+    row = connection.execute(query, values).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
-def _end(service: subprocess.Popen[bytes]) -> None:
-    """End the service and whatever it leaves behind in its session."""
-    service.terminate()
-    try:
-        service.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        service.kill()
-        service.wait()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(service.pid, signal.SIGKILL)
+def say(text: str) -> None:
+    """Tell a person how far it is."""
+    print(text, file=sys.stderr, flush=True)

@@ -16,15 +16,12 @@ kept. Ctrl-C ends it, with status 130, and leaves no processes or files behind.
 The seed decides which faults come, when, and on what. What state they meet depends on the machine.
 """
 
-import gc
-import json
 import signal
 import sys
 
 import psycopg
 from tqdm import tqdm
 
-from demo.embedded import stock
 from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.disks import enter_own_namespace
@@ -36,8 +33,6 @@ from lab.chaos.table import figures, table
 from lab.chaos.trace.judge import lines
 from rocket_rides.errors import Unavailable
 
-FILL_DISKS = {"disk-full", "warehouse-full"}
-
 
 def main() -> int:
     """Return 0 if every ride counted once, else 1."""
@@ -45,22 +40,15 @@ def main() -> int:
     print(f"seed {options.seed}", flush=True)
     # Explicitly, because a shell makes the programs that it starts in the background ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Like Ctrl-C: everything that was started ends first.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        stock.use() if options.servers == "stock" else stock.require()
+        fleet = Fleet(
+            STREAM_SERVERS[options.stream_server],
+            waits=options.wait,
+            disks=enter_own_namespace(),
+            keeps_log=options.keeps_log,
+        )
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
-    gc.disable()  # all is kept until the end, and to look through it would hold up the proxies
-    fleet = Fleet(
-        STREAM_SERVERS[options.stream_server],
-        waits=options.wait,
-        disks=bool(FILL_DISKS & set(options.faults)) and enter_own_namespace(),
-        clocks="clock-jump" in options.faults,
-        rate=options.rate,
-        recorded=options.trace,
-        keeps_log=options.keeps_log,
-    )
     keep = True
     try:
         fleet.start()
@@ -77,19 +65,15 @@ def main() -> int:
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, SystemExit) as end:
+    except KeyboardInterrupt:
         keep = False
-        return 130 if isinstance(end, KeyboardInterrupt) else 128 + signal.SIGTERM
+        return 130
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(rows := figures(outcome)))
-    for line in lines(outcome.verdict) if outcome.verdict else ():
+    print(table(figures(outcome)))
+    for line in lines(outcome.verdict):
         print(line)
-    if options.json:
-        said = {"seed": options.seed, "findings": outcome.findings, "figures": rows}
-        options.json.write_text(json.dumps(said, indent=2) + "\n")
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:

@@ -54,15 +54,11 @@ def base_backup(server: Postgres, folder: Path, *source: str) -> None:
     """
     server.account.make_private(folder)
     options = ("--username=postgres", "--checkpoint=fast", "--no-sync")
-    run(server, "pg_basebackup", f"--pgdata={folder}", *source, *options)
-
-
-def run(server: Postgres, program: str, *options: str) -> None:
-    """Run one of Postgres' own programs as the server's user. Raises ServerFailed."""
-    _run(server, f"{server.programs}/{program}", *options)
+    _run(server, f"{server.programs}/pg_basebackup", f"--pgdata={folder}", *source, *options)
 
 
 def _run(server: Postgres, *command: str) -> None:
+    """As the server's user."""
     child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
     if status := child.wait():
         raise ServerFailed(f"{Path(command[0]).name} ended with status {status}: see {server.log}")

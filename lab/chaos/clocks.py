@@ -2,6 +2,12 @@
 
 It needs Linux and a C compiler: a small library takes the place of the functions that tell the time
 of day. The monotonic clock stays as it is, as on a machine whose time of day is set.
+
+libfaketime 0.9.10 does the same, for all of the fleet's processes. But to follow a clock that
+changes under a running process, it reads its file whenever it is asked for the time: that takes
+3.8 us instead of 0.06, and Redis 6.2 takes a fourth as many XADD; with its cache, the process
+follows up to two seconds later. Each process that is killed, as chaos kills hundreds, leaves two
+files in the memory that the machine shares. And it has to be installed; a compiler is there.
 """
 
 import struct

@@ -6,6 +6,7 @@ namespace of chaos' own, so that nobody else sees them, and none outlives it.
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,8 +45,7 @@ class Disk:
 
     def used(self) -> int:
         """How many bytes it holds."""
-        facts = os.statvfs(self.folder)
-        return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+        return shutil.disk_usage(self.folder).used
 
     def make_room(self) -> None:
         self._resize(SIZE)

@@ -1,52 +1,50 @@
-"""A complete private fleet: two servers, a proxy for each, an API, streamers and consumers.
+"""A complete private fleet: two pairs of servers, an API, streamers and consumers.
 
 Whoever receives the receipts is part of it, too.
 """
 
-import itertools
 import shutil
 import socket
 import tempfile
-import time
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import psycopg
 from redis import Redis as Client
 
 import migrations
-from demo.embedded.account import server_account
 from demo.embedded.stream_servers import VALKEY, StreamServer
 from demo.embedded.welcome import answers
-from lab.chaos.backup import Backup
 from lab.chaos.clocks import Clock, library
 from lab.chaos.disks import Disk
-from lab.chaos.hosts import Host, PostgresHost, RedisHost
-from lab.chaos.kept_server import KeptServer
-from lab.chaos.postgres_pair import PostgresPair
-from lab.chaos.proxy import Proxy
+from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client
 from lab.chaos.service import Service
-from rocket_rides import database
-from rocket_rides.errors import Unavailable
+from lab.chaos.until import until
 from rocket_rides.settings import DATABASE_NAME
 
+SERVERS = ("postgres", "redis")
 CONSUMERS = ("consumer0", "consumer1", "consumer2")
 STREAMERS = ("streamer0", "streamer1")
 ROLLUPS = ("rollup0", "rollup1")  # one of them leads
 RECEIPTS = ("receipts0", "receipts1")
 READERS = (*CONSUMERS, *ROLLUPS, *RECEIPTS)
+COMMANDS = {
+    "api": ["api"],
+    **{name: ["streamer"] for name in STREAMERS},
+    **{name: ["consumers", name] for name in CONSUMERS},
+    **{name: ["consumers.rollup"] for name in ROLLUPS},
+    **{name: ["consumers.receipts", name] for name in RECEIPTS},
+}
 STREAM = "rocket-rides-log"
 TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
-LONGEST_FOLDER = 80  # bytes; a socket's path in it must stay under 107
 
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
 # outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced. No
 # receipt dies of a receiver that is away for seconds, or of workers that are killed.
-ORDINARY_RATE = 60.0  # rides a second that these are made for
+RATE = 60.0  # rides a second that these are made for
 SETTINGS = {
     "CRASH_RATE": "0.1",
     "DOUBLE_SEND_RATE": "0.1",
@@ -61,35 +59,6 @@ SETTINGS = {
     "SWEEP_AFTER": "2",
 }
 NEVER_REACHED = "1000000"  # entries, by a reader that falls behind
-# What grows with the rate, so that as many seconds of rides fit in as ever, and the most of each.
-GROWING = {"BATCH_SIZE": 2000, "STREAM_MAX_LENGTH": 1_000_000, "RECEIPT_CONCURRENCY": 256}
-
-
-def folder_for_servers() -> Path:
-    """A new folder where TMPDIR says; in /tmp if that is too long for sockets, or out of reach.
-
-    The servers' user is not root, and may not get into a TMPDIR of root's.
-    """
-    folder = _new_folder(None)
-    if len(bytes(folder)) <= LONGEST_FOLDER and server_account().reaches(folder):
-        return folder
-    folder.rmdir()
-    return _new_folder("/tmp")  # noqa: S108 (mkdtemp makes it ours)
-
-
-def _new_folder(parent: str | None) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=parent))
-    folder.chmod(0o755)
-    return folder
-
-
-def settings(rate: float) -> dict[str, str]:
-    """The settings for so many rides a second."""
-    scale = max(1.0, rate / ORDINARY_RATE)
-    grown = {
-        name: str(min(most, round(int(SETTINGS[name]) * scale))) for name, most in GROWING.items()
-    }
-    return SETTINGS | grown
 
 
 class Fleet:
@@ -101,150 +70,92 @@ class Fleet:
         *,
         waits: bool = False,
         disks: bool = False,
-        clocks: bool = False,
-        rate: float = ORDINARY_RATE,
-        recorded: bool = False,
         keeps_log: bool = False,
     ) -> None:
-        self.settings = settings(rate)
+        """`waits`: until the replica of Redis has a batch."""
+        # Elsewhere its name may be too long for sockets, and the servers' user may not get in.
+        self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        self.settings = SETTINGS | {"LOG_REPLICAS": str(int(waits))}
         if keeps_log:
             self.settings["STREAM_MAX_LENGTH"] = NEVER_REACHED
-        self.folder = folder_for_servers()
-        self.waits = waits  # until the replica of Redis has a batch
-        self.postgreses = PostgresPair(self.folder, recorded=recorded)
+        self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
-        self._hosts: list[Host] = [
-            kept.server for kept in (*self.postgreses.every, *self.redises.servers)
-        ]
-        self._has_clocks = clocks and library(self.folder)
-        self._clocks: dict[str, Clock] = {}  # by service
-        for host in self._hosts:
-            host.disk = Disk(host.data) if disks else None
-            host.clock = self._new_clock(host.data.name)
+        self.pairs: dict[str, PostgresPair | RedisPair] = {
+            "postgres": self.postgreses,
+            "redis": self.redises,
+        }
+        self.servers = [*self.postgreses.servers, *self.redises.servers]
         self.warehouse = Disk(self.folder / "nights")
-        self._has_disks = disks
         self.receiver = Receiver()
         self.api_port = 0
         self.services: dict[str, Service] = {}
-        self._backups = itertools.count()
+        self._has_clocks = library(self.folder)
+        self._has_disks = disks
 
     @property
-    def servers(self) -> Sequence[KeptServer[PostgresHost] | KeptServer[RedisHost]]:
-        return [*self.postgreses.servers, *self.redises.servers]
-
-    @property
-    def postgres(self) -> KeptServer[PostgresHost]:
-        """The primary."""
+    def postgres(self) -> PostgresHost:
+        """The primary. Whoever looks on or writes reaches it without the proxy."""
         return self.postgreses.primary
 
     @property
-    def postgres_proxy(self) -> Proxy:
-        return self.postgreses.proxy
-
-    @property
-    def redis(self) -> KeptServer[RedisHost]:
-        """The primary."""
+    def redis(self) -> RedisHost:
+        """The primary, as well."""
         return self.redises.primary
-
-    @property
-    def redis_proxy(self) -> Proxy:
-        return self.redises.proxy
-
-    @property
-    def postgres_url(self) -> str:
-        """The database without the proxy: for onlookers and writers."""
-        return self.postgres.server.url
-
-    @property
-    def redis_url(self) -> str:
-        return self.redis.server.url
-
-    def clock(self, name: str) -> Clock | None:
-        """The clock of a service, or of the primary of "postgres" or "redis", if it has one."""
-        if name in ("postgres", "redis"):
-            return (self.postgres if name == "postgres" else self.redis).server.clock
-        return self._clocks.get(name)
-
-    def _new_clock(self, name: str) -> Clock | None:
-        return Clock(self.folder, name) if self._has_clocks else None
 
     @property
     def warehouse_dir(self) -> Path:
         """What the nightly job knows."""
         return self.warehouse.folder / "warehouse"
 
-    def back_up(self) -> Backup:
-        """A backup of the database as it is now. Raises ServerFailed."""
-        return Backup(self.postgres.server, str(next(self._backups)))
-
     def start(self) -> None:
         """Start everything, and return when the API is ready and all consumers are known."""
-        for host in self._hosts:
-            if host.disk and not host.disk.mount():
-                host.disk = None
-        if not (self._has_disks and self.warehouse.mount()):
-            self.warehouse.folder.mkdir(exist_ok=True)
+        for server in self.servers:
+            server.clock = self._new_clock(server.data.name)
+            disk = Disk(server.data)
+            server.disk = disk if self._has_disks and disk.mount() else None
+        self.warehouse.folder.mkdir()
+        if self._has_disks:
+            self.warehouse.mount()
         self.postgreses.start()
         self.redises.start()
         self.postgres.wait_until_it_serves()
-        migrations.upgrade(self.postgres_url)
+        migrations.upgrade(self.postgres.url)
         self.receiver.start()
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.api_port = probe.getsockname()[1]
-        self._add("api", "api")
-        for name in STREAMERS:
-            self._add(name, "streamer")
-        for name in CONSUMERS:
-            self._add(name, "consumers", name)
-        for name in ROLLUPS:
-            self._add(name, "consumers.rollup")
-        for name in RECEIPTS:
-            self._add(name, "consumers.receipts", name)
-        deadline = time.monotonic() + READY_LIMIT
-        while not self._is_ready():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the fleet was not ready within {READY_LIMIT:.0f} s")
-            time.sleep(0.05)
+        for name, command in COMMANDS.items():
+            service = Service(name, command, self.environment, self._new_clock(name), self.folder)
+            self.services[name] = service
+            service.start()
+        until(self._is_ready, f"the fleet was not ready within {READY_LIMIT:.0f} s", READY_LIMIT)
+
+    def _new_clock(self, name: str) -> Clock | None:
+        return Clock(self.folder, name) if self._has_clocks else None
 
     @property
     def environment(self) -> dict[str, str]:
         """The settings of every process of the fleet."""
-        port = self.postgres_proxy.port
+        port = self.postgreses.proxy.port
         return self.settings | {
             "API_PORT": str(self.api_port),
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
-            "REDIS_URL": f"redis://127.0.0.1:{self.redis_proxy.port}",
+            "REDIS_URL": f"redis://127.0.0.1:{self.redises.proxy.port}",
             "DATA_DIR": str(self.folder / "fleet"),
             "RECEIPT_URL": self.receiver.url,
             "RECEIPT_SECRET": self.receiver.secret,
-            "LOG_REPLICAS": str(int(self.waits)),
             "WAREHOUSE_DIR": str(self.warehouse_dir),
             "SPARK_LOCAL_DIRS": str(self.warehouse.folder / "spark"),
         }
 
-    def _add(self, name: str, *command: str) -> None:
-        environment = self.environment
-        if clock := self._new_clock(name):
-            self._clocks[name] = clock
-            environment |= clock.environment
-        self.services[name] = Service(name, list(command), environment, self.folder)
-        self.services[name].start()
-
     def _is_ready(self) -> bool:
-        if not answers(f"127.0.0.1:{self.api_port}", "/readyz"):
-            return False
-        try:
-            with closing(self.connect()) as connection:
-                known = connection.execute(TOTALS).fetchone()
-        except (psycopg.Error, Unavailable):
-            return False
-        return known == (len(CONSUMERS),)
+        is_ready = answers(f"127.0.0.1:{self.api_port}", "/readyz")
+        return is_ready and ask(self.postgres, TOTALS) == len(CONSUMERS)
 
     def connect(self) -> psycopg.Connection:
-        return database.connect(self.postgres_url, "chaos")
+        return connect(self.postgres)
 
     def redis_client(self) -> Client:
-        """To Redis without the proxy, for onlookers and the nemesis."""
         return client(self.redis)
 
     def end(self) -> list[str]:
@@ -259,9 +170,9 @@ class Fleet:
         self.receiver.stop()
         self.postgreses.end()
         self.redises.end()
-        for host in self._hosts:
-            if host.disk:
-                host.disk.unmount()
+        for server in self.servers:
+            if server.disk:
+                server.disk.unmount()
         self.warehouse.unmount()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)

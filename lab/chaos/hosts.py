@@ -1,26 +1,119 @@
-"""Postgres and Redis as if each ran on a machine of its own, with its own disk and its own clock.
+"""Postgres and Redis as if each ran on a machine of its own, which restarts it whenever it ends.
 
-What a server prints is not kept on its disk: otherwise a full one would have nothing to say.
+The machine has a disk, which can be full, and a clock, which can be wrong; and it can crash.
 """
 
 import signal
 import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from demo.embedded.failures import ServerFailed
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from lab.chaos.clocks import Clock
 from lab.chaos.disks import Disk
+from lab.chaos.until import POLL
+from rocket_rides.errors import in_one_line
+
+PATIENCE = 180.0  # seconds; a start alone may take 120
+AGAIN = 1.0  # seconds until another start, after one that failed
 
 
 class Host(Server):
-    """A server that may have a disk, mounted on its data folder, and a clock."""
+    """Runs from `keep` to `end`, again and again if need be."""
 
-    disk: Disk | None = None
+    disk: Disk | None = None  # mounted on its data folder
     clock: Clock | None = None
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        super().__init__(*values, **named)
+        self.failures: list[str] = []  # what went wrong, apart from the crashes on purpose
+        self.may_end = threading.Event()  # while set, it may end by itself, or not start
+        self._serves = threading.Event()
+        self._ending = threading.Event()
+        self._guard = threading.Lock()  # held by whoever restarts it
+        self._keeper = threading.Thread()  # which has not started
+        # On Linux the kernel ends a server when the thread that started it ends. This one stays.
+        self._spawner = ThreadPoolExecutor(1)
+
+    def keep(self) -> None:
+        self._ending.clear()
+        self._keeper = threading.Thread(target=self._keep, name=self.name, daemon=True)
+        self._keeper.start()
+
+    def _keep(self) -> None:
+        with self._guard:
+            self._start_until_it_serves()
+        while not self._ending.wait(POLL):
+            with self._guard:
+                if not self.running and not self._ending.is_set():
+                    status = self.process.poll()
+                    self._note(f"{self.name} ended by itself with status {status}")
+                    self._start_until_it_serves()
+        with self._guard:
+            self.stop()
+
+    def _start_until_it_serves(self) -> None:
+        self._serves.clear()
+        while not self._ending.is_set():
+            try:
+                self.start()
+            except ServerFailed as reason:
+                self._note(in_one_line(reason))
+                self._ending.wait(AGAIN)
+            else:
+                self._serves.set()
+                return
+
+    def _note(self, failure: str) -> None:
+        if not self.may_end.is_set():
+            self.failures.append(failure)
+
+    def wait_until_it_serves(self) -> None:
+        """Raises ServerFailed if it does not serve in time."""
+        deadline = time.monotonic() + PATIENCE
+        while not self._serves.wait(POLL):
+            if time.monotonic() > deadline or not self._keeper.is_alive():
+                raise ServerFailed("; ".join(self.failures) or f"{self.name} does not start")
+
+    def crash(
+        self,
+        down_for: float,
+        meanwhile: Callable[[], None] = lambda: None,
+        *,
+        for_good: bool = False,
+    ) -> None:
+        """SIGKILL the server, restart it after `down_for` seconds, and return when it serves.
+
+        `meanwhile` runs while the server is down. One that has crashed `for_good` stays down.
+        """
+        with self._guard:
+            if self._ending.is_set():
+                return
+            self._serves.clear()
+            try:
+                self.kill()
+                meanwhile()
+            finally:
+                if for_good:
+                    self._ending.set()
+                self._ending.wait(down_for)
+                self._start_until_it_serves()
+
+    def end(self) -> None:
+        self._ending.set()
+        if self._keeper.ident:
+            self._keeper.join()
 
     @property
     def log(self) -> Path:
+        """Not on its disk: otherwise, a full one would have nothing to say."""
         return self.data.with_name(f"{self.data.name}-{self.name.lower()}.log")
 
     def _spawn(
@@ -29,7 +122,8 @@ class Host(Server):
         if self.clock:
             environment = (f"{name}={value}" for name, value in self.clock.environment.items())
             command = ["env", *environment, *command]
-        return super()._spawn(command, orphan_signal, session=session)
+        start = partial(super()._spawn, command, orphan_signal, session=session)
+        return self._spawner.submit(start).result()
 
 
 class PostgresHost(Host, Postgres):

@@ -6,10 +6,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
-# The number of the first ride that a writer beside the API asks for. Clients number theirs from 1,
-# in a process of their own, and no two rides may have the same number.
-WRITERS_FIRST = 10_000_001
-
 
 class Answer(NamedTuple):
     """A 201, or a commit by a writer; `distance` is in metres, times are monotonic."""
@@ -38,17 +34,16 @@ class Ask:
 class Journal:
     """All rides that the clients, or the writers, asked for."""
 
-    def __init__(self, first: int = WRITERS_FIRST) -> None:
+    def __init__(self) -> None:
         self.asks: list[Ask] = []
         self.troubles: list[str] = []  # answers that no client should ever get
         self.answered = 0  # rides, by their first answers
-        self._first = first
         self._guard = threading.Lock()
 
     def ask(self, client: str | None = None) -> Ask:
         """A new ride to ask for. If a client of the API asks, it has a key of its own."""
         with self._guard:
-            number = self._first + len(self.asks)
+            number = 1 + len(self.asks)
             key = f"{client}-{number}" if client else None
             # A ride without a key is identified by its distance alone.
             ask = Ask(Decimal(number * 1009).scaleb(-3), key)

@@ -8,8 +8,8 @@ import itertools
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +18,8 @@ from lab.chaos.faults.scene import Moot, Scene
 from rocket_rides.errors import in_one_line
 
 EVERY = 1.5  # average seconds from the start of one fault to the start of the next
+AT_A_TIME = 100  # at the most
 TURNS = 0.75  # by this share of the run each kind has had its turn, on average
-
-
 # Kinds that keep no ride from the totals, however long they take.
 HARMLESS = {
     "lost-outcome",
@@ -74,28 +73,24 @@ class Nemesis(threading.Thread):
     def __init__(self, scene: Scene, faults: Iterator[Planned], journal: Path) -> None:
         super().__init__(name="nemesis", daemon=True)
         self.struck: list[Struck] = []
-        self.moot: Counter[str] = Counter()
+        self.moot: set[str] = set()  # kinds
         self.failures: list[str] = []
         self._scene = scene
         self._plan = faults
         self._journal = journal.open("w")
         self._guard = threading.Lock()
-        self._under_way: list[threading.Thread] = []
         # Faults that may keep rides from the totals: how many have begun, and are under way.
         self.broken = 0
         self._breaks = 0
 
     def run(self) -> None:
         start = time.monotonic()
-        for fault in self._plan:
-            self._scene.wait(start + fault.at - time.monotonic())
-            if self._scene.over.is_set():
-                break
-            thread = threading.Thread(target=self._inject, args=[fault], daemon=True)
-            self._under_way.append(thread)
-            thread.start()
-        for thread in self._under_way:
-            thread.join()
+        with ThreadPoolExecutor(AT_A_TIME) as under_way:
+            for fault in self._plan:
+                self._scene.wait(start + fault.at - time.monotonic())
+                if self._scene.over.is_set():
+                    break
+                under_way.submit(self._inject, fault)
 
     def end(self) -> None:
         """Undo all faults, and return when they are undone. Once more does no harm."""
@@ -117,26 +112,18 @@ class Nemesis(threading.Thread):
             self._breaks += is_harmful
             self.broken += is_harmful
         try:
-            self._strike(fault, began)
-        finally:
-            with self._guard:
-                self._breaks -= is_harmful
-
-    def _strike(self, fault: Planned, began: float) -> None:
-        try:
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:
-            with self._guard:
-                self.moot[fault.kind] += 1
+            self.moot.add(fault.kind)
             self._note(f"{fault.kind}: moot")
         except Exception as error:  # whatever it is, the run then proves nothing
-            with self._guard:
-                self.failures.append(f"{fault.kind}: {in_one_line(error)}")
+            self.failures.append(f"{fault.kind}: {in_one_line(error)}")
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")
         else:
-            with self._guard:
-                self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
+            self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
             self._note(f"{fault.kind} of {hit}: over")
+        with self._guard:
+            self._breaks -= is_harmful
 
     def _note(self, line: str) -> None:
         with self._guard:

@@ -1,31 +1,20 @@
-"""The command line of `python -m lab.chaos`, and how to play the same plan again."""
+"""The command line of `python -m lab.chaos`."""
 
 import argparse
 import random
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.faults import FAULTS
-from lab.chaos.fleet import ORDINARY_RATE
+from lab.chaos.fleet import RATE
 from lab.chaos.nemesis import EVERY
 from lab.chaos.nights import REST
 from lab.chaos.recovery import LONGEST
 
 SECONDS = 100.0  # about two minutes including start and end
-# Slow enough that most runs of the nightly job get to their end.
-NIGHTS = {"seconds": 900.0, "rate": 20.0, "every": 8.0}
-# A million rides under a thousand faults. None of its nightly runs gets to its end, and each reads
-# all rides anew meanwhile: so there are fewer of them. To record it would slow the fleet down.
-MILLION = {
-    "seconds": 2340.0,
-    "rate": 800.0,
-    "every": 1.7,
-    "rides": 1_000_000,
-    "strikes": 1000,
-    "rest": 30.0,
-    "trace": False,
-}
 # After these a consumer may read entries again, or count entries that the onlooker did not see.
 LOSE_ENTRIES = {
     "redis-cut",
@@ -42,20 +31,15 @@ class Options:
     """The options of a run; see the command line."""
 
     seed: int
-    seconds: float
-    rate: float
-    faults: tuple[str, ...]
-    rides: int | None = None
+    seconds: float = SECONDS
+    rate: float = RATE
+    faults: tuple[str, ...] = tuple(FAULTS)
+    every: float = EVERY  # seconds from one fault to the next, on average
+    recovery: float = LONGEST  # seconds
+    rest: float = REST  # seconds from the end of a nightly run to the next
     stream_server: str = "valkey"
     wait: bool = False
-    trace: bool = True
     record: Path | None = None
-    every: float = EVERY  # seconds from one fault to the next, on average
-    strikes: int | None = None
-    recovery: float = LONGEST  # seconds
-    json: Path | None = None
-    rest: float = REST  # seconds from the end of a nightly run to the next
-    servers: str = "embedded"
 
     @property
     def keeps_log(self) -> bool:
@@ -66,19 +50,8 @@ class Options:
     @property
     def again(self) -> str:
         """The command that plays the same plan."""
-        words = [f"python -m lab.chaos --seed {self.seed}"]
-        for name in (
-            *("stream_server", "seconds", "rate", "every"),
-            *("rides", "strikes", "rest", "recovery"),
-        ):
-            if value := getattr(self, name):
-                said = f"{value:g}" if isinstance(value, float) else value
-                words.append(f"--{name.replace('_', '-')} {said}")
-        if self.faults != tuple(FAULTS):
-            words.append(f"--faults {','.join(self.faults)}")
-        words += ["--wait"] * self.wait + ["--no-trace"] * (not self.trace)
-        words += ["--servers stock"] * (self.servers == "stock")
-        return " ".join(words)
+        seed = [] if "--seed" in sys.argv else ["--seed", str(self.seed)]
+        return f"python -m lab.chaos {shlex.join(seed + sys.argv[1:])}"
 
 
 def arguments(description: str | None) -> Options:
@@ -92,45 +65,23 @@ def arguments(description: str | None) -> Options:
     def add(name: str, help_: str, **others: object) -> None:
         parser.add_argument(f"--{name}", help=help_, **others)  # type: ignore[arg-type]
 
-    add(
-        "seed", "repeat the plan of an earlier run (default: a new one)", type=int,
-        default=random.randrange(2**32),
-    )  # fmt: skip
-    add("seconds", "duration of the faults (default: %(default)g)", type=positive, default=SECONDS)
-    add("rate", "rides a second (default: %(default)g)", type=positive, default=ORDINARY_RATE)
-    add(
-        "every",
-        "seconds from one fault to the next, on average (default: %(default)g)",
-        type=positive,
-        default=EVERY,
-    )
-    add("rides", "end after so many rides, if that comes first", type=whole)
-    add("strikes", "the same after so many faults; with both, after both", type=whole)
-    add("million", "a million rides under a thousand faults", action="store_true")
-    add(
-        "nights",
-        "fifteen minutes in which most runs of the nightly job get to their end",
-        action="store_true",
-    )
-    add(
-        "recovery",
-        "seconds that a recovery may take (default: %(default)g)",
-        type=positive,
-        default=LONGEST,
-    )
-    add(
-        "rest",
-        "seconds from the end of a run of the nightly job to the next (default: %(default)g)",
-        type=positive,
-        default=REST,
-    )
-    add("json", "write the figures and findings to this file", type=Path)
-    add("faults", f"only these: {','.join(FAULTS)}", type=fault_kinds, default=tuple(FAULTS))
+    def add_number(name: str, help_: str) -> None:
+        default = getattr(Options, name)
+        add(name, f"{help_} (default: %(default)g)", type=positive, default=default)
+
+    new = random.randrange(2**32)
+    add("seed", "repeat the plan of an earlier run (default: a new one)", type=int, default=new)
+    add_number("seconds", "duration of the faults")
+    add_number("rate", "rides a second")
+    add_number("every", "seconds from one fault to the next, on average")
+    add_number("recovery", "seconds that a recovery may take")
+    add_number("rest", "seconds from the end of a run of the nightly job to the next")
+    add("faults", f"only these: {','.join(FAULTS)}", type=fault_kinds, default=Options.faults)
     add(
         "stream-server",
         "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)",
         choices=STREAM_SERVERS,
-        default="valkey",
+        default=Options.stream_server,
     )
     add(
         "wait",
@@ -138,35 +89,13 @@ def arguments(description: str | None) -> Options:
         action="store_true",
     )
     add("record", "keep the trace of what was committed in this file", type=Path)
-    add(
-        "trace",
-        "record what is committed, and replay it through the specification (default)",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-    )
-    add(
-        "servers",
-        "stock: this machine's own, or those of POSTGRES_PROGRAMS and REDIS_PROGRAMS",
-        choices=["embedded", "stock"],
-        default="embedded",
-    )
-    given = vars(parser.parse_args())
-    if given["million"] or given["nights"]:
-        parser.set_defaults(**(MILLION if given["million"] else NIGHTS))
-        given = vars(parser.parse_args())
-    return Options(**{name: given[name] for name in Options.__dataclass_fields__})
+    return Options(**vars(parser.parse_args()))
 
 
 def positive(text: str) -> float:
     number = float(text)
     if not 0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
-
-
-def whole(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
     return number
 
 

@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from lab.chaos import logs
-from lab.chaos.apart import most_memory
 from lab.chaos.books.judge import check
 from lab.chaos.books.tables import WHEN_SETTLED, broken, missed, most_of
 from lab.chaos.evidence import Evidence, read_final_state, read_receipts
@@ -31,15 +30,14 @@ class Outcome:
     evidence: Evidence
     findings: list[str]
     faults: Counter[str]
-    moot: Counter[str]  # faults that could not be injected when their turn came
+    moot: set[str]  # faults that could not be injected when their turn came
     drifts: int  # that were made, or tried
     looks: int  # at the tables, on the way
     recoveries: list[Recovery]
     played: float  # seconds with clients
     seconds: float  # until everything had settled
     checked: float  # seconds that the check took
-    memory: int  # bytes that chaos itself had at most
-    verdict: Verdict | None  # of the specification, where the run was recorded
+    verdict: Verdict  # of the specification
 
 
 def judged(play: Play) -> Outcome:
@@ -51,10 +49,10 @@ def judged(play: Play) -> Outcome:
     if struck and not recovered:
         found.append("no recovery was seen")
     checked = time.monotonic() - began
-    verdict = judge(lambda: read(play.trace)) if play.recorder else None
+    verdict = judge(lambda: read(play.trace))
     return Outcome(
         evidence,
-        found + (verdict.findings if verdict else []),
+        found + verdict.findings,
         Counter(fault.kind for fault in struck),
         play.nemesis.moot,
         play.scene.drifts.made if play.scene.drifts else 0,
@@ -63,7 +61,6 @@ def judged(play: Play) -> Outcome:
         play.played,
         play.seconds,
         checked,
-        most_memory() + play.crowd.memory + play.fleet.receiver.memory,
         verdict,
     )
 
@@ -71,14 +68,14 @@ def judged(play: Play) -> Outcome:
 def collected(play: Play) -> Evidence:
     """Everything that there is to know of a run. Raises psycopg.Error or redis.RedisError."""
     fleet, scene, faults = play.fleet, play.scene, set(play.options.faults)
-    clients, services = play.crowd.hand_over(), fleet.services.values()
-    errors = play.errors + clients.troubles + play.journal.troubles
+    services = fleet.services.values()
+    errors = play.errors + play.journal.troubles
     errors += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     errors += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     errors += [failure for server in fleet.servers for failure in server.failures]
     errors += [f"invalid entry in the log: {entry}" for entry in play.reader.invalid]
     errors += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
-    server_logs = [server.server.log for server in fleet.servers]
+    server_logs = [server.log for server in fleet.servers]
     errors += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
     if not play.tables.looks:
         errors.append("nobody has looked at the tables on the way")
@@ -97,7 +94,7 @@ def collected(play: Play) -> Evidence:
         except Exception as error:  # whatever the library raises
             errors.append(f"the warehouse can't be read: {in_one_line(error)}")
     return Evidence(
-        clients.asks + play.journal.asks,
+        play.journal.asks,
         final,
         play.reader.told,
         [end for service in services for end in service.exits],

@@ -9,7 +9,7 @@ import psycopg
 import redis
 
 from lab.chaos.books.tables import TablesJudge
-from lab.chaos.crowd import Crowd
+from lab.chaos.clients import Crowd
 from lab.chaos.drifts import Drifts, prepare, there
 from lab.chaos.evidence import NightsEvidence
 from lab.chaos.faults.scene import Scene
@@ -23,7 +23,6 @@ from lab.chaos.recovery import Recoveries
 from lab.chaos.settling import (
     BEHIND,
     CATCH_UP,
-    RIDES,
     WAITS,
     is_counted,
     is_delivered,
@@ -42,8 +41,6 @@ LONGEST_AFTERMATH = 60.0
 SETTLE_LIMIT = 90.0
 RECEIPTS_LIMIT = 180.0
 REPAIR_LIMIT = 60.0  # seconds until what the last nights have found is repaired
-COUNT_AGAIN = 1.0  # seconds
-MAKE_UP = 60.0  # seconds in which clients may make up for what the last restore has undone
 # Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
 QUIET = 1.2
 # After these the onlooker may not see entries that were there.
@@ -69,20 +66,16 @@ class Play:
         self.there: list[str] = []  # drifts, before the last run that compares everything
         longest = int(fleet.settings["STREAM_MAX_LENGTH"])
         self.trace = options.record or fleet.folder / "trace.gz"
-        self.recording = Recording(self.trace, longest) if options.trace else None
-        tell = (self.recording.append,) if self.recording else ()
-        self.reader = LogReader(lambda: fleet.redis_url, STREAM, *tell)
-        self.recorder = (
-            Recorder(lambda: fleet.postgres_url, self.recording) if self.recording else None
-        )
-        self.tables = TablesJudge(lambda: fleet.postgres_url)
+        self.recording = Recording(self.trace, longest)
+        self.reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.append)
+        self.recorder = Recorder(lambda: fleet.postgres.url, self.recording)
+        self.tables = TablesJudge(lambda: fleet.postgres.url)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
-        self.recoveries = Recoveries(lambda: fleet.postgres_url, len(CONSUMERS), self.nemesis)
-        self.crowd = Crowd(options.seed, fleet.api_port, options.rate)
+        self.recoveries = Recoveries(lambda: fleet.postgres.url, len(CONSUMERS), self.nemesis)
+        self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
         self.played = 0.0  # seconds with clients
         self.seconds = 0.0  # until everything had settled
-        self._count_at = 0.0  # on the monotonic clock
 
     def _nights(self, job: Sequence[str]) -> Nights | None:
         """The nightly job, and the drifts that it repairs, if it is to run and can."""
@@ -115,44 +108,29 @@ class Play:
             onlooker.start()
             if onlooker is self.recorder:
                 self.recorder.wait_until_it_records()
-        started, was_enough = time.monotonic(), False
+        started = time.monotonic()
         self.crowd.start()
         self.nemesis.start()
         while (elapsed := time.monotonic() - started) < self.options.seconds:
             bar.update(round(elapsed - bar.n, 1))
-            answered, struck = self.crowd.answered, len(self.nemesis.struck)
+            answered, struck = self.journal.answered, len(self.nemesis.struck)
             bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
-            if was_enough := self._is_enough(answered, struck):
-                break
             time.sleep(GLANCE)
         bar.set_postfix_str("settling")
-        self.played = self._settle(self.options.rides if was_enough else None) - started
+        self.played = self._settle() - started
         self.seconds = time.monotonic() - started
         bar.set_postfix_str("checking")
 
-    def _is_enough(self, answered: int, struck: int) -> bool:
-        """Whether there are as many rides, and as many faults, as are wanted, if any are."""
-        rides, strikes = self.options.rides, self.options.strikes
-        if not (rides or strikes) or struck < (strikes or 0) or answered < (rides or 0):
-            return False
-        if time.monotonic() < self._count_at:
-            return False
-        self._count_at = time.monotonic() + COUNT_AGAIN
-        return self._number(RIDES) >= (rides or 0)  # some were undone
-
-    def _settle(self, rides: int | None) -> float:
+    def _settle(self) -> float:
         """End faults and clients, and wait until the fleet has nothing left to do.
 
-        There are to be so many `rides` still, or again. Returns when the clients had ended.
+        Returns when the clients had ended.
         """
         self.nemesis.end()
         calm = time.monotonic()
         while not self.recoveries.is_up_to_date and time.monotonic() < calm + LONGEST_AFTERMATH:
             time.sleep(LOOK)
         time.sleep(AFTERMATH)
-        deadline = time.monotonic() + MAKE_UP
-        while rides and self._number(RIDES) < rides and time.monotonic() < deadline:
-            time.sleep(COUNT_AGAIN)
         self.crowd.end()
         ended = time.monotonic()
         self._wait_until_settled(self._number(BEHIND) / CATCH_UP)
@@ -162,8 +140,7 @@ class Play:
         self.errors += self.fleet.end()
         for onlooker in (self.recoveries, self.reader, self.tables):
             onlooker.end()
-        if self.recorder and self.recording:
-            self._end_recording(self.recorder, self.recording)
+        self._end_recording()
         return ended
 
     def _end_nights(self, nights: Nights) -> None:
@@ -211,11 +188,11 @@ class Play:
         except (psycopg.Error, Unavailable):
             return 0
 
-    def _end_recording(self, recorder: Recorder, recording: Recording) -> None:
-        recorder.end()
+    def _end_recording(self) -> None:
+        self.recorder.end()
         for fault in self.nemesis.struck:
             if fault.kind in HIDE_ENTRIES:
-                recording.write(Loss(fault.kind, fault.began, fault.ended))
+                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
             if fault.kind in REWIND:
-                recording.write(Rewind(fault.kind, fault.ended))
-        recording.close(cut_short=not recorder.has_all)
+                self.recording.write(Rewind(fault.kind, fault.ended))
+        self.recording.close(cut_short=not self.recorder.has_all)

@@ -1,33 +1,27 @@
-"""A Postgres, and a standby that is there while Postgres fails over.
-
-As with Redis, whoever fails over does what a program for that would do. Clients connect through a
-proxy, which leads to the primary. The standby follows through another one, the link: cut it, and
-the standby falls behind.
-"""
+"""A Postgres, and a standby that is made anew for each fail-over."""
 
 import shutil
-import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from demo.embedded.failures import ServerFailed
 from demo.embedded.servers import Postgres
-from lab.chaos.backup import base_backup, run
+from lab.chaos.backup import base_backup
 from lab.chaos.hosts import PostgresHost
-from lab.chaos.kept_server import KeptServer
-from lab.chaos.proxy import HOST, Proxy
+from lab.chaos.pair import Pair
+from lab.chaos.proxy import HOST
+from lab.chaos.until import until
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 
-# What a standby, or a primary that comes back, still needs is there.
-SETTINGS = {"wal_keep_size": "128MB", "wal_retrieve_retry_interval": "100ms"}
-RECORDED = {"wal_level": "logical"}  # for `lab.chaos.trace.recorder`
-PATIENCE = 60.0  # seconds
-POLL = 0.02
+# What a standby still needs is there.
+SETTINGS = {
+    "wal_keep_size": "128MB",
+    "wal_retrieve_retry_interval": "100ms",
+    "wal_level": "logical",  # for `lab.chaos.trace.recorder`
+}
 
 WAIT_FOR_STANDBY = "ALTER SYSTEM SET synchronous_standby_names = '*'"
 WAIT_FOR_NOBODY = "ALTER SYSTEM RESET synchronous_standby_names"
@@ -38,100 +32,54 @@ HAS = "SELECT coalesce(pg_last_wal_receive_lsn() >= %s, false)"
 PROMOTE = "SELECT pg_promote()"
 
 
-class PostgresPair:
+class PostgresPair(Pair[PostgresHost]):
     """Two servers in `folder`. Methods raise TimeoutError where they say nothing else."""
 
-    def __init__(self, folder: Path, *, recorded: bool = False) -> None:
-        settings = SETTINGS | (RECORDED if recorded else {})
-        self.primary, self.standby = (
-            KeptServer(PostgresHost(folder / data, folder / sockets, settings))
-            for data, sockets in (("data", "run"), ("standby", "run2"))
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            PostgresHost(folder / "data", folder / "run", SETTINGS),
+            PostgresHost(folder / "standby", folder / "run2", SETTINGS),
         )
-        self.every = (self.primary, self.standby)
-        self.servers = [self.primary]  # all that ever ran
-        self.proxy = Proxy(self.primary.server.socket)
-        self.link = Proxy(self.primary.server.socket)
 
     def start(self) -> None:
-        self.primary.start()
-        for proxy in (self.proxy, self.link):
+        """Start the primary, and no standby yet."""
+        self.primary.keep()
+        for proxy in self.proxies:
             proxy.start()
 
     def attach(self) -> None:
         """Make a new standby, by a base backup. Raises ServerFailed."""
-        self.link.turn(self.primary.server.socket)
-        self._copy_to(self.standby.server)
-        self.standby.start()
-        self.servers.append(self.standby)
-        self.standby.wait_until_it_serves()
+        self.link.turn(self.primary.socket)
+        folder = self.replica.folder
+        shutil.rmtree(folder, ignore_errors=True)
+        link = (f"--host={HOST}", f"--port={self.link.port}", "--write-recovery-conf")
+        base_backup(self.replica, folder, *link)
+        self.replica.keep()
+        self.replica.wait_until_it_serves()
 
     def detach(self) -> None:
         """End the standby; the primary waits for none any more."""
         until(lambda: self._tell(WAIT_FOR_NOBODY), "the primary waits for a standby")
-        self.standby.end()
-        self.standby = KeptServer(self.standby.server)
+        self.replica.end()
 
     def wait_for_standby(self) -> None:
         """From now on the primary answers no commit before the standby has it on disk."""
         until(lambda: self._tell(WAIT_FOR_STANDBY), "the primary can't be told")
-        until(lambda: self._ask(self.primary, IS_WAITED_FOR), "no standby is waited for")
+        until(lambda: ask(self.primary, IS_WAITED_FOR), "no standby is waited for")
 
     def catch_up(self) -> None:
         """Return when the standby has what the primary had written by now."""
-        lsn = until(lambda: self._ask(self.primary, WRITTEN), "the primary does not answer")
-        until(lambda: self._ask(self.standby, HAS, lsn), "the standby does not follow")
-
-    def cut_off(self) -> None:
-        """From now on the standby gets nothing, and falls behind."""
-        self.link.turn(None)
-        self.link.cut_all()
+        lsn = until(lambda: ask(self.primary, WRITTEN), "the primary does not answer")
+        until(lambda: ask(self.replica, HAS, lsn), "the standby does not follow")
 
     def promote(self) -> None:
-        """The standby becomes the primary, instead of one that is down; clients are led there.
+        """The standby becomes the primary, instead of one that is down.
 
         Raises psycopg.Error or Unavailable.
         """
-        with closing(connect(self.standby)) as standby:
+        with closing(connect(self.replica)) as standby:
             standby.execute(PROMOTE)
-        self.primary, self.standby = self.standby, self.primary
-        for proxy in (self.proxy, self.link):
-            proxy.turn(self.primary.server.socket)
-
-    def bring_back(self, *, rewind: bool) -> None:
-        """Make the former primary, which is down, ready to start as a standby.
-
-        By pg_rewind, or by a new base backup, and by that also when another fault comes between.
-        Raises ServerFailed.
-        """
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                if rewind:
-                    self._rewind(self.standby.server)
-                else:
-                    self._copy_to(self.standby.server)
-                return
-            except ServerFailed:
-                if time.monotonic() > deadline:
-                    raise
-                rewind = False
-                self.primary.wait_until_it_serves()
-
-    def _copy_to(self, server: Postgres) -> None:
-        shutil.rmtree(server.folder, ignore_errors=True)
-        link = (f"--host={HOST}", f"--port={self.link.port}", "--write-recovery-conf")
-        base_backup(server, server.folder, *link)
-
-    def _rewind(self, server: Postgres) -> None:
-        (server.folder / "postmaster.pid").unlink(missing_ok=True)
-        run(
-            server,
-            "pg_rewind",
-            f"--target-pgdata={server.folder}",
-            f"--source-server=host={HOST} port={self.link.port} user=postgres dbname=postgres",
-            "--write-recovery-conf",
-            "--no-sync",
-        )
+        self.exchange()
 
     def _tell(self, setting: str) -> bool:
         with suppress(psycopg.Error, Unavailable), closing(connect(self.primary)) as primary:
@@ -140,28 +88,14 @@ class PostgresPair:
             return True
         return False
 
-    def _ask(self, server: KeptServer[Postgres], question: str, *values: Any) -> Any:
-        with suppress(psycopg.Error, Unavailable), closing(connect(server)) as connection:
-            return database.one_row(connection.execute(question, values))[0]
-        return None
 
-    def end(self) -> None:
-        for proxy in (self.proxy, self.link):
-            proxy.stop()
-        for server in self.servers:
-            server.end()
-
-
-def connect(server: KeptServer[Postgres]) -> psycopg.Connection:
+def connect(server: Postgres) -> psycopg.Connection:
     """To the database, without a proxy. Raises psycopg.Error or Unavailable."""
-    return database.connect(server.server.url, "chaos")
+    return database.connect(server.url, "chaos")
 
 
-def until(claim: Callable[[], Any], otherwise: str) -> Any:
-    """Ask until the answer is true, and return it. Raises TimeoutError."""
-    deadline = time.monotonic() + PATIENCE
-    while not (answer := claim()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(otherwise)
-        time.sleep(POLL)
-    return answer
+def ask(server: Postgres, question: str, *values: Any) -> Any:
+    """The server's answer; None where there is none."""
+    with suppress(psycopg.Error, Unavailable), closing(connect(server)) as connection:
+        return database.one_row(connection.execute(question, values))[0]
+    return None

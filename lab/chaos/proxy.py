@@ -1,159 +1,152 @@
-"""A TCP proxy in front of a server's Unix socket, whose connections can be cut.
+"""A TCP proxy in front of a server's Unix socket, which stands for the network between them.
 
-It can be turned to another server, as a fail-over does, and its network can be slow or half-dead.
+Its connections can be cut; it can be turned to another server, as a fail-over does; it can be slow,
+or carry only one direction for a while. It listens on loopback. If the server does not accept, the
+connection is closed at once, as with a server that is down.
 
-It listens on loopback. If the server does not accept, the connection is closed at once, as with a
-server that is down.
+Nothing overtakes anything. The end of a connection is held up, too: whoever has hung up meanwhile
+is still connected as far as the other side knows, and what it had asked for may arrive later.
+
+The kernel's own traffic control (tc, netem) is no substitute. It takes root, and a kernel that has
+it; it does not know where one connection ends, nor an answer from a request.
 """
 
 import asyncio
 import random
-import threading
-from functools import partial
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
-from typing import ClassVar, cast
 
-from lab.chaos.weather import Pipe, Way, Weather
+from lab.chaos.loop import Loop
 
 HOST = "127.0.0.1"
+PIECE = 1 << 16  # bytes; the most that is carried at a time
 
 
-class _End(asyncio.Protocol):
-    """One end of a connection: what it receives goes to the other end."""
+class Way(Enum):
+    """A direction of the traffic."""
 
-    way: ClassVar[Way]  # of what it receives
-
-    def __init__(self, proxy: "Proxy", other: "_End | None" = None) -> None:
-        self.proxy = proxy
-        self.other = other
-        self.transport: asyncio.Transport | None = None
-        self.pipe = Pipe(proxy.weather, self.way)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        self.pipe.send(data)
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        self.pipe.send(None)
-        self.other = None  # each would keep the other: in a long run nobody looks for such pairs
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
-
-
-class _ClientEnd(_End):
-    way = Way.REQUESTS
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self.proxy.clients.add(self)
-        self.connecting = asyncio.ensure_future(self._connect())
-
-    async def _connect(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            if self.proxy.server is None:
-                raise ConnectionRefusedError
-            _, server = await loop.create_unix_connection(
-                lambda: _ServerEnd(self.proxy, self), str(self.proxy.server)
-            )
-        except OSError:
-            self.pipe.break_off()
-            self.abort()
-            return
-        if self not in self.proxy.clients:  # it was cut in the meantime
-            for pipe in (self.pipe, server.pipe):
-                pipe.break_off()
-            server.abort()
-            return
-        self.other = server
-        self.pipe.target, server.pipe.target = server.transport, self.transport
-        for pipe in (self.pipe, server.pipe):
-            pipe.deliver()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.proxy.clients.discard(self)
-        super().connection_lost(error)
-
-
-class _ServerEnd(_End):
-    way = Way.ANSWERS
-
-    def data_received(self, data: bytes) -> None:
-        if self.proxy.deaf:
-            # The server has done what it was asked to, but nobody learns of it.
-            self.abort()
-            if self.other is not None:
-                self.other.abort()
-        else:
-            super().data_received(data)
+    REQUESTS = "requests"
+    ANSWERS = "answers"
 
 
 class Proxy:
     """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`, if any."""
 
     def __init__(self, server: Path | None) -> None:
-        self.server = server
-        self.deaf = False
         self.port = 0
-        self.clients: set[_ClientEnd] = set()
-        self.weather = Weather()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.connections: set[Connection] = set()
+        self._server = server
+        self._deaf = False
+        self._longest_delay = 0.0  # seconds
+        self._dice = random.Random()
+        self._is_free = {way: asyncio.Event() for way in Way}
+        self._loop = Loop()
 
     def start(self) -> None:
-        self._thread.start()
-        listening = self._loop.create_server(lambda: _ClientEnd(self), HOST, 0)
-        server = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
-        self.port = server.sockets[0].getsockname()[1]
+        for event in self._is_free.values():
+            event.set()
+        self._loop.start()
+        self._loop.do(self._listen())
+
+    async def _listen(self) -> None:
+        self._listener = await asyncio.start_server(self._connect, HOST, 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def _connect(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        self.connections.add(connection := Connection(client))
+        try:
+            if self._server is None:
+                raise ConnectionRefusedError
+            answers, server = await asyncio.open_unix_connection(str(self._server))
+        except OSError:
+            connection.cut()
+        else:
+            connection.ends.append(server)
+            if client.is_closing():  # it was cut in the meantime
+                connection.cut()
+            await asyncio.gather(
+                self._carry(Way.REQUESTS, connection, requests, server),
+                self._carry(Way.ANSWERS, connection, answers, client),
+            )
+        self.connections.discard(connection)
+
+    async def _carry(
+        self,
+        way: Way,
+        connection: "Connection",
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+    ) -> None:
+        """Until one side hangs up."""
+        while not target.is_closing():
+            try:
+                data = await source.read(PIECE)
+            except OSError:  # it was reset, which is an end as well
+                data = b""
+            if data and self._deaf and way is Way.ANSWERS:
+                connection.cut()
+            connection.waits.add(way)
+            if self._longest_delay:
+                await asyncio.sleep(self._dice.uniform(0, self._longest_delay))
+            await self._is_free[way].wait()
+            connection.waits.discard(way)
+            target.write(data)
+            if not data:
+                target.close()
 
     def turn(self, server: Path | None) -> None:
         """Lead new connections to this server, or refuse them; those that there are stay."""
-        self.server = server
+        self._server = server
 
-    def cut_all(self) -> None:
-        """Cut every connection, and return when none can ask for anything any more."""
+    def cut(self, share: float = 1, dice: random.Random | None = None) -> None:
+        """Cut a share of the connections, each in the middle of whatever it is doing.
 
-        async def cut() -> None:
-            for client in list(self.clients):
-                self.clients.discard(client)
-                client.abort()
-            for pipe in list(self.weather.pipes):
-                pipe.break_off()
+        They can ask for nothing any more when this returns.
+        """
+        dice = dice or random.Random()
+        self._cut_each(lambda _: dice.random() < share)
 
-        asyncio.run_coroutine_threadsafe(cut(), self._loop).result()
-
-    def cut(self, share: float, dice: random.Random) -> None:
-        """Cut a share of the connections, each in the middle of whatever it is doing."""
-
+    def _cut_each(self, is_meant: "Callable[[Connection], bool]") -> None:
         def cut() -> None:
-            for client in list(self.clients):
-                if dice.random() < share:
-                    self.clients.discard(client)
-                    client.abort()
+            for connection in self.connections:
+                if is_meant(connection):
+                    connection.cut()
 
-        self._loop.call_soon_threadsafe(cut)
+        self._loop.call(cut)
 
     def lose_answers(self, lose: bool) -> None:
-        """While set, cut each connection on which the server answers, losing the answer."""
-        self.deaf = lose
+        """While set, cut each connection on which the server answers: nobody learns what it did."""
+        self._deaf = lose
 
     def slow_down(self, longest_delay: float, dice: random.Random) -> None:
         """From now on each piece of data takes up to so many seconds."""
-        self.weather.dice, self.weather.longest_delay = dice, longest_delay
+        self._dice, self._longest_delay = dice, longest_delay
 
     def hold_up(self, way: Way) -> None:
         """From now on nothing goes this way, and nobody is told."""
-        self._loop.call_soon_threadsafe(self.weather.held_up.add, way)
+        self._loop.call(self._is_free[way].clear)
 
     def clear_up(self, way: Way, *, deliver: bool) -> None:
-        """End that: deliver what was held up, or break the connections that it was sent on."""
-        self._loop.call_soon_threadsafe(partial(self.weather.clear_up, way, deliver=deliver))
+        """End that: deliver what was held up, or cut the connections that have any.
+
+        Those are the ones whose client or server sent something in vain, or hung up.
+        """
+        if not deliver:
+            self._cut_each(lambda connection: way in connection.waits)
+        self._loop.call(self._is_free[way].set)
 
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        if self._thread.ident:
-            self._thread.join()
+        self._loop.stop()
+
+
+class Connection:
+    """Of a client with the proxy, and of the proxy with the server."""
+
+    def __init__(self, client: asyncio.StreamWriter) -> None:
+        self.ends = [client]
+        self.waits: set[Way] = set()  # the ways on which something is under way
+
+    def cut(self) -> None:
+        for end in self.ends:
+            end.transport.abort()

@@ -1,6 +1,6 @@
 """The receiver of the receipts: a real HTTP server, which notes what it is sent.
 
-It fails on demand, in one of the ways that `Mood` lists. It runs in a process of its own.
+It fails on demand, in one of the ways that `Mood` lists.
 """
 
 import asyncio
@@ -9,73 +9,16 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Self
 
 from aiohttp import web
 
-from demo.embedded.failures import ServerFailed
-from lab.chaos.apart import Apart
 from lab.chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
+from lab.chaos.loop import Loop
 
 HOST = "127.0.0.1"
 BACKLOG = 128
-PAGE = 10_000  # deliveries that are handed over at once
-
-
-class Site:
-    """The server, on the event loop of its process."""
-
-    def __init__(self, secret: str) -> None:
-        self.secret = secret
-        self.mood = Mood.WELL
-        self.deliveries: list[Delivery] = []
-        # It is bound and never listens: it keeps the port ours while the server is away.
-        self._place = socket.socket()
-        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._place.bind((HOST, 0))
-        self._recovered = asyncio.Event()
-        self._application = web.Application()
-        self._application.router.add_route("*", "/{any:.*}", self._answer)
-
-    async def listen(self) -> int:
-        """The port."""
-        port: int = self._place.getsockname()[1]
-        self._runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=0)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, HOST, port, backlog=BACKLOG, reuse_address=True).start()
-        return port
-
-    async def fail(self, mood: Mood) -> None:
-        self.mood = mood
-        self._recovered.clear()
-        if mood is Mood.AWAY:
-            await self._runner.cleanup()  # and ends all connections
-
-    async def recover(self) -> None:
-        was, self.mood = self.mood, Mood.WELL
-        self._recovered.set()
-        if was is Mood.AWAY:
-            await self.listen()
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        path = request.path if request.method == "POST" else request.method
-        delivery = judge(self.secret, self.mood, path, headers, await request.read())
-        self.deliveries.append(delivery)
-        if delivery.status is None:
-            if self.mood is Mood.HANGING:
-                await self._recovered.wait()
-            elif request.transport:
-                request.transport.write(b"HTTP/1.1 204 No Con")
-            if request.transport:  # the client may have hung up meanwhile
-                request.transport.close()
-        return web.Response(status=delivery.status or TAKEN)
-
-    async def take(self) -> list[Delivery]:
-        """Some of what came, in order, each once; none when there is no more."""
-        self.deliveries[:], page = self.deliveries[PAGE:], self.deliveries[:PAGE]
-        return page
 
 
 class Receiver:
@@ -84,39 +27,81 @@ class Receiver:
     def __init__(self) -> None:
         self.secret = f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
         self.busy = threading.Lock()  # held by the one fault that acts on it
-        self.port = 0
-        self._apart: Apart | None = None
-        self._taken: list[Delivery] = []
+        self.deliveries: list[Delivery] = []
+        # It is bound and never listens: it keeps the port ours while the server is away.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind((HOST, 0))
+        self.port: int = self._place.getsockname()[1]
+        self._mood = Mood.WELL
+        self._recovered = asyncio.Event()
+        self._application = web.Application()
+        self._application.router.add_route("*", "/{any:.*}", self._answer)
+        self._runner: web.AppRunner | None = None
+        self._loop = Loop()
 
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}{PATH}"
 
     def start(self) -> None:
-        self._apart = Apart(Site, self.secret)
-        self.port = self._apart.ask("listen")
+        self._loop.start()
+        self._loop.do(self._listen())
 
-    @property
-    def memory(self) -> int:
-        """Bytes that its process has had at most."""
-        return self._apart.memory if self._apart else 0
-
-    @property
-    def deliveries(self) -> list[Delivery]:
-        """All that it was sent until now."""
-        while self._apart and (page := self._apart.ask("take")):
-            self._taken += page
-        return self._taken
+    async def _listen(self) -> None:
+        runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, HOST, self.port, backlog=BACKLOG, reuse_address=True)
+        await site.start()
+        self._runner = runner
 
     @contextmanager
     def failing(self, mood: Mood) -> Iterator[None]:
         """Fail in this way for as long as the block takes."""
-        assert self._apart is not None  # noqa: S101 (it has started)
-        self._apart.ask("fail", mood)
+        self._loop.do(self._fail(mood))
         try:
             yield
         finally:
-            self._apart.ask("recover")
+            self._loop.do(self._recover())
+
+    async def _fail(self, mood: Mood) -> None:
+        self._mood = mood
+        self._recovered.clear()
+        if mood is Mood.AWAY:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Listen no more, and end all connections."""
+        if self._runner:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _recover(self) -> None:
+        was, self._mood = self._mood, Mood.WELL
+        self._recovered.set()
+        if was is Mood.AWAY:
+            await self._listen()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        path = request.path if request.method == "POST" else request.method
+        delivery = judge(self.secret, self._mood, path, headers, await request.read())
+        self.deliveries.append(delivery)
+        if delivery.status is None:
+            if self._mood is Mood.HANGING:
+                await self._recovered.wait()
+            elif request.transport:
+                request.transport.write(b"HTTP/1.1 204 No Con")
+            if request.transport:  # the client may have hung up meanwhile
+                request.transport.close()
+        return web.Response(status=delivery.status or TAKEN)
+
+    def stop(self) -> None:
+        """Stop listening, and end all connections; what came is kept."""
+        if self._runner:
+            self._loop.do(self._leave())
+        self._loop.stop()
+        self._place.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -124,11 +109,3 @@ class Receiver:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def stop(self) -> None:
-        """Stop listening, and cut all connections; what came is kept."""
-        if self._apart:
-            with suppress(ServerFailed):  # somebody has ended its process, too
-                self.deliveries  # noqa: B018 (it takes the last ones over)
-            self._apart.end()
-            self._apart = None

@@ -1,6 +1,5 @@
 """One service under a supervisor that restarts it whenever it ends, and notes why it ended."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -8,10 +7,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
+from lab.chaos.clocks import Clock
+from lab.chaos.until import until
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT, Settings
 
@@ -51,15 +52,23 @@ class Service(threading.Thread):
     """
 
     def __init__(
-        self, name: str, command: list[str], environment: dict[str, str], folder: Path
+        self,
+        name: str,
+        command: list[str],
+        environment: dict[str, str],
+        clock: Clock | None,
+        folder: Path,
     ) -> None:
         super().__init__(name=name, daemon=True)
         self.log = folder / f"{name}.log"
+        self.clock = clock
         self.exits: list[Exit] = []
         self.busy = threading.Lock()  # held by the one fault that acts on this process
         self.workers_ended = 0  # by the nemesis
         self._command = command
         self._environment = clean_environment() | environment
+        if clock:
+            self._environment |= clock.environment
         self._ending = threading.Event()
         self._guard = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
@@ -69,14 +78,12 @@ class Service(threading.Thread):
         with self.log.open("w", buffering=1) as log:
             while process := self._start():
                 born = time.monotonic()
-                copier = threading.Thread(target=_copy_lines, args=[process.stdout, log])
-                copier.start()
+                for line in process.stdout or ():  # until it has ended, and its workers with it
+                    log.write(f"{time.strftime('%H:%M:%S')} {line}")
                 status = process.wait()
                 with self._guard:
                     ended = Exit(self.name, status, self._sent, time.monotonic() - born)
                     self._process = None
-                _kill_session(process.pid)
-                copier.join()
                 log.write(f"{time.strftime('%H:%M:%S')} {ENDED} {status}, sent {ended.sent}\n")
                 self.exits.append(ended)
                 self._ending.wait(RESTART_PAUSE)
@@ -86,22 +93,19 @@ class Service(threading.Thread):
             if self._ending.is_set():
                 return None
             self._sent = None
-            self._process = self._spawn()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *self._command],
+                cwd=PROJECT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                preexec_fn=preexec_die_with_parent(),
+            )
             return self._process
-
-    def _spawn(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", *self._command],
-            cwd=PROJECT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            preexec_fn=preexec_die_with_parent(),
-        )
 
     @property
     def pid(self) -> int | None:
@@ -117,6 +121,18 @@ class Service(threading.Thread):
         except psutil.NoSuchProcess:
             return []
 
+    def end_by(self, number: signal.Signals) -> bool:
+        """Send a signal, and return when the process has ended; False when there is none.
+
+        Raises TimeoutError.
+        """
+        ended = len(self.exits)
+        if not self.signal(number):
+            return False
+        late = f"{self.name} has not ended {TERM_LIMIT:.0f} s after {number.name}"
+        until(lambda: len(self.exits) > ended, late, TERM_LIMIT)
+        return True
+
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal; False when there is no process."""
         with self._guard:
@@ -127,45 +143,23 @@ class Service(threading.Thread):
             self._process.send_signal(number)
             return True
 
-    def wait_for_exits(self, count: int, limit: float = TERM_LIMIT) -> bool:
-        """Wait until `count` processes have ended; False if not all have within `limit` seconds."""
-        deadline = time.monotonic() + limit
-        while len(self.exits) < count and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return len(self.exits) >= count
-
     def end(self) -> bool:
         """End the process for good, by SIGTERM; False when it had to be killed."""
         self._start_no_more()
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         self.join(TERM_LIMIT)
-        if self.is_alive():
-            self.kill()
-            return False
-        return True
+        has_ended = not self.is_alive()
+        self.kill()
+        return has_ended
 
     def _start_no_more(self) -> None:
         with self._guard:  # a process that is just being started will then get the signal
             self._ending.set()
 
     def kill(self) -> None:
-        """End the process and its session at once."""
+        """End the process at once, and for good."""
         self._start_no_more()
-        if pid := self.pid:
-            self.signal(signal.SIGKILL)
-            _kill_session(pid)
+        self.signal(signal.SIGKILL)
         if self.ident:
             self.join(TERM_LIMIT)
-
-
-def _copy_lines(output: IO[str], log: IO[str]) -> None:
-    """Copy a process' output with the time before each line, to show what happened when."""
-    for line in output:
-        log.write(f"{time.strftime('%H:%M:%S')} {line}")
-
-
-def _kill_session(pid: int) -> None:
-    """Kill whatever the process left behind, as a supervisor would."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)

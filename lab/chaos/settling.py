@@ -30,7 +30,6 @@ WAITS = """
     SELECT coalesce(ceil(extract(epoch FROM max(due_at) - now())), 0) FROM receipts
     WHERE outcome IS NULL AND due_at BETWEEN now() AND now() + interval '600 s'
 """
-RIDES = "SELECT count(*) FROM rides"
 ALL_DELIVERED = """
     SELECT complete_to = (SELECT coalesce(max(id), 0) FROM rides) FROM receipts_state
 """

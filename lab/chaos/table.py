@@ -33,7 +33,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
     untrue = story.reasons()
     restored, failed_over = undone(evidence, by_failover=False), undone(evidence, by_failover=True)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.faults.items()))
-    never = ", ".join(sorted(outcome.moot.keys() - outcome.faults))
+    never = ", ".join(sorted(outcome.moot - outcome.faults.keys()))
     others = ", ".join(f"{n:,} {why}" for why, n in sorted(untrue.items()))
     rides = len(evidence.final.rides)
     totals = evidence.final.totals.values()
@@ -45,7 +45,6 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "rides answered a second, outages included": f"{answered / outcome.played:.0f}",
         "seconds until everything had settled": f"{outcome.seconds:.0f}",
         "seconds of the check": f"{outcome.checked:.0f}",
-        "memory of chaos' own processes": f"{outcome.memory / 2**20:,.0f} MB",
         "faults": f"{outcome.faults.total()}: {kinds}",
         "faults that could not be injected": never or "none",
         "crashes injected into totals": f"{said.crashes:,}",

@@ -1,1 +1,1 @@
-"""The images, built and run as docker-compose.yml says, where Docker itself can't run."""
+"""The images, built and run as docker-compose.yml says, by Podman, which needs no daemon."""

@@ -1,46 +1,24 @@
 """`python -m lab.containers`: builds the images, and runs docker-compose.yml's services from them.
 
-Without Docker: buildah builds, and each service of ours runs as the file says: its command,
-environment, user and rights, on a read-only root. They start in the order of `depends_on`, on
-Debian's Postgres and Redis. Then rides are posted; both totals must become exact, and all receipts
-be delivered; the nightly job must agree; and each service must stop within its grace period.
-
-It can't show Docker's own network, published ports, limits and restarts. It takes root, on Linux.
+By Podman and podman-compose. Rides are posted; both totals must become exact, and each receipt be
+delivered or a dead letter; the nightly job must agree; and each service must stop within its grace
+period. It takes root, on Linux.
 """
 
 import argparse
-import json
+import base64
 import os
+import secrets
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
+import time
 
-from lab.containers import compose, images
-from lab.containers.compose import Failed
-from lab.containers.servers import postgres_programs
+from lab.containers import images
+from lab.containers.fleet import Fleet
+from lab.containers.podman import Failed
 
-PROGRAMS = {
-    "buildah": "buildah",
-    "mmdebstrap": "mmdebstrap",
-    "redis-server": "redis-server",
-    "ip": "iproute2",
-}
-# All of it ends when the first process in it does.
-NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--ipc", "--mount-proc", "--kill-child")
-UNUSED = {"POSTGRES_PASSWORD": "unused", "RECEIPT_SECRET": "unused"}  # to build
-
-
-def require() -> None:
-    """Raises Failed if something is missing that this takes."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        raise Failed("it takes root, on Linux")
-    missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
-    if not postgres_programs():
-        missing.append("postgresql")
-    if missing:
-        raise Failed(f"missing (Debian: apt install {' '.join(missing)})")
+PROGRAMS = ("podman", "podman-compose", "runc", "mmdebstrap")
 
 
 def main() -> None:
@@ -48,22 +26,36 @@ def main() -> None:
     argparse.ArgumentParser(prog="python -m lab.containers", description=__doc__).parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        require()
-        services = compose.read(UNUSED)
-        sizes = images.build(services)
-        with (
-            images.mounted(services) as mounted,
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        ):
-            os.chmod(folder, 0o755)  # noqa: S103 (the services run as others)
-            command = [sys.executable, "-m", "lab.containers.run", folder, json.dumps(mounted)]
-            status = subprocess.run([*NAMESPACES, *command]).returncode
+        if sys.platform != "linux" or os.geteuid() != 0:
+            raise Failed("it takes root, on Linux")
+        if missing := [program for program in PROGRAMS if not shutil.which(program)]:
+            raise Failed(f"missing (Debian: apt install {' '.join(missing)})")
+        play()
     except Failed as reason:
         sys.exit(f"{reason}")
     except KeyboardInterrupt:
         sys.exit(130)
-    print("\n".join(f"image {name}: {size}" for name, size in sizes.items()))
-    sys.exit(status)
+
+
+def play() -> None:
+    """Raises Failed."""
+    key = base64.b64encode(secrets.token_bytes(32)).decode()
+    made = {"POSTGRES_PASSWORD": secrets.token_hex(), "RECEIPT_SECRET": f"whsec_{key}"}
+    images.build()
+    fleet, began = Fleet(made), time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
+
+    with fleet.up():
+        fleet.is_healthy()
+        say("every service runs, every health check passes, and the published ports answer")
+        newest = fleet.takes_rides()
+        say(f"both totals are exact, and each receipt is decided, up to ride {newest} at least")
+        fleet.reconciles()
+        say("the nightly job agrees with both totals")
+        fleet.stops()
+        say("each service has stopped in time, with status 0")
 
 
 if __name__ == "__main__":

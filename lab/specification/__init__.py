@@ -1,6 +1,5 @@
 """The protocol as pure transition systems, and an explorer that visits all of their states.
 
-`reset`, `rollup` and `group` stand on a log that is right: a reader gets as far as `sent` and
-misses nothing. This is what the invariants of the core say (4, 5 and 11), so what is shown of them
-holds on the core too.
+`rollup` stands on a log that is right: a reader gets as far as `sent` and misses nothing. This is
+what the invariants of the core say (5, 8 and 11), so what is shown of it holds on the core too.
 """

@@ -14,24 +14,18 @@ from collections.abc import Callable
 
 from lab.specification.core import Core
 from lab.specification.explorer import System, explore
-from lab.specification.group import Group
-from lab.specification.reset import Reset
 from lab.specification.rollup import Rollup
 
 FULL: dict[str, System] = {
     "core": Core(begun=3, leads=2, losses=1, failovers=1, resends=0),
     "core, more leads": Core(begun=2, leads=3, losses=1, failovers=1, resends=0),
     "core, sent twice": Core(begun=2, leads=2, losses=0, failovers=1, resends=1),
-    "reset": Reset(sent=4, runs=3, spoilt=1),
     "rollup": Rollup(sent=2, begun=3, flushes=1, failovers=1),
-    "receipts": Group(appended=3, losses=1),
 }
 SMALL: dict[str, System] = {
     "core, a loss": Core(begun=2, leads=2, losses=1, failovers=0, resends=0),
     "core, a fail-over": Core(begun=1, leads=2, losses=0, failovers=1, resends=1),
-    "reset, small": Reset(sent=3, runs=2, spoilt=1),
     "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
-    "receipts, small": Group(appended=2, losses=1),
 }
 # Each with the number of the guarantee that it breaks.
 NO_LOSS = {"begun": 2, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
@@ -40,9 +34,9 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "writers-first": ("2", Core, NO_LOSS),
     "delete-more": ("1", Core, NO_LOSS | {"begun": 3, "leads": 1}),
     "no-compare-and-set": ("3", Core, NO_LOSS),
-    "checkpoint-alone": ("4", Core, NO_LOSS),
+    "checkpoint-alone": ("8", Core, NO_LOSS),
     "past-last-sent": ("11", Core, NO_LOSS),
-    "no-terms": ("10", Core, NO_LOSS | {"failovers": 1}),
+    "no-terms": ("8", Core, NO_LOSS | {"failovers": 1}),
     "older-generation": ("8", Rollup, SMALL["rollup, small"].bounds),
     "no-heal": ("liveness", Core, {**NO_LOSS, "begun": 1, "leads": 1, "losses": 1}),
 }

@@ -72,20 +72,6 @@ class Rollup(System):
         require(generation not in {ick.name for ick in s.icks})
         return s.but(icks=(*s.icks, Ick(generation)))
 
-    def asks_the_ick(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} asks its Ick for the lowest ride that is not rolled up"""
-        mine, ick = named(s.leads, generation), named(s.icks, generation)
-        require(mine == Lead(generation, mine.at) and mine.at > s.complete_to)
-        lowest = lowest_of(ick.produced, ick.reserved) or mine.at + 1
-        return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
-
-    def completes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} says that the minutes are complete up to there"""
-        mine = named(s.leads, generation)
-        require(mine.lowest and s.generation == generation)
-        leads = swap(s.leads, mine, mine.but(lowest=0))
-        return s.but(complete_to=max(s.complete_to, mine.lowest - 1), leads=leads)
-
     def marks(self, s: Minute, generation: int, upto: int) -> Minute:
         """leader {generation} marks the minutes of the rides up to {upto}"""
         mine, ick = named(s.leads, generation), named(s.icks, generation)
@@ -123,6 +109,20 @@ class Rollup(System):
         icks = swap(s.icks, ick, ick.but(reserved=0))
         return s.but(icks=icks, leads=swap(s.leads, mine, Lead(generation, mine.at)))
 
+    def asks_the_ick(self, s: Minute, generation: int) -> Minute:
+        """leader {generation} asks its Ick for the lowest ride that is not rolled up"""
+        mine, ick = named(s.leads, generation), named(s.icks, generation)
+        require(mine == Lead(generation, mine.at) and mine.at > s.complete_to)
+        lowest = lowest_of(ick.produced, ick.reserved) or mine.at + 1
+        return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
+
+    def completes(self, s: Minute, generation: int) -> Minute:
+        """leader {generation} says that the minutes are complete up to there"""
+        mine = named(s.leads, generation)
+        require(mine.lowest and s.generation == generation)
+        leads = swap(s.leads, mine, mine.but(lowest=0))
+        return s.but(complete_to=max(s.complete_to, mine.lowest - 1), leads=leads)
+
     def crashes(self, s: Minute, generation: int) -> Minute:
         """leader {generation} crashes, or finds that its lead is over"""
         return s.but(leads=swap(s.leads, named(s.leads, generation)))
@@ -146,7 +146,7 @@ class Rollup(System):
         generations = [lead.name for lead in s.leads]
         return {"generation": generations, "new": [s.begun + 1], "upto": range(s.sent, 0, -1)}
 
-    def is_complete(self, s: Minute, me: None) -> bool:
+    def is_complete(self, s: Minute) -> bool:
         return s.complete_to == s.sent
 
     def minute_is_right(self, s: Minute) -> bool:

@@ -54,6 +54,7 @@ class Database(Value, frozen=True):
 
 
 class State(Database, frozen=True):
+    consumer: Consumer = Consumer()
     backup: Database | None = None  # to which a fail-over will set it back
     writers: tuple[Writer, ...] = ()
     leaders: tuple[Leader, ...] = ()
@@ -64,11 +65,6 @@ class State(Database, frozen=True):
     losses: int = 0
     failovers: int = 0
     resends: int = 0
-
-
-def times(me: Consumer, ride: Ride) -> int:
-    """How often a total has the ride: in `ranges`, each has a digit of its own, of base four."""
-    return me.distance // ride.distance % 4
 
 
 def sent(s: State) -> list[Entry]:

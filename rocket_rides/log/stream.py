@@ -1,4 +1,7 @@
-"""The stream that holds the log: every command to it is issued here."""
+"""The stream that holds the log: appending, reading and trimming.
+
+The commands of consumer groups are in `consumers/receipts/group.py`.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,8 +36,8 @@ REPLICAS_TIMEOUT = 0.5  # seconds; a leader that waits holds a transaction open 
 class Log:
     """The stream `name` on one Redis connection. Every method raises redis.RedisError.
 
-    No answer takes longer than `timeout` seconds, unless the URL says otherwise. What is appended
-    counts as appended once so many `replicas` have it, too.
+    No answer takes longer than `timeout` seconds, unless the URL says otherwise. An append
+    succeeds only once `replicas` replicas have it in memory.
     """
 
     def __init__(

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 
 import psutil
 import pytest
@@ -14,7 +13,6 @@ from analytics.java import FIRST_COMPILER_ALONE, OPTIONS
 from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
-from analytics.result import Result
 from analytics.warehouse import Warehouse
 from rocket_rides.locks import Lock
 from rocket_rides.settings import PROJECT
@@ -54,7 +52,7 @@ def another_databases_warehouse(world: World) -> dict[str, str]:
     warehouse = Warehouse(world.folder / "warehouse")
     warehouse.make_ready()
     theirs = Owner(5, database_id="1-1", term="")
-    warehouse.publish([], 0, Ledger(), theirs, Result(datetime.now(UTC)))
+    warehouse.publish([], 0, Ledger(), theirs)
     return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
 
 

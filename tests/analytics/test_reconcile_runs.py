@@ -7,12 +7,13 @@ import json
 import os
 import signal
 from decimal import Decimal
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import psutil
 import pytest
 
-from analytics.reconcile import parse, run
+from analytics.reconcile import main, parse, run
 from rocket_rides.settings import load
 from tests.support.books import MILLIMETRE, Books, tally
 from tests.support.jobs import SPARK_PATIENCE, alive, start
@@ -48,7 +49,7 @@ def test_drift_is_status_1_and_in_every_form_of_the_result(
     assert said.splitlines()[-1] == "The only consumer was wrong and will be reset."
     [consumer] = json.loads(as_json.read_text(), parse_float=Decimal)["consumers"]
     assert consumer["drift"] == MILLIMETRE
-    assert "<svg" in as_html.read_text()
+    assert "+0.001" in as_html.read_text()
 
 
 def test_a_run_repairs_and_the_next_is_status_0(
@@ -68,6 +69,22 @@ def test_a_result_that_cannot_be_written_is_still_the_result(
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "The only consumer was wrong and will be reset."
     assert told.err == "can't write /dev/full: [Errno 28] No space left on device\n"
+
+
+def test_a_name_in_any_script_is_told_in_any_encoding(
+    drifted: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drifted.claim("\u6d88\u8d39\u8005", 1, drift=MILLIMETRE)
+    told, ours = BytesIO(), signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(told, "ascii"))
+    monkeypatch.setattr("sys.argv", ["reconcile", "--check"])
+    try:
+        with pytest.raises(SystemExit) as end:
+            main()
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    assert end.value.code == 1
+    assert b"\\u6d88\\u8d39\\u8005" in told.getvalue()
 
 
 def kill(job: Service) -> None:

@@ -3,7 +3,8 @@
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
+from itertools import repeat
 from pathlib import Path
 
 import psutil
@@ -13,15 +14,16 @@ from analytics.nightly import attempts
 from analytics.nightly.__main__ import Reconciler
 from analytics.nightly.child import LINGER
 from analytics.nightly.nights import next_due
+from demo import nightly
 from demo.install import environment
-from demo.nightly import Installer
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
-from tests.support.world import PATIENCE, Service, World, eventually
+from tests.support.world import Service, World, eventually
 
 NO_JAVA = {"JAVA_HOME": "/nonexistent"}
 HONCHOS_PATIENCE = 5  # seconds
+FAILING = (sys.executable, "-c", "import sys; sys.exit('no network')")
 # A run that lasts, with a child, as Spark's JVM is one. Neither heeds SIGTERM.
 LASTING = """
 import signal, subprocess, sys
@@ -51,7 +53,7 @@ def night(world: World, code: str, **environment: str) -> Service:
         ("raise SystemExit(1)", "WARNING reconciled: not everything agrees, see above\n"),
         (
             "import sys; print('on stdout'); sys.stderr.write('no server\\n'); sys.exit(2)",
-            "INFO    no server\nWARNING the reconciliation could not run\n",
+            "no server\nWARNING the reconciliation could not run\n",
         ),
         ("raise SystemExit(3)", "ERROR   the reconciliation ended with 3\n"),
         (
@@ -66,14 +68,11 @@ def test_it_tells_how_a_run_ended_and_lives_on(world: World, code: str, told: st
     assert reconciler.stop() == 0
 
 
-def test_what_a_run_prints_is_logged_as_it_comes(world: World) -> None:
+def test_what_a_run_prints_stands_there_as_it_comes(world: World) -> None:
     reconciler = night(
-        world,
-        "import signal, sys; print('plain'); print('WARNING as logged by it');"
-        " sys.stderr.buffer.write(b'caf\\xe9\\n'); signal.pause()",
-        PYTHONUNBUFFERED="",
+        world, "import signal; print('WARNING as logged by it', flush=True); signal.pause()"
     )
-    reconciler.says("INFO    plain\n").says("WARNING as logged by it\n").says("INFO    caf\ufffd\n")
+    reconciler.says("\nWARNING as logged by it\n")
 
 
 def test_a_run_that_could_not_run_is_tried_again_until_it_can(world: World, tmp_path: Path) -> None:
@@ -153,7 +152,7 @@ def test_killed_it_takes_the_run_with_it(world: World) -> None:
 @pytest.mark.parametrize(
     ("java", "wanted"),
     [
-        (True, ["started", "reconciled"]),
+        (True, ["reconciled"]),
         (False, ["Java 17 or newer"]),
     ],
 )
@@ -163,6 +162,7 @@ def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
     wanted: list[str],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     if not java:
@@ -171,48 +171,16 @@ def test_every_night_the_rides_are_reconciled_or_it_says_that_java_is_missing(
     config = load().model_copy(update={"reconcile_at": f"{soon:%H:%M:%S.%f}"})
     caplog.set_level("INFO")
     stop = Stop()
-    command = [sys.executable, "-c", "print('started')"]
+    started = tmp_path / "started"
+    command = [sys.executable, "-c", f"open({str(started)!r}, 'w')"]
     thread = threading.Thread(target=Reconciler(config, stop, command).run)
     thread.start()
     try:
         eventually(lambda: all(text in caplog.text for text in wanted), str(wanted))
-        if not java:  # at the start, and in the night
-            eventually(lambda: caplog.text.count(wanted[0]) == 2)
-            assert "started" not in caplog.text
+        assert started.exists() == java
     finally:
         stop.ask()
         thread.join()
-
-
-class Recorder(attempts.Installer):
-    """Installs nothing, but says so."""
-
-    def __init__(self) -> None:
-        self.asked: list[datetime] = []
-
-    def is_wanted(self) -> bool:
-        return not self.asked
-
-    def install(self, _stop: Stop, until: datetime) -> None:
-        self.asked.append(until)
-
-
-def test_what_a_run_lacks_is_installed_long_before_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", world.postgres_url)
-    monkeypatch.setattr("analytics.nightly.__main__.AFTER_THE_START", timedelta(0))
-    config = load().model_copy(update={"reconcile_at": far_away()})
-    stop, installer = Stop(), Recorder()
-    thread = threading.Thread(target=Reconciler(config, stop, installer=installer).run)
-    thread.start()
-    try:
-        eventually(lambda: installer.asked)
-    finally:
-        stop.ask()
-        thread.join()
-    [until] = installer.asked
-    assert until - datetime.now(UTC) > timedelta(hours=1)
 
 
 def test_a_run_has_ended_before_the_next_night_is_due(
@@ -242,9 +210,9 @@ def test_what_a_run_needs_is_only_installed_where_make_has_set_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(environment, "VENV", tmp_path)
-    assert not Installer().is_wanted()
+    assert not nightly.is_wanted()
     (tmp_path / ".fleet").touch()
-    assert not Installer().is_wanted()  # this is another environment than ours
+    assert not nightly.is_wanted()  # this is another environment than ours
 
 
 def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
@@ -253,11 +221,22 @@ def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
     (tmp_path / ".fleet").touch()
     monkeypatch.setattr(environment, "VENV", tmp_path)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    installer = Installer((sys.executable, "-c", "import sys; sys.exit('no network')"))
-    assert installer.is_wanted()
+    assert nightly.is_wanted()
     caplog.set_level("INFO")
-    soon = datetime.now(UTC) + timedelta(seconds=PATIENCE)
-    installer.install(Stop(), soon)
-    assert caplog.messages[0].startswith("installing what only a reconciliation needs")
-    assert caplog.messages[1] == "no network"
-    assert "could not be installed" in caplog.messages[2]
+    stop, told = Stop(), ("installing what only a reconciliation needs", "could not be installed")
+    thread = threading.Thread(target=nightly.install, args=[stop, repeat(0.05), FAILING])
+    thread.start()
+    try:  # it is tried again
+        eventually(lambda: all(caplog.text.count(words) > 1 for words in told))
+    finally:
+        stop.ask()
+        thread.join()
+
+
+def test_the_demo_installs_some_minutes_after_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not during the first rides."""
+    pauses: list[float] = []
+    monkeypatch.setattr(nightly, "install", lambda _stop, given: pauses.append(next(given)))
+    nightly.install_in_the_background(Stop())
+    eventually(lambda: pauses)
+    assert pauses == [300]

@@ -20,7 +20,7 @@ from tests.support.world import Service, World, eventually
 
 ONE_PROCESS, WORKERS = "local[2]", "local-cluster[2,1,1024]"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-FOUND = ("total", "days", "consumers", "mismatches", "rollup", "receipts", "outbox")
+FOUND = ("total", "consumers", "mismatches", "rollup", "receipts", "outbox")
 RIDES = 600_000  # four tasks, two at a time
 INSERT = """
     INSERT INTO rides (distance, created_at)

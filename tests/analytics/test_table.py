@@ -17,7 +17,7 @@ from analytics import parquet
 from analytics.cells import Cell
 from analytics.ledger import Broken, Ledger, Owner
 from analytics.parquet import File
-from analytics.result import Result, Tally
+from analytics.result import Tally
 from analytics.steps import Step
 from analytics.table import Table
 from analytics.tidying import MOST, tidy
@@ -42,7 +42,7 @@ def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Cell, li
     schema = parquet.schema()
     columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
     rides = pa.RecordBatch.from_arrays(columns, schema=schema)
-    cell = Cell(ids[0], ids[-1], day, len(ids), METRE * len(ids))
+    cell = Cell(ids[0], ids[-1], len(ids), METRE * len(ids))
     return cell, parquet.write([rides], warehouse.staged)
 
 
@@ -67,8 +67,7 @@ def night(
 
 def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
     placed = warehouse.place(files, rebuilding=not base.last_ride_id)
-    result = Result(datetime.now(UTC), ledger.last_ride_id, ledger.total, days=ledger.days)
-    warehouse.publish(placed, base.last_ride_id, ledger, OWNER, result)
+    warehouse.publish(placed, base.last_ride_id, ledger, OWNER)
 
 
 def nights(folder: Path, count: int, at: datetime | None = None) -> Ledger:
@@ -168,7 +167,7 @@ def test_a_merge_that_crashes_loses_no_ride_and_counts_none_twice(
     ledger = nights(tmp_path, 1)
     with pytest.raises(InjectedCrash), crash_at(step):
         ledger = night(tmp_path, ledger, (DAYS[1], [4]), (DAYS[2], [5]))
-    ledger = Ledger().extended(5, [Cell(1, 5, DAY_ONE, 5, 5 * METRE)])
+    ledger = Ledger().extended(5, [Cell(1, 5, 5, 5 * METRE)])
     assert content(tmp_path) == ledger.total
     ledger = night(tmp_path, ledger, (DAYS[2], [6]))
     assert content(tmp_path) == ledger.total

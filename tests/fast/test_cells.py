@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from datetime import date, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -10,13 +9,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.cells import BLOCK, Cell, between, by_block, by_day, merged, total
+from analytics.cells import BLOCK, Cell, between, by_block, total
 from analytics.ledger import Ledger
 from analytics.proofs.warehouse import against_all
 from analytics.result import Compared, Tally
 from tests.support.properties import always
 
-FIRST_DAY = date(2026, 11, 21)
 # Near the ends of blocks, where a cut may be wrong by one.
 IDS = st.builds(
     lambda block, offset: max(1, block * BLOCK + offset), st.integers(0, 3), st.integers(-2, 3)
@@ -26,14 +24,13 @@ MILLIMETRES = st.integers(1, 10**12)
 
 class Ride(NamedTuple):
     id: int
-    day: date
     distance: Decimal
 
 
 RIDES = st.lists(
     st.builds(
-        lambda id_, day, mm: Ride(id_, FIRST_DAY + timedelta(day), Decimal(mm).scaleb(-3)),
-        IDS, st.integers(0, 2), MILLIMETRES,
+        lambda id_, mm: Ride(id_, Decimal(mm).scaleb(-3)),
+        IDS, MILLIMETRES,
     ),
     unique_by=lambda ride: ride.id,
 ).map(sorted)  # fmt: skip
@@ -46,13 +43,12 @@ def one_by_one(rides: Sequence[Ride], after: int, upto: int) -> Tally:
 
 def cut(rides: Sequence[Ride], marks: Sequence[int] = ()) -> list[Cell]:
     """The cells of these rides, as Spark cuts them."""
-    found: dict[tuple[int, int, date], list[Ride]] = {}
+    found: dict[tuple[int, int], list[Ride]] = {}
     for ride in rides:
         segment = sum(ride.id > mark for mark in marks)
-        found.setdefault(((ride.id - 1) // BLOCK, segment, ride.day), []).append(ride)
+        found.setdefault(((ride.id - 1) // BLOCK, segment), []).append(ride)
     return sorted(
-        Cell(cell[0].id, cell[-1].id, day, *one_by_one(cell, 0, cell[-1].id))
-        for (_, _, day), cell in found.items()
+        Cell(cell[0].id, cell[-1].id, *one_by_one(cell, 0, cell[-1].id)) for cell in found.values()
     )
 
 
@@ -66,15 +62,13 @@ def test_rides_between_two_cuts_are_a_sum_of_cells(rides: list[Ride], one: int, 
 
 
 @always
-@given(RIDES, RIDES)
-def test_days_and_blocks_leave_no_ride_out(one: list[Ride], other: list[Ride]) -> None:
-    for number, cells in by_block(cut(one)).items():
+@given(RIDES)
+def test_blocks_leave_no_ride_out(rides: list[Ride]) -> None:
+    blocks = by_block(cut(rides))
+    assert sum(cell.rides for cells in blocks.values() for cell in cells) == len(rides)
+    for number, cells in blocks.items():
         start = number * BLOCK
-        assert total(cell.tally for cell in cells) == one_by_one(one, start, start + BLOCK)
-    days = merged(by_day(cut(one)), by_day(cut(other)))
-    for day in {ride.day for ride in one + other}:
-        both = [ride.distance for ride in one + other if ride.day == day]
-        assert days[day] == Tally(len(both), sum(both, Decimal(0)))
+        assert total(cell.tally for cell in cells) == one_by_one(rides, start, start + BLOCK)
 
 
 @always
@@ -111,7 +105,7 @@ def test_a_warehouse_that_differs_in_a_ride_is_noticed(
     rides: list[Ride], data: st.DataObject
 ) -> None:
     upto = rides[-1].id
-    assert against_all(cut(rides), cut([*rides, Ride(upto + 1, FIRST_DAY, Decimal(1))],
+    assert against_all(cut(rides), cut([*rides, Ride(upto + 1, Decimal(1))],
                                        [upto]), upto) == []  # fmt: skip
     wrong = data.draw(st.sampled_from(rides))
     others = [ride for ride in rides if ride != wrong]

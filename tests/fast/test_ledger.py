@@ -1,6 +1,5 @@
 """The ledger: blocks that do not follow one another, or do not add up, are not believed."""
 
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +10,6 @@ from analytics.cells import BLOCK, Cell
 from analytics.ledger import Ledger, Owner
 from analytics.result import Tally
 
-DAY = date(2026, 11, 21)
 LAST = 3 * BLOCK
 
 
@@ -20,7 +18,7 @@ def nights() -> Ledger:
     ledger = Ledger()
     for number in (1, 2, 3):
         upto = number * BLOCK
-        ledger = ledger.extended(upto, [Cell(upto, upto, DAY, 1, Decimal(number))])
+        ledger = ledger.extended(upto, [Cell(upto, upto, 1, Decimal(number))])
     return ledger
 
 
@@ -44,21 +42,14 @@ def test_nights_that_follow_one_another_are_one_history() -> None:
     assert read_back(with_block(0)) == ledger
 
 
-def test_days_that_do_not_add_up() -> None:
-    ledger: dict[str, Any] = msgspec.to_builtins(nights(), str_keys=True)
-    ledger["days"] = {f"{DAY}": [3, "5.999"]}
-    with pytest.raises(msgspec.ValidationError, match="its days do not add up"):
-        read_back(ledger)
-
-
 def test_nights_of_few_rides_share_a_block() -> None:
     """Else the ledger would grow with the nights, and not with the rides."""
     ledger = Ledger()
     for ride in range(1, 6):
-        ledger = ledger.extended(10 * ride, [Cell(ride, ride, DAY, 1, Decimal(1))])
+        ledger = ledger.extended(10 * ride, [Cell(ride, ride, 1, Decimal(1))])
     [block] = ledger.blocks
     assert (block.after, block.upto, block.first, block.last) == (0, 50, 1, 5)
-    assert (block.tally, ledger.days) == (Tally(5, Decimal(5)), {DAY: Tally(5, Decimal(5))})
+    assert block.tally == Tally(5, Decimal(5))
 
 
 @pytest.mark.parametrize("after", [2 * BLOCK - 1, 2 * BLOCK + 1])

@@ -51,7 +51,6 @@ def test_what_is_told_is_what_is_known() -> None:
         ("reader_crashes_injected_total", "kind=rollup reader=rollup"): 7,
         ("reader_processes", "kind=group reader=receipts-7-1"): 2,
         ("totals_agree", ""): 1,
-        ("totals_too_far_behind", ""): 1,
         ("rollup_dirty_minutes", ""): 3,
         ("receipts_dead", ""): 10,
         ("receipts_swept_total", ""): 6,
@@ -115,7 +114,7 @@ def test_a_server_that_is_away_is_named_and_what_it_would_tell_is_left_out(
 ) -> None:
     [here] = {"postgres", "redis"} - {away}
     assert (value(facts, "up", server=away), value(facts, "up", server=here)) == (0, 1)
-    assert ("rocket_rides_log_entries" in names(facts)) == (away == "postgres")
+    assert ("rocket_rides_log_bytes" in names(facts)) == (away == "postgres")
     assert ("rocket_rides_taken_total" in names(facts)) == (away == "redis")
     assert names(facts) < names(FACTS)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rocket_rides.waiting import AN_HOUR, Once, Progress
+from rocket_rides.waiting import Progress
+from streamer.upkeep import AN_HOUR, Alarms
 
 
 def lines(caplog: pytest.LogCaptureFixture, tell: Callable[[Progress], None]) -> list[str]:
@@ -73,11 +74,11 @@ def test_what_failed_again_is_not_said(caplog: pytest.LogCaptureFixture) -> None
 def test_what_stays_true_is_said_again_after_an_hour(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    once = Once(logging.WARNING)
+    alarms, broken = Alarms(), {"broken": logging.WARNING}
     for _ in range(3):
-        once.say(["broken"])
+        alarms.say(broken)
     assert caplog.messages == ["broken"]
     an_hour_later = time.monotonic() + AN_HOUR
-    monkeypatch.setattr("rocket_rides.waiting.time.monotonic", lambda: an_hour_later)
-    once.say(["broken"])
+    monkeypatch.setattr("streamer.upkeep.time.monotonic", lambda: an_hour_later)
+    alarms.say(broken)
     assert caplog.messages == ["broken"] * 2

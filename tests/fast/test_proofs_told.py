@@ -16,11 +16,11 @@ from analytics.result import (
     Some,
     Tally,
 )
-from tests.support.results import MINUTE, PROVED, RIGHT, TODAY, UNPROVED
+from tests.support.results import MINUTE, PROVED, RIGHT, UNPROVED
 
 
 def lines(result: Result) -> list[str]:
-    return as_text(result, TODAY).splitlines()
+    return as_text(result).splitlines()
 
 
 def test_what_agrees_is_said_to_agree_and_how_far() -> None:

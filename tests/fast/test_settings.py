@@ -9,7 +9,6 @@ import pytest
 from certifi import where
 
 from rocket_rides.settings import PROJECT, Settings, load, require_signing_secret
-from rocket_rides.webhook_secret import require_secret
 
 BAD = {
     "API_PORT": "many",
@@ -37,8 +36,7 @@ BAD = {
 }
 NAMED = re.compile(r"# [A-Z_]+=")
 NEVER_A_RECEIVER = """
-    ftp://h/x http:// http:///x http://h:0/ http://h:/ http://h:many/ http://h:99999/ http://h/#top
-    http://a..b/ http://-h/ http://exämple/ http://h/a|b HTTP:/h/x http://h/%s
+    ftp://h/x http:// http://h:many/ http://h:99999/ https://me@shop.example/receipts
 """
 
 
@@ -97,30 +95,16 @@ def test_libpq_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 NEVER_A_DATABASE = """
     postgresql://h:0/x postgresql://h:99999/x postgresql://h:many/x postgresql://a:1,b:99999/x
-    postgresql://h/x?port=99999 postgresql://a,b:1,c:2/x?port=1,2
-    postgresql://h/x?nonsense=1 postgresql://h/x?sslmode=banana postgresql://h/x?gssencmode=banana
-    postgresql://h/x?target_session_attrs=banana postgresql://h/x?channel_binding=banana
-    postgresql://h/x?load_balance_hosts=banana postgresql://h/x?require_auth=banana
-    postgresql://h/x?ssl_min_protocol_version=2 postgresql://h/x?sslrootcert=system&sslmode=require
-    postgresql://h/x?connect_timeout=soon postgresql://h/x?keepalives=yes
-    postgresql://h/x?keepalives_idle=x postgresql://h/x?keepalives_interval=x
-    postgresql://h/x?keepalives_count=x postgresql://h/x?tcp_user_timeout=x
-    postgresql://h/x?hostaddr=banana postgresql://a,b/x?hostaddr=127.0.0.1
-    postgresql://h/x?service=nowhere postgresql://h/x?sslmode=verify-full&sslrootcert=/nowhere
-    postgresql://h/x?sslmode=verify-ca&sslrootcert=/dev/null
+    postgresql://h/x?port=99999 postgresql://h/x?nonsense=1
 """
 NEVER_A_LOG = """
     redis://h?foo=bar redis://h?timeout=1 redis://h?foo redis://h?protocol=3
     redis://h?decode_responses=true redis://h?retry=3 redis://h?retry_on_timeout=true
     redis://h?parser_class=x redis://h?connection_class=x redis://h?max_connections=0
-    redis://h?encoding=banana redis://h?host=other redis://h?port=1
-    redis://h?socket_timeout=x redis://h?socket_timeout=nan redis://h?socket_timeout=-1
-    redis://h?socket_timeout=0.1 redis://h?socket_connect_timeout=1e9 redis://h?db=x redis://h?db=-1
-    redis://h/x redis://h/1/2 redis://h?health_check_interval=x redis://h?ssl_cert_reqs=none
-    rediss://h?ssl_cert_reqs=banana rediss://h?ssl_min_version=7 unix:///x?socket_keepalive=1
-    redis://h:many redis://h:99999 redis://:6379 unix://
-    redis://a..b rediss://h?ssl_ca_path=/a&ssl=1
-    rediss://h?ssl_ca_certs=/nowhere rediss://h?ssl_ca_certs=/dev/null
+    redis://h?encoding=banana redis://h?host=other redis://h?port=1 redis://h?socket_timeout=1
+    redis://h?db=x redis://h/x redis://h/1/2 redis://h?ssl_cert_reqs=none
+    rediss://h?ssl_cert_reqs=banana unix:///x?socket_keepalive=1
+    redis://h:many redis://h:99999 redis://a..b rediss://h?ssl_ca_path=/a&ssl=1
 """
 
 
@@ -147,9 +131,9 @@ def test_a_url_that_can_never_work_is_one_clear_line(
     [
         "redis://h",
         "redis://me:secret@h:6380/3",
-        "redis://:secret@h/0?socket_timeout=2.5&client_name=rides&health_check_interval=30",
+        "redis://:secret@h/0?client_name=rides&socket_keepalive=1",
         f"rediss://h?ssl_ca_certs={where()}&ssl_cert_reqs=required&ssl_check_hostname=false",
-        "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem&ssl_min_version=771",
+        "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem",
         "unix:///run/redis.sock?db=2",
         "redis://[::1]:6379/0",
     ],
@@ -160,16 +144,16 @@ def test_redis_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "address"),
     [
-        "http://127.0.0.1:8002/receipts",
-        "https://shop.example/receipts?shop=7&at=%2Fhome",
-        "http://[::1]:80",
-        "https://xn--exmple-cua.example:443/",
+        ("http://127.0.0.1:8002/receipts", "http://127.0.0.1:8002/receipts"),
+        ("https://shop.example/?shop=7&at=%2Fhome", "https://shop.example/?shop=7&at=%2Fhome"),
+        ("http://[::1]:80", "http://[::1]/"),
+        ("https://exämple.example/ä", "https://xn--exmple-cua.example/%C3%A4"),
     ],
 )
-def test_receivers_are_taken_as_they_are(url: str) -> None:
-    assert Settings(receipt_url=url).receiver_url == url
+def test_receivers_are_taken_in_ascii(url: str, address: str) -> None:
+    assert Settings(receipt_url=url).receiver_url == address
 
 
 @pytest.mark.parametrize("size", [23, 24, 64, 65])
@@ -200,27 +184,13 @@ def test_the_demo_alone_signs_with_a_secret_that_everyone_knows(
 ) -> None:
     demo = Settings(api_port=9000)
     assert demo.receiver_url == "http://127.0.0.1:9002/receipts"
-    require_secret(require_signing_secret(demo))
+    Settings(receipt_secret=require_signing_secret(demo))
     for given in ({"database_url": "postgresql://h/x"}, {"receipt_url": "http://shop.example/"}):
         with pytest.raises(SystemExit) as end:
             require_signing_secret(Settings.model_validate(given))
         assert end.value.code == 2
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith("RECEIPT_SECRET is not set")
-
-
-@pytest.mark.parametrize(("variable", "value"), [("PGPORT", "99999"), ("PGSSLMODE", "banana")])
-def test_what_libpq_takes_from_the_environment_is_checked_too(
-    variable: str,
-    value: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://h/x")
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(SystemExit):
-        load()
-    assert capsys.readouterr().err.startswith("DATABASE_URL is refused: ")
 
 
 def test_checking_a_url_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

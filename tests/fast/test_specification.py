@@ -1,6 +1,6 @@
 """The specification: all of its states at a small bound, and that each invariant can fail."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import product
 from typing import Any, ClassVar
@@ -9,13 +9,10 @@ import pytest
 
 from lab.specification.__main__ import SABOTAGES, SMALL
 from lab.specification.core import Core
-from lab.specification.explorer import Refused, Result, Step, System, Way, explore
-from lab.specification.group import Group
-from lab.specification.reset import Reset
+from lab.specification.explorer import Refused, Result, Step, System, explore
 from lab.specification.rollup import Rollup
-from lab.specification.states import Consumer, State
 
-HALF = "a consumer commits its checkpoint, and crashes before its total is written"
+HALF = "the consumer commits its checkpoint, and crashes before its total is written"
 # The one step at which each story turns: who reads it learns what the step is for.
 TURNS = {
     "no-barrier": "writer 1 commits its ride and the staged record",
@@ -23,7 +20,7 @@ TURNS = {
     "delete-more": "leader 1 deletes its batch, moves last_sent to 2 and commits",
     "no-compare-and-set": "leader 1 deletes its batch, moves last_sent to 1 and commits",
     "checkpoint-alone": HALF,
-    "past-last-sent": "a consumer counts what it has read, heals, and commits its checkpoint",
+    "past-last-sent": "the consumer counts what it has read, heals, and commits its checkpoint",
     "no-terms": "leader 2 appends its batch to the log",
     "older-generation": "leader 2 marks the minutes of the rides up to 1",
     "no-heal": "Redis loses all of the log but log[0:0]",
@@ -54,8 +51,8 @@ def test_no_step_is_idle() -> None:
     taken: set[str] = set()
     for name, system in SMALL.items():
         taken |= {f"{type(system).__name__}.{step}" for step in small(name).transitions}
-    for kind in Core, Reset, Rollup, Group:
-        steps = {step.__qualname__ for step in (*kind().steps, *kind().own_steps)}
+    for kind in Core, Rollup:
+        steps = {step.__qualname__ for step in kind().steps}
         assert steps - taken == ({"Core.commits_half"} if kind is Core else set())
 
 
@@ -74,63 +71,6 @@ def test_it_finds_the_same_each_time() -> None:
     assert explore(SMALL["core, a loss"]) == small("core, a loss")
 
 
-class Noting(Core):
-    """Notes which consumers the explorer has seen beside which state."""
-
-    def __init__(self, **bounds: int) -> None:
-        super().__init__("", **bounds)
-        self.seen = {(self.start, self.observer)}
-
-    def fails(self, s: State, me: Consumer, is_new: bool) -> str:
-        self.seen.add((s, me))
-        return super().fails(s, me, is_new)
-
-
-@pytest.mark.parametrize(("losses", "failovers"), [(1, 0), (0, 1)])
-def test_two_consumers_are_only_where_each_can_be(losses: int, failovers: int) -> None:
-    """Both in the state, outright: the explorer has seen each of the two beside the rest."""
-    core = Noting(begun=1, leads=2, losses=losses, failovers=failovers, resends=0)
-    explore(core)
-    both = explore(Both(core))
-    assert both.broken == ""
-    assert Both.places == core.seen
-    assert both.states > len(core.seen)
-
-
-class Both(System):
-    """The core, and two consumers in its state; `places` are where either of them was."""
-
-    by_chance = ()
-    invariants: ClassVar = {}
-    places: ClassVar[set[tuple[State, Consumer]]] = set()
-
-    def __init__(self, core: Core) -> None:
-        super().__init__()
-        self.core, self.start = core, (core.start, core.observer, core.observer)
-        Both.places = {(core.start, core.observer)}
-
-    def ways(self, *state: Any, quietly: bool = False) -> Iterator[Way]:
-        """No state is asked to come to rest: this is about where they can be."""
-        if quietly or len(state) > 1:
-            return
-        (s, one, other), beside = state[0], self.core.beside
-        for step, values, then in self.core.ways(s):
-            if self.core.is_within(then):
-                yield step, values, (then, beside(then, one), beside(then, other))
-        for step, values, then in self.core.ways(s, one):
-            yield step, values, (s, then, other)
-        for step, values, then in self.core.ways(s, other):
-            yield step, values, (s, one, then)
-
-    def fails(self, state: Any, me: None, is_new: bool) -> str:
-        s, one, other = state
-        self.places.update({(s, one), (s, other)})
-        return ""
-
-    def is_complete(self, s: Any, me: None) -> bool:
-        return True
-
-
 class Counters(System):
     """Three counters, each up to three; the last two move only after the first has."""
 
@@ -146,7 +86,7 @@ class Counters(System):
     def ranges(self, s: Any) -> dict[str, Iterable[int]]:
         return {"at": [at for at in range(3) if s[at] < 3 and (at == 0 or s[0] > 0)]}
 
-    def is_complete(self, s: Any, me: Any) -> bool:
+    def is_complete(self, s: Any) -> bool:
         return bool(s == self.complete)
 
 
@@ -183,52 +123,6 @@ def test_going_round_for_ever_is_found() -> None:
     assert explore(Round()).broken == "liveness"
 
 
-class Watched(Counters):
-    """Whoever watches has seen the sum, or lags behind; nobody waits for it."""
-
-    observer = 0
-
-    def sees(self, s: Any, me: int) -> int:
-        """somebody sees the sum"""
-        return sum(s) if sum(s) > me else self.refuses()
-
-    def refuses(self) -> int:
-        raise Refused
-
-    def is_complete(self, s: Any, me: int) -> bool:
-        return bool(s == self.complete) and me == 9
-
-
-def test_an_observer_is_beside_each_state_wherever_it_can_be() -> None:
-    result = explore(Watched())
-    states = [s for s in product(range(4), repeat=3) if s[0] > 0 or s == (0, 0, 0)]
-    # Any sum on the way there: one for each step so far.
-    assert (result.broken, result.states) == ("", sum(sum(s) + 1 for s in states))
-
-
-def broken(observed: dict[str, Any], agreed: dict[str, Any]) -> Result:
-    system = Watched()
-    vars(system).update(observed=observed, agreed=agreed)
-    return explore(system)
-
-
-def test_what_an_observer_breaks_is_found() -> None:
-    result = broken({"four": lambda system, s, me: me < 4}, {})
-    assert (result.broken, result.story[-1]) == ("four", "somebody sees the sum")
-    assert len(result.story) == 5
-
-
-def test_observers_that_do_not_agree_are_found() -> None:
-    assert broken({}, {"even": lambda system, seen: len({me % 2 for me in seen}) < 2}).broken
-
-
-def test_an_observer_that_does_not_get_there_is_found() -> None:
-    class Lazy(Watched):
-        by_chance: tuple[Step, ...] = (Watched.sees,)
-
-    assert explore(Lazy()).broken == "liveness"
-
-
 def test_steps_are_judged_at_any_number() -> None:
     """What was recorded of a real run is checked by the same functions."""
     core = Core()
@@ -239,6 +133,6 @@ def test_steps_are_judged_at_any_number() -> None:
     with pytest.raises(Refused):
         core.moves_last_sent(s, 90, 4712)
     with pytest.raises(Refused):
-        core.counts(s, Consumer())
+        core.counts(s)
     s = core.moves_last_sent(s, 90, 4711)
-    assert core.counts(s, core.reads(s, Consumer(), 1000, 4711)).distance == 539_837
+    assert core.counts(core.reads(s, 1000, 4711)).consumer.distance == 539_837

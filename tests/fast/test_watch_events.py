@@ -163,24 +163,20 @@ def test_what_was_told_is_not_told_again_when_it_is_listed_again() -> None:
 
 
 def test_a_log_that_lost_its_entries_is_told_and_a_trimmed_one_is_not() -> None:
-    def holding(length: int, last_id: str, added: int | None) -> Facts:
-        return replace(facts(1), log=Log(length, 900, last_id, 0.4, added))
+    def holding(length: int, added: int) -> Facts:
+        return replace(facts(1), log=Log(length, 900, 0.4, added))
 
-    full = holding(120, "1700-3", 900)
+    full = holding(120, 900)
     lost = ["the log lost its entries: 120 at the last look"]
-    assert told(full, holding(0, "0-0", 0)) == lost
-    assert told(full, holding(0, "0-0", None)) == lost
-    # It may be written anew before anybody looks.
-    assert told(full, holding(2, "1800-0", 2)) == lost
-    assert told(full, replace(facts(1), redis=AWAY, log=None), holding(2, "1800-0", 2)) == [
+    assert told(full, holding(0, 0)) == lost
+    assert told(full, holding(2, 2)) == lost  # it may be written anew before anybody looks
+    assert told(full, replace(facts(1), redis=AWAY, log=None), holding(2, 2)) == [
         "Redis is back",
         *lost,
     ]
-    assert told(full, holding(119, "1700-2", 899)) == lost
-    assert told(full, holding(119, "1700-2", None)) == ["the log lost its newest entries"]
-    assert told(full, holding(1, "1800-0", 901)) == []
-    assert told(full, holding(0, "1700-3", 900)) == []
-    assert told(holding(0, "1700-3", 900), holding(0, "0-0", 0)) == []
+    assert told(full, holding(1, 901)) == []
+    assert told(full, holding(0, 900)) == []
+    assert told(holding(0, 900), holding(0, 0)) == []
 
 
 def test_of_entries_that_were_set_aside_a_few_are_told_and_the_others_counted() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from rocket_rides.charts import nice
 from tests.support.facts import (
     AWAY,
     MOMENT,
@@ -28,10 +27,10 @@ from tests.support.facts import (
     total,
 )
 from watch.facts import MOST, Agreement, Facts, Server
-from watch.feed import KEPT, Event, Feed, Narration
+from watch.feed import KEPT, Event, Feed
 from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
-from watch.page.slots import SLOTS
+from watch.page.charts import nice
 from watch.page.templates import POLICY
 
 SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a busy one
@@ -71,7 +70,7 @@ class Read(HTMLParser):
 def rendered(
     seen: Facts, page: Page | None = None, feed: Feed | None = None, history: History | None = None
 ) -> tuple[Page, Rendered]:
-    page = page or Page(Scene(changeable=True, token="the-token"))  # noqa: S106
+    page = page or Page(Scene(token="the-token"))  # noqa: S106
     last = (seen.at, seen.database) if seen.database else None
     events = (feed or Feed()).newest()
     return page, page.render(seen, last, history or History(), events)
@@ -105,7 +104,7 @@ def busy() -> str:
         dead_letters={"total": 9, "rollup": 3},
     )
     breakage = Breakage(going_on="The log is gone.")
-    page = Page(Scene(True, WAYS, breakage, token="the-token"))  # noqa: S106
+    page = Page(Scene(WAYS, breakage, token="the-token"))  # noqa: S106
     return html_of(seen, page=page, feed=feed, history=history)
 
 
@@ -185,7 +184,7 @@ def test_what_is_wrong_is_the_headline() -> None:
 
 def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look() -> None:
     breakage = Breakage("stop-redis", "Redis is stopped", "Redis, with 9 entries, is shut down.")
-    for page in (Page(Scene(True, WAYS, breakage)), Page(Scene(breakage=breakage))):
+    for page in (Page(Scene(WAYS, breakage)), Page(Scene(breakage=breakage))):
         for seen in (facts(), replace(facts(), redis=AWAY, log=None)):
             _, parts = rendered(seen, page)
             verdict = parts.parts["verdict"]
@@ -230,10 +229,10 @@ def test_no_reader_has_a_green_word_while_totals_disagree() -> None:
 def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
     feed = Feed()
     for line in ("consumer1 is frozen for 5 s.", "all that it lacks is deleted.", "Watch it."):
-        feed.add([Narration(MOMENT, "news", (line,))])
+        feed.add([Event(MOMENT, "news", line, is_narrated=True)])
     feed.add([Event(MOMENT, "fault", "something else")])
-    feed.add([Narration(MOMENT, "news", ("It goes on.",))])
-    feed.add([Narration(MOMENT + timedelta(seconds=5), "news", ("It has healed.",))])
+    feed.add([Event(MOMENT, "news", "It goes on.", is_narrated=True)])
+    feed.add([Event(MOMENT + timedelta(seconds=5), "news", "It has healed.", is_narrated=True)])
     _, parts = rendered(facts(), feed=feed)
     assert [Read(item).text.split(" ", 1)[1] for _, item in parts.feed] == [
         "It has healed.",
@@ -257,32 +256,23 @@ def test_what_postgres_last_said_stays_and_is_marked_while_it_is_away() -> None:
     assert ">\N{EN DASH}<" in never.parts["post"]
 
 
-def test_a_dead_receipt_keeps_its_place_while_others_come_and_go() -> None:
-    page = Page(Scene(changeable=True))
-
-    def slots(*rides: int) -> list[str]:
-        letters = tuple(dead_receipt(ride) for ride in rides)
-        _, parts = rendered(facts(receipts=receipts(newest_dead=letters)), page)
-        found = [re.search(r'name="ride" value="(\d+)"', parts.parts[name]) for name in SLOTS]
-        return [match[1] if match else "" for match in found]
-
-    assert slots(3, 2, 1) == ["3", "2", "1", "", ""]
-    assert slots(4, 3, 2, 1) == ["3", "2", "1", "4", ""]
-    assert slots(5, 4, 3, 1) == ["3", "5", "1", "4", ""]
-    assert slots(7, 6, 5, 4, 3, 1) == ["3", "5", "7", "4", "6"]
-    assert slots() == ["", "", "", "", ""]
+def test_the_newest_dead_receipts_are_named_with_their_reasons() -> None:
+    letters = tuple(dead_receipt(ride) for ride in (7, 6, 5, 4, 3, 1))
+    _, parts = rendered(facts(receipts=receipts(newest_dead=letters)))
+    read = Read(parts.parts["dead"])
+    assert re.findall(r"ride (\d+)", read.text) == ["7", "6", "5", "4", "3"]
+    assert read.text.count("status 422: never") == 5
+    assert "No receipt is dead." in html_of(facts())
 
 
-def test_without_leave_to_change_there_is_no_button() -> None:
+def test_outside_the_demo_there_is_no_button() -> None:
     letters = receipts(newest_dead=(dead_receipt(),))
-    page = Page(Scene(changeable=False))
-    read = Read(html_of(facts(receipts=letters), page=page))
-    assert "status 422: never" in read.text
+    read = Read(html_of(facts(receipts=letters)))
     assert not [tag for tag, _ in read.elements if tag in ("button", "form")]
 
 
 def test_while_it_is_being_broken_no_other_way_can_be_taken() -> None:
-    scene = Scene(True, WAYS, Breakage("stop-redis", "Redis is stopped", "Redis is shut down."))
+    scene = Scene(WAYS, Breakage("stop-redis", "Redis is stopped", "Redis is shut down."))
     html = html_of(facts(), page=Page(scene))
     assert html.count("Redis is shut down.") == 2  # in the headline, and below the buttons
     assert re.search(r'<button id="break-stop-redis"[^>]* disabled', html)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +13,8 @@ import psutil
 import pytest
 
 from lab.chaos.__main__ import main
-from lab.chaos.fleet import folder_for_servers
 from lab.chaos.nights import can_run
 from rocket_rides.settings import PROJECT
-from tests.support.folders import roomy, short_folder
 from tests.support.jobs import SHORT_LIVED
 from tests.support.world import eventually
 
@@ -34,7 +31,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "lab.chaos", *arguments],
         cwd=PROJECT,
-        env=os.environ | SHORT_LIVED | {"TMPDIR": str(roomy())},
+        env=os.environ | SHORT_LIVED,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -42,18 +39,6 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         # As a shell starts what is to run in the background: without a Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
-
-
-@pytest.mark.parametrize("name", ["private", "long" * 20])
-def test_the_servers_reach_their_folder_whatever_tmpdir_is(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    with short_folder() as place:
-        (tmpdir := place / name).mkdir(0o700)
-        monkeypatch.setattr(tempfile, "tempdir", str(tmpdir))
-        folder = folder_for_servers()
-        folder.rmdir()
-    assert folder.is_relative_to(tmpdir) == (os.geteuid() != 0 and name == "private")
 
 
 @pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories", "fail-overs"])

@@ -1,11 +1,12 @@
-"""The clients that chaos runs, in their own process: what they send, and what they note."""
+"""The clients that chaos runs, what they send, and what they note."""
 
 import re
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from lab.chaos.crowd import Crowd
+from lab.chaos.clients import Crowd
+from lab.chaos.journal import Journal
 from tests.support.world import eventually
 
 ENOUGH = 300  # rides; the rarest manner is that of one in fifty
@@ -17,8 +18,7 @@ class Api(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, surplus: bytes = b"") -> None:
-        self.surplus = surplus  # that follows each answer
+    def __init__(self) -> None:
         self.whole: Counter[str] = Counter()
         self.rides: dict[str, int] = {}
         self.guard = threading.Lock()
@@ -50,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(said)))
         self.end_headers()
-        self.wfile.write(said + self.server.surplus)
+        self.wfile.write(said)
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
@@ -59,11 +59,11 @@ class Handler(BaseHTTPRequestHandler):
 def test_clients_post_until_they_are_answered_and_note_what_they_sent_and_got() -> None:
     with Api() as api:
         threading.Thread(target=api.serve_forever, daemon=True).start()
-        crowd = Crowd(7, api.server_address[1], RATE)
+        journal = Journal()
+        crowd = Crowd(7, api.server_address[1], RATE, journal)
         crowd.start()
-        eventually(lambda: crowd.answered >= ENOUGH, "rides", 60)
+        eventually(lambda: journal.answered >= ENOUGH, "rides", 60)
         crowd.end()
-        journal = crowd.hand_over()
         api.shutdown()
     asks = {ask.key or "": ask for ask in journal.asks}
     assert journal.troubles == []
@@ -77,17 +77,3 @@ def test_clients_post_until_they_are_answered_and_note_what_they_sent_and_got() 
     assert any(len(rides) == 2 for rides in answers.values())  # once more, although answered
     assert any(ask.given_up for ask in journal.asks)
     assert any(not ask.whole for ask in journal.asks)
-
-
-def test_what_is_more_than_an_answer_is_noted() -> None:
-    with Api(surplus=b"HTTP/1.1 201 Created") as api:
-        threading.Thread(target=api.serve_forever, daemon=True).start()
-        crowd = Crowd(7, api.server_address[1], RATE)
-        crowd.start()
-        eventually(lambda: api.rides or len(api.whole) >= 20, "rides", 60)
-        crowd.end(patience=0)
-        journal = crowd.hand_over()
-        api.shutdown()
-    assert journal.troubles
-    assert all("was answered with 0" in trouble for trouble in journal.troubles)
-    assert not any(ask.answers for ask in journal.asks)

@@ -104,7 +104,7 @@ def redis_fails_over(world: World, pair: RedisPair, *, waits: bool) -> list[str]
     """The replica is cut off, two more rides are sent, and it is promoted."""
 
     def log() -> Log:
-        world.logs.append(Log(pair.primary.server.url, world.stream, replicas=int(waits)))
+        world.logs.append(Log(pair.primary.url, world.stream, replicas=int(waits)))
         return world.logs[-1]
 
     def send() -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 import redis
 
+from lab.chaos.faults.redis_server import cut_newest
 from lab.chaos.faults.scene import Scene
-from lab.chaos.faults.servers import cut_newest
 from lab.chaos.faults.shortages import fill_memory
 from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
@@ -31,7 +31,7 @@ def test_the_newest_entries_are_cut_off_the_file_and_no_others(world: World) -> 
 
 
 def test_redis_is_full_until_the_fault_ends_and_even_if_it_is_restarted() -> None:
-    with redis_pair("valkey") as pair, Log(pair.primary.server.url, "log") as log:
+    with redis_pair("valkey") as pair, Log(pair.primary.url, "log") as log:
         scene = Scene(cast(Fleet, OnlyRedis(pair)), Journal())
         fault = threading.Thread(target=fill_memory, args=[scene, random.Random(0)])
         fault.start()
@@ -119,7 +119,7 @@ def test_the_onlooker_reads_what_a_promoted_replica_took_under_ids_that_others_h
 def test_the_onlooker_knows_what_it_has_found_in_a_promoted_replica() -> None:
     """That may be older than what it has seen before; what is appended later may not."""
     with redis_pair("valkey") as pair:
-        onlooker = LogReader(lambda: pair.primary.server.url, "log")
+        onlooker = LogReader(lambda: pair.primary.url, "log")
         send(pair, 1, 2, 3)
         pair.join()
         pair.cut_off()
@@ -141,7 +141,7 @@ def test_the_onlooker_knows_what_it_has_found_in_a_promoted_replica() -> None:
 def test_the_onlooker_reads_on_in_a_log_that_is_only_restarted() -> None:
     """And begins again where its last entry is gone: what is left may be what it had missed."""
     with redis_pair("valkey") as pair:
-        onlooker = LogReader(lambda: pair.primary.server.url, "log")
+        onlooker = LogReader(lambda: pair.primary.url, "log")
         for ride in (1, 2, 3):
             send(pair, ride)
         onlooker.start()
@@ -151,7 +151,7 @@ def test_the_onlooker_reads_on_in_a_log_that_is_only_restarted() -> None:
         pair.primary.crash(0)
         send(pair, 5)
         eventually(lambda: len(onlooker.told) == 5, "the entry after the restart")
-        file = pair.primary.server.append_only_file
+        file = pair.primary.append_only_file
         pair.primary.crash(0, lambda: cut_newest(file, 3))
         eventually(lambda: onlooker.readings[-1].found == 2, "the log without its last entries")
         send(pair, 6)
@@ -164,7 +164,7 @@ def test_the_onlooker_reads_on_in_a_log_that_is_only_restarted() -> None:
 
 
 def send(pair: RedisPair, *rides: int) -> None:
-    with Log(pair.primary.server.url, "log") as log:
+    with Log(pair.primary.url, "log") as log:
         records = [(ride, f'{{"id": {ride}, "distance": 1.5}}') for ride in rides]
         log.append(records, rides[0] - 1, Term("term", 0))
 

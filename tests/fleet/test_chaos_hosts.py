@@ -19,7 +19,6 @@ from lab.chaos.clocks import Clock, library
 from lab.chaos.disks import Disk, enter_own_namespace
 from lab.chaos.faults.shortages import NEXT_SEGMENT
 from lab.chaos.hosts import Host, PostgresHost, RedisHost
-from lab.chaos.kept_server import KeptServer
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import eventually
@@ -33,25 +32,24 @@ TAKE_MANY = f"INSERT INTO rides (distance) SELECT 5 FROM generate_series(1, {MAN
 
 
 @contextmanager
-def running(host: Host) -> Iterator[KeptServer[Host]]:
-    kept = KeptServer(host)
-    kept.start()
+def running(host: Host) -> Iterator[None]:
+    host.keep()
     try:
-        kept.wait_until_it_serves()
-        yield kept
+        host.wait_until_it_serves()
+        yield
     finally:
-        kept.end()
+        host.end()
 
 
 @contextmanager
-def on_a_disk(host: Host, prepared: Path | None = None) -> Iterator[tuple[KeptServer[Host], Disk]]:
+def on_a_disk(host: Host, prepared: Path | None = None) -> Iterator[Disk]:
     disk = Disk(host.data)
     assert disk.mount()
     try:
         if prepared:
             put_into(host.data, prepared)
-        with running(host) as kept:
-            yield kept, disk
+        with running(host):
+            yield disk
     finally:
         disk.unmount()
 
@@ -74,8 +72,8 @@ def test_redis_keeps_what_it_acknowledged_when_its_disk_is_full(kind: str) -> No
     def test() -> None:
         with short_folder() as folder:
             host = RedisHost(folder / "log", folder / "run", kind=STREAM_SERVERS[kind])
-            with on_a_disk(host) as (kept, disk), redis.Redis.from_url(host.url) as client:
-                kept.may_end.set()
+            with on_a_disk(host) as disk, redis.Redis.from_url(host.url) as client:
+                host.may_end.set()
                 acknowledged = [append(client)]
                 disk.fill()
                 while id_ := append(client):
@@ -84,7 +82,7 @@ def test_redis_keeps_what_it_acknowledged_when_its_disk_is_full(kind: str) -> No
                 acknowledged.append(eventually(lambda: append(client), "a new entry"))
                 there = [id_ for id_, _ in client.xrange("log")]
                 assert [id_ for id_ in acknowledged if id_ not in there] == []
-                assert kept.failures == []
+                assert host.failures == []
 
     in_a_mount_namespace(test)
 
@@ -101,8 +99,8 @@ def test_postgres_keeps_what_it_committed_when_its_disk_is_full(prepared: Path, 
     def test() -> None:
         with short_folder() as folder:
             host = PostgresHost(folder / "data", folder / "run")
-            with on_a_disk(host, prepared) as (kept, disk):
-                kept.may_end.set()
+            with on_a_disk(host, prepared) as disk:
+                host.may_end.set()
                 statement = NEXT_SEGMENT if wal else TAKE_MANY
                 with closing(psycopg.connect(host.url, autocommit=True)) as connection:
                     disk.fill()
@@ -110,7 +108,7 @@ def test_postgres_keeps_what_it_committed_when_its_disk_is_full(prepared: Path, 
                 disk.make_room()
                 eventually(lambda: count(host) is not None, "the end of recovery")
                 assert count(host) == (0 if wal else done * MANY)
-                assert kept.failures == []
+                assert host.failures == []
 
     in_a_mount_namespace(test)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lab.chaos.proxy import HOST, Proxy
-from lab.chaos.weather import Way
+from lab.chaos.proxy import HOST, Proxy, Way
 from rocket_rides.settings import EMBEDDED_PORT
 from tests.support.world import World, eventually
 
@@ -48,7 +47,9 @@ def test_what_was_held_up_arrives_after_its_client_has_hung_up(world: World) -> 
 def test_what_was_held_up_is_lost_with_its_connection(world: World) -> None:
     with proxied(world) as proxy, connect(world, proxy) as idle:
         held = insert_over_a_held_up(proxy, Way.REQUESTS, connect(world, proxy))
-        eventually(lambda: any(pipe.waits for pipe in [*proxy.weather.pipes]), "the request")
+        eventually(
+            lambda: any(connection.waits for connection in [*proxy.connections]), "the request"
+        )
         proxy.clear_up(Way.REQUESTS, deliver=False)
         with pytest.raises(psycopg.OperationalError):
             answer_to(held)

@@ -7,7 +7,7 @@ import pytest
 from consumers.receipts.attempts import SUSPECT, Attempts, Known
 from consumers.receipts.outcomes import Ended, save
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.dead_receipts import change
+from rocket_rides.receipts import change
 from tests.support.world import World, drain, eventually, transaction
 
 MOST = 4

@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 
 from api.pool import PATIENCE, SESSION, open_pool
-from api.prepared import Prepared
 from rocket_rides.settings import load
 from tests.support.api import (
     KEY_REUSED,
@@ -33,14 +32,6 @@ def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World)
     assert api.post("5.0001", **{"Idempotency-Key": "once"}).status_code == 201  # the same ride
     assert is_problem(api.post("6", **{"Idempotency-Key": "once"}), 422, KEY_REUSED)
     assert world.truth == (1, 5)
-
-
-def test_a_statement_that_was_deallocated_is_prepared_again(world: World) -> None:
-    """As psycopg does with all of a connection's when it rolls back."""
-    connection, add = world.connect(), Prepared("add", "SELECT $1::int + 1")
-    assert add(connection, "1") == [[b"2"]]
-    connection.execute("DEALLOCATE ALL")
-    assert [add(connection, number) for number in ("2", "3")] == [[[b"3"]], [[b"4"]]]
 
 
 def test_twenty_equal_requests_at_once_take_one_ride(api: Api, world: World) -> None:

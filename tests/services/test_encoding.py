@@ -34,7 +34,7 @@ def works(world: World, **environment: str) -> None:
     world.service("streamer", **environment).says("leading")
     world.service("consumers", NAME, **environment).says("stands at")
     eventually(lambda: world.standing(NAME) == world.truth == (1, 5), "the ride in the total")
-    [shown] = api.client.get("/consumers").json()["consumers"]
+    [shown, _] = api.client.get("/consumers").json()["consumers"]
     assert (shown["name"], shown["total_distance"]) == (NAME, 5)
     api.client.close()
 

@@ -9,8 +9,6 @@ import redis
 
 from consumers.receipts.group import Group
 from rocket_rides import groups
-from rocket_rides.seen_groups import SeenGroup
-from rocket_rides.standings import values
 from tests.support.looks import looking, said, seen
 from tests.support.world import World, drain
 from watch import asking_postgres
@@ -77,8 +75,7 @@ def crowd(world: World) -> None:
 
 def plan(world: World, limit: int) -> dict[str, Any]:
     connection = world.connect(**SESSION)
-    own = groups.name_of(connection)
-    given = values([SeenGroup(own)], own, limit)
+    given = {"limit": limit}
     row = connection.execute(
         f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {FACTS}", given
     ).fetchone()
@@ -190,36 +187,6 @@ def test_each_reader_costs_the_same_however_many_there_are(world: World) -> None
     for node in scans:
         rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         assert rows <= MANY < readers**2, node
-
-
-def test_many_groups_take_no_more_commands_than_one(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.take(1, 2, 3)
-    drain(world.streamer())
-    for number in range(30):
-        workers = Group(world.log(), f"workers{number}", "one")
-        workers.make()
-        if number % 4:
-            workers.read(number % 4)
-    commands = Counter[str]()
-    send = redis.Redis.execute_command
-
-    def counting(self: Any, *words: Any, **options: Any) -> Any:
-        commands[str(words[0])] += 1
-        return send(self, *words, **options)  # type: ignore[no-untyped-call]
-
-    monkeypatch.setattr(redis.Redis, "execute_command", counting)
-    with looking(world) as gatherer:
-        gatherer.gather()
-        commands.clear()
-        database = said(gatherer.gather())
-    assert len([reader for reader in database.readers if reader.kind == "group"]) == 31
-    rides = Counter(reader.ride for reader in database.readers)
-    assert rides == {0: 8, 1: 8, 2: 7, 3: 7, None: 1}  # the last one is this database's own
-    assert {reader.rides_behind for reader in database.readers} == {3}
-    assert commands["EVALSHA"] == 2
-    assert commands.total() <= 8
 
 
 def test_a_look_is_one_statement_and_a_few_commands(

@@ -43,13 +43,13 @@ def postgreses(prepared: Path) -> Iterator[PostgresPair]:
 
 def streamer(world: World, pair: RedisPair, replicas: int) -> Streamer:
     """On whichever server is the primary now."""
-    log = Log(pair.primary.server.url, world.stream, replicas=replicas)
+    log = Log(pair.primary.url, world.stream, replicas=replicas)
     world.logs.append(log)
     return Streamer(world.connect(), log)
 
 
 def consumer(world: World, pair: RedisPair) -> Consumer:
-    log = Log(pair.primary.server.url, world.stream)
+    log = Log(pair.primary.url, world.stream)
     world.logs.append(log)
     return Consumer(world.connect(), log, "consumer0", Total)
 
@@ -105,7 +105,7 @@ def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(
 def test_a_primary_that_must_have_a_replica_refuses_to_append_without_one(
     world: World, redises: RedisPair
 ) -> None:
-    with redis.Redis.from_url(redises.primary.server.url) as primary:
+    with redis.Redis.from_url(redises.primary.url) as primary:
         primary.config_set("min-replicas-to-write", 1)
     redises.cut_off()
     world.take(1)
@@ -138,7 +138,7 @@ def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(
     redises.cut_off()
     world.take(1)
     with (
-        Log(redises.primary.server.url, world.stream, replicas=1) as log,
+        Log(redises.primary.url, world.stream, replicas=1) as log,
         pytest.raises(redis.ConnectionError, match="0 of 1 replicas follow"),
     ):
         lead(world.connect(), log, load(), Stop(), Progress(), Alarms())
@@ -200,7 +200,7 @@ class Alone(NamedTuple):
         assert not asked.done()
 
     def bring_back(self) -> None:
-        self.pair.link.turn(self.pair.primary.server.socket)
+        self.pair.link.turn(self.pair.primary.socket)
 
 
 @pytest.fixture

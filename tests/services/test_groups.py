@@ -192,21 +192,15 @@ def test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivere
     log = world.log()
     assert groups.positions(log) == []
     ids = append(world, *range(1, 6))
-    for name, start in (("behind", START), ("done", "2-0"), (f"{groups.OURS}-1-2", "5-0")):
+    for name, start in (("behind", START), ("done", "2-0")):
         Group(log, name, "m").make(start)
     behind, done = Group(log, "behind", "m"), Group(log, "done", "m")
     behind.read(4)
     behind.ack([ids[0], ids[2]])
     done.ack([entry.redis_id for entry in done.read(2)])
     at = {position.name: position for position in groups.positions(log)}
-    assert at["behind"] == ("behind", 2, "2-0", "4-0", None)
-    assert at["done"] == ("done", 0, None, "4-0", None)
-    # Nobody has ever asked for anything: idle since the last delivered entry's time, in 1970.
-    assert (at[f"{groups.OURS}-1-2"].idle_ms or 0) > 10**12
-    append(world, 6)
-    Group(log, f"{groups.OURS}-1-2", "m").read(1)
-    [idle] = [at.idle_ms for at in groups.positions(log) if at.idle_ms is not None]
-    assert idle < 60_000
+    assert at["behind"] == ("behind", "2-0", "4-0")
+    assert at["done"] == ("done", None, "4-0")
 
 
 def test_thousands_of_ids_are_claimed_and_kept_in_one_call(world: World) -> None:
@@ -252,6 +246,6 @@ def test_another_type_of_key_is_refused_and_kept(world: World) -> None:
 
 def test_a_group_is_named_after_the_cluster_and_the_database(world: World) -> None:
     prefix, cluster, oid = groups.name_of(world.connection).split("-")
-    assert prefix == groups.OURS
+    assert prefix == "receipts"
     assert int(oid) == world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
     assert int(cluster) == world.value("SELECT system_identifier FROM pg_control_system()")

@@ -1,23 +1,20 @@
-"""`python -m rocket_rides.log`: the entries of a range of time, and new ones, for people."""
+"""`python -m rocket_rides.log`: the log's entries, all or the latest, and new ones, for people."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from demo.embedded.servers import Redis
-from rocket_rides.log import LARGEST_ID, START, Log
-from rocket_rides.log.__main__ import entries, parse_options
-from rocket_rides.log.moments import shown
+from rocket_rides.log import START, Entry, Log
+from rocket_rides.log.__main__ import appended_at, entries
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import Term
-from tests.support.folders import short_folder
 from tests.support.forks import Process
 from tests.support.world import PATIENCE, Service, World, drain, eventually, free_port
 
@@ -25,10 +22,9 @@ HOUR = 3_600_000  # milliseconds
 TERM = Term("0123456789abcdef", 0)
 
 
-def found(log: Log, *options: str) -> list[str]:
+def found(log: Log, since: float | None = None) -> list[str]:
     """The ids of the entries that are asked for."""
-    batches = entries(log, parse_options([*options]))
-    return [entry.redis_id for batch in batches for entry in batch]
+    return [entry.redis_id for batch in entries(log, since, False) for entry in batch]
 
 
 def append(log: Log, *ids: str) -> None:
@@ -55,52 +51,53 @@ def run(world: World, *options: str, **environment: str) -> subprocess.Completed
     return subprocess.CompletedProcess(options, status, stdout.read_text(), stderr.read_text())
 
 
+def taken_at(redis_id: str) -> str | None:
+    return appended_at(Entry(redis_id, []))
+
+
 def lines(service: Service) -> list[str]:
     return service.output.read_text().splitlines()
 
 
 @pytest.mark.stream_servers
-def test_it_finds_the_entries_of_a_range_of_time(world: World) -> None:
+def test_it_finds_all_entries_or_the_latest(world: World) -> None:
     log = world.log()
-    assert found(log) == found(log, "--since", "1h") == []
+    assert found(log) == found(log, 3600) == []
     now = log.clock()
     long_ago, older, old, new = now - 10**9, now - 2 * HOUR, now - HOUR // 2, now + HOUR
     ids = ["0-1", f"{long_ago}-0", f"{older}-0", f"{older}-7", f"{old}-0", f"{new}-0"]
     append(log, *ids)
-    assert found(log) == ids
-    assert found(log, "--since", "1h") == ids[4:]
-    assert found(log, "--since", "3h", "--until", "1h") == ids[2:4]
-    # From a moment on, and up to it without it.
-    moment = shown(older)
-    assert found(log, f"--since={moment}") == ids[2:]
-    assert found(log, f"--until={moment}") == ids[:2]
-    assert found(log, f"--since={moment}", f"--until={moment}") == []
-    assert found(log, "--limit", "2") == ids[:2]
-    assert found(log, "--since", "3h", "--limit", "3") == ids[2:5]
+    assert found(log) == found(log, 10**10) == ids
+    assert found(log, 3 * 3600) == ids[2:]
+    assert found(log, 3600) == ids[4:]
     # Redis' clock is behind this entry's time, and nothing is waited for.
-    assert found(log, "--since", "0s") == ids[5:]
+    assert found(log, 0) == ids[5:]
 
 
-def test_it_ends_where_the_log_ended_when_it_began(world: World) -> None:
-    """In batches of a thousand, while others go on appending."""
+def test_it_ends_although_others_go_on_appending(world: World) -> None:
+    """In batches of a thousand."""
     log = world.log()
     log.append([(id_, f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 2501)], 0, TERM)
-    batches = entries(log, parse_options([]))
-    seen = len(next(batches))
-    append(log, f"{log.clock() + 10}-0")
-    assert seen + sum(map(len, batches)) == 2500
+    seen = 0
+    for batch in entries(log, None, False):
+        seen += len(batch)
+        append(log, "*")
+    assert 2500 <= seen < 2510
 
 
-def test_it_follows_what_is_appended_until_the_time_has_come(world: World) -> None:
-    log = world.log()
-    append(log, f"{log.clock() - HOUR}-0")
-    assert found(log, "--since", "2h", "--until", "0s", "--follow") != []
-    assert found(log, "--follow", "--until", "0s") == []  # only what is new
-    new = entries(log, parse_options(["--follow", "--limit", "2"]))
-    first = next(new)
-    append(log, "9999999999999-0", "9999999999999-1", "9999999999999-2")
-    ids = [entry.redis_id for entry in first] + [e.redis_id for batch in new for e in batch]
-    assert ids == ["9999999999999-0", "9999999999999-1"]
+def test_it_follows_what_is_appended(world: World) -> None:
+    log, other = world.log(), world.log()
+    old, *new = (f"{9999999999990 + number}-0" for number in range(3))
+    append(log, old)
+    following = entries(log, None, True)
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(lambda: next(following))
+        eventually(lambda: b"\nblocked_clients:1" in other.command("INFO", "clients"))
+        append(other, *new)
+    ids = [entry.redis_id for entry in first.result()]
+    while len(ids) < 2:
+        ids += [entry.redis_id for entry in next(following)]
+    assert ids == new
 
 
 def test_a_person_reads_lines_and_a_program_json(world: World) -> None:
@@ -114,7 +111,7 @@ def test_a_person_reads_lines_and_a_program_json(world: World) -> None:
     assert (for_people.returncode, for_people.stderr) == (0, "")
     first, second, third, last = for_people.stdout.splitlines()
     ids = [entry.redis_id for entry in log.read(START, 10)]
-    assert first.split() == [shown(int(ids[0].split("-")[0])), ids[0], "ride", "1", "539.837", "m"]
+    assert first.split() == [taken_at(ids[0]), ids[0], "ride", "1", "539.837", "m"]
     assert second.endswith("ride 2  999999999.999 m")
     assert third.endswith("no record: no field 'data'")
     assert last.startswith("after the year 9999")
@@ -126,7 +123,7 @@ def test_a_person_reads_lines_and_a_program_json(world: World) -> None:
     as_json = [exact(line) for line in run(world, "--json").stdout.splitlines()]
     assert as_json[1] == {
         "redis_id": ids[1],
-        "time": shown(int(ids[1].split("-")[0])),
+        "time": taken_at(ids[1]),
         "id": 2,
         "prev": 1,
         "distance": Decimal("999999999.999"),
@@ -146,15 +143,11 @@ def test_a_tail_ends_with_ctrl_c_and_says_nothing(world: World) -> None:
     assert len(lines(tail)) == 1
 
 
-@pytest.mark.parametrize(("options", "rides"), [([], 3000), (["--follow", "--since=1d"], 1)])
-def test_it_ends_quietly_when_nobody_reads_it_any_more(
-    world: World, options: list[str], rides: int
-) -> None:
-    """Whether it has more to print, or waits for more."""
-    data = [(id_, f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, rides + 1)]
+def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
+    data = [(id_, f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 3001)]
     world.log().append(data, 0, TERM)
     with subprocess.Popen(
-        [sys.executable, "-m", "rocket_rides.log", *options],
+        [sys.executable, "-m", "rocket_rides.log"],
         cwd=PROJECT,
         env={**os.environ, "REDIS_URL": world.redis.url, "STREAM_NAME": world.stream},
         stdout=subprocess.PIPE,
@@ -182,47 +175,3 @@ def test_a_lost_redis_and_a_bad_option_are_one_clear_line(world: World) -> None:
     refused = run(world)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
     assert "wrong kind of value" in refused.stderr
-
-
-@pytest.fixture
-def own_redis() -> Iterator[Redis]:
-    """A server for this test alone."""
-    with short_folder() as folder:
-        server = Redis(folder / "data", folder / "run")
-        server.start()
-        yield server
-        server.stop()
-
-
-def test_a_tail_outlives_a_restart_of_redis_and_a_log_that_is_deleted(
-    world: World, own_redis: Redis
-) -> None:
-    tail = world.service(
-        "rocket_rides.log", "--follow", "--json", "--since", "1d", REDIS_URL=own_redis.url
-    )
-
-    def append_ride(number: int, redis_id: str = "*") -> None:
-        with Log(own_redis.url, world.stream) as log:
-            fields = {"data": f'{{"id": {number}, "distance": 1}}', "prev": "0"}
-            log.redis.xadd(world.stream, fields, id=redis_id)  # type: ignore[arg-type]
-
-    def shows(number: int) -> bool:
-        return any(f'"id":{number},' in line for line in lines(tail))
-
-    append_ride(1)
-    eventually(lambda: shows(1))
-    own_redis.stop()
-    eventually(lambda: "going on when it is back" in tail.output.read_text())
-    own_redis.start()
-    append_ride(2)
-    eventually(lambda: shows(2))
-    with Log(own_redis.url, world.stream) as log:
-        append_ride(3, f"{log.clock() + HOUR}-0")
-        eventually(lambda: shows(3))
-        log.start_anew()
-    # With ids below those before, as after Redis' clock was set back.
-    append_ride(LARGEST_ID)
-    eventually(lambda: shows(LARGEST_ID))
-    assert "the log was deleted" in tail.output.read_text()
-    assert [shows(number) for number in (1, 2, 3)] == [True] * 3
-    assert sum('"id":' in line for line in lines(tail)) == 4

@@ -10,7 +10,7 @@ from consumers.receipts.attempts import Attempts
 from consumers.receipts.outcomes import Ended, Saved, save
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.dead_receipts import change
+from rocket_rides.receipts import change
 from tests.support.world import World, drain
 
 MOST = 3

@@ -157,22 +157,6 @@ def test_a_right_that_only_repeated_keys_need_is_told(
     assert world.truth == (1, 5)
 
 
-def test_a_refusal_elsewhere_does_not_spoil_the_connection_for_rides(
-    limited: Api, world: World, role: str
-) -> None:
-    """psycopg then forgets all statements that it has prepared, and has the server do the same."""
-    world.connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC")
-    try:
-        for headers in ({}, KEY):
-            assert limited.post("5", **headers).status_code == 201
-        assert limited.ready()
-        assert limited.client.get("/consumers").status_code == 200
-        for headers in ({}, KEY):
-            assert limited.post("5", **headers).status_code == 201
-    finally:
-        world.connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system TO PUBLIC")
-
-
 def test_what_cannot_be_shown_for_want_of_a_right_is_told(
     limited: Api, world: World, role: str
 ) -> None:

@@ -14,7 +14,6 @@ from consumers.totals.reset import Applied, Reset
 from consumers.totals.total import ADD
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Record
-from rocket_rides.standings import values
 from tests.support.api import Api
 from tests.support.resets import WRONG, ask, corrupt, exact, half_way, send, statuses
 from tests.support.world import World, eventually
@@ -190,7 +189,7 @@ def test_an_idle_consumer_is_reset_within_its_idle_rounds_and_says_so(world: Wor
 
 def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api) -> None:
     def shown() -> object:
-        [consumer] = api.client.get("/consumers").json()["consumers"]
+        [consumer, _] = api.client.get("/consumers").json()["consumers"]
         return consumer["reset"]
 
     send(world, "0.001", "0.002")
@@ -221,5 +220,5 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
 
 def test_the_list_of_consumers_finds_each_newest_reset_in_an_index(world: World) -> None:
     connection = world.connect(**SESSION)  # as the API's are
-    plan = connection.execute(f"EXPLAIN {CONSUMERS}", values([], None, LIMIT)).fetchall()
+    plan = connection.execute(f"EXPLAIN {CONSUMERS}", {"limit": LIMIT}).fetchall()
     assert "Index Scan Backward using resets_newest" in str(plan)

@@ -69,7 +69,7 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
     with serving(config, look, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
         assert served.post("/break", way="stop-redis").status_code == 303
         eventually(lambda: not served.site.scene.breakage.way)
-        told = [event.words for _, event in served.watcher.feed.newest()]
+        told = [" ".join(event.words.splitlines()) for _, event in served.watcher.feed.newest()]
         assert served.site.scene.breakage.going_on == "Healed: all is well."
     assert told == [
         "All totals are exact up to ride 9. consumer0 at ride 9: total 7 m Healed: all is well.",

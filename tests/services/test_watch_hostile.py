@@ -6,16 +6,21 @@ Nothing is shown as anything but text; nothing is changed; everyone else is serv
 import json
 import re
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from typing import NamedTuple
 from unicodedata import category
 
 import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from demo.page import Demolition
+from rocket_rides.settings import Settings
+from tests.support.facts import facts
 from tests.support.hostile import CORPUS, SLOW, Slow, ask, go_on
 from tests.support.hostile_state import (
     ATTRIBUTE,
@@ -27,33 +32,25 @@ from tests.support.hostile_state import (
     write_entries,
 )
 from tests.support.page import Event, Markup, Page
-from tests.support.world import PATIENCE, World, eventually
+from tests.support.site import STOP_REDIS, Served, serving
+from tests.support.world import PATIENCE, World, eventually, free_port
 
 FORM = "application/x-www-form-urlencoded"
 ONLOOKERS = 1000  # that the page has room for
 MEGABYTE = 1e6
-FORGET = "UPDATE receipts SET replay_at = NULL, forgiven = 0"
 NO_TEXT = ("Cc", "Cf", "Cs", "Zl", "Zp")  # what a terminal, or a reader, would obey
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @pytest.fixture(scope="module")
 def victim(module_world: World) -> Iterator[Page]:
-    """One page for all of them. Nothing that they ask changes anything."""
+    """One page for all of them."""
     fill(module_world)
     page = Page(module_world)
-    before = state(module_world)
     yield page
-    assert state(module_world) == before
     assert page.answers()
     assert page.service.stop() == 0
     assert "Traceback" not in page.service.output.read_text()
-
-
-def state(world: World) -> list[tuple[object, ...]]:
-    """All that the page's buttons could change."""
-    rows = world.connection.execute("SELECT ride_id, attempts, replay_at FROM receipts ORDER BY 1")
-    return rows.fetchall()
 
 
 def is_harmless(html: str) -> bool:
@@ -114,11 +111,28 @@ def test_text_is_text_on_the_terminal(victim: Page) -> None:
     assert TEXTS[0] in str(json.loads(status.output.read_text()))
 
 
-def posted(victim: Page, **form: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The form that replays a dead receipt, as the page has it; and what a browser says of it."""
-    fields = {**Markup(victim.html).form("ride"), **form}
-    assert fields.pop("action") == "/replay"
-    return fields, {"Origin": victim.url, "Sec-Fetch-Site": "same-origin"}
+class Breakable(NamedTuple):
+    """The page of a demo, and the ways in which it was broken."""
+
+    page: Served
+    broken: list[str]
+
+    def form(self, **changed: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The form that breaks the fleet, as the page has it; and what a browser says of it."""
+        fields = {**Markup(self.page.html).form("way"), **changed}
+        assert fields.pop("action") == "/break"
+        return fields, {"Origin": self.page.url, "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture(scope="module")
+def breakable() -> Iterator[Breakable]:
+    config, broken = Settings(watch_port=free_port()), list[str]()
+
+    def run(name: str, *_: object) -> None:
+        broken.append(name)
+
+    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+        yield Breakable(served, broken)
 
 
 ELSEWHERE = "http://elsewhere.example"
@@ -151,19 +165,19 @@ CROSS_SITE: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     "plain text": ({}, {"Content-Type": "text/plain"}, "POST"),
     "JSON": ({}, {"Content-Type": "application/json"}, "POST"),
     "a huge body": ({"x": "x" * 1_000_000}, {}, "POST"),
-    "a ride that is none": ({"ride": "1 OR 1=1"}, {}, "POST"),
-    "a ride past all numbers": ({"ride": "9" * 5000}, {}, "POST"),
+    "a way that there is not": ({"way": "drop-everything"}, {}, "POST"),
 }
 
 
 @pytest.mark.parametrize("kind", CROSS_SITE)
-def test_a_request_that_is_not_from_the_page_changes_nothing(victim: Page, kind: str) -> None:
+def test_a_request_that_is_not_from_the_page_changes_nothing(
+    breakable: Breakable, kind: str
+) -> None:
     form, different, method = CROSS_SITE[kind]
-    fields, headers = posted(victim, **form)
-    before = state(victim.world)
-    answer = victim.client.request(
+    fields, headers = breakable.form(**form)
+    answer = breakable.page.client.request(
         method,
-        "/replay",
+        "/break",
         data=fields,
         headers={
             name: value
@@ -171,21 +185,24 @@ def test_a_request_that_is_not_from_the_page_changes_nothing(victim: Page, kind:
             if value
         },
     )
-    after = state(victim.world)
-    victim.world.connection.execute(FORGET)
     assert 400 <= answer.status_code < 500
     assert answer.headers["content-type"].startswith("text/plain")
-    assert after == before
+    assert not breakable.page.site.scene.breakage.way
+    assert breakable.broken == []
 
 
-def test_the_same_form_from_the_page_replays_a_receipt(victim: Page) -> None:
+def test_the_same_form_from_the_page_breaks_the_fleet() -> None:
     """Else the refusals would say nothing."""
-    fields, headers = posted(victim)
-    answer = victim.client.post("/replay", data=fields, headers=headers)
-    assert (answer.status_code, answer.headers["location"][:1]) == (303, "/")
-    marked = "SELECT count(*) FROM receipts WHERE replay_at IS NOT NULL AND ride_id = %s"
-    assert victim.world.value(marked, fields["ride"]) == 1
-    victim.world.connection.execute(FORGET)
+    config, begun = Settings(watch_port=free_port()), threading.Event()
+
+    def run(*_: object) -> None:
+        begun.set()
+
+    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+        fields, headers = Breakable(served, []).form()
+        answer = served.client.post("/break", data=fields, headers=headers)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert begun.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/metrics", "/break"])
@@ -197,10 +214,10 @@ def test_a_name_that_was_bound_anew_reads_nothing(victim: Page, path: str) -> No
 
 
 def test_where_this_is_no_demo_nothing_can_be_broken(victim: Page) -> None:
-    fields, headers = posted(victim, way="wipe-log")
-    answer = victim.client.post("/break", data=fields, headers=headers)
+    headers = {"Origin": victim.url, "Sec-Fetch-Site": "same-origin"}
+    answer = victim.client.post("/break", data={"way": "wipe-log"}, headers=headers)
     assert answer.status_code == 404
-    assert "/break" not in victim.html
+    assert "<form" not in victim.html
 
 
 def test_what_is_no_request_is_refused_or_hung_up_on(victim: Page) -> None:
@@ -234,7 +251,7 @@ def adapted(request: bytes) -> bytes:
     """A request to the API, as one to the page."""
     for there, here in (
         (b"Host: x\r\n", b"Host: localhost\r\n"),
-        (b"/rides", b"/replay"),
+        (b"/rides", b"/metrics"),
         (b"/openapi.json", b"/"),
     ):
         request = request.replace(there, here)

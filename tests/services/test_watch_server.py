@@ -4,29 +4,21 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from demo.page import Demolition
 from rocket_rides.settings import Settings
-from tests.support.facts import AWAY, database, dead_receipt, facts, receipts
-from tests.support.page import Page, parsed
+from tests.support.facts import AWAY, database, facts
+from tests.support.page import Page
 from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
 from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
-from watch import broadcast, guards, server
-from watch.__main__ import listen
+from watch import broadcast, guards
 from watch.facts import Facts
 from watch.watching import SEEN
-
-DEAD = """
-    INSERT INTO receipts (ride_id, outcome, decided_at, dead_at, attempts, reason, first_at, due_at)
-    VALUES (%s, 'dead', now(), now(), 1, 'status 422: never', now(), now())
-"""
 
 
 @pytest.fixture
@@ -52,7 +44,7 @@ def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
 ) -> None:
     with live.ticks() as ticks:
         first = next(ticks)
-        assert {"verdict", "totals", "log", "dead-0"} <= first["parts"].keys()
+        assert {"verdict", "totals", "log", "dead"} <= first["parts"].keys()
         assert "10.501" in first["parts"]["totals"]
         assert first["version"]
         world.take("100")
@@ -106,28 +98,6 @@ def test_streams_end_whole_with_the_server_although_no_look_comes_any_more() -> 
         held.set()
 
 
-def test_a_dead_receipt_is_replayed_once(live: Served, world: World) -> None:
-    world.connection.execute(DEAD, [1])
-    answer = live.post("/replay", ride="1")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/#h-dead")
-    assert world.value("SELECT count(*) FROM receipts WHERE replay_at IS NOT NULL") == 1
-    again = live.post("/replay", ride="1")
-    assert again.status_code == 409
-    assert "it is being sent again already" in again.text
-    assert live.post("/replay", ride="2").text.endswith("there was no attempt to deliver it\n")
-    for nonsense in ("", "0", "-1", "1.5", "9" * 30, "²"):
-        assert live.post("/replay", ride=nonsense).status_code == 400
-    said = [event.words for _, event in live.watcher.feed.newest()]
-    assert "the receipt of ride 1 is to be sent again" in said
-
-
-def test_a_replay_says_so_when_postgres_is_away(made_up: Served, tmp_path: object) -> None:
-    object.__setattr__(made_up.config, "data_dir", tmp_path)
-    answer = made_up.post("/replay", ride="1")
-    assert answer.status_code == 409
-    assert "Postgres can't be reached" in answer.text
-
-
 @pytest.mark.parametrize(
     "host", ["127.0.0.1:8001", "localhost", "[::1]:80", "127.9.9.9", "LOCALHOST:1"]
 )
@@ -154,7 +124,6 @@ def test_bound_to_another_address_it_answers_any_host_and_changes_nothing() -> N
     with serving(config, facts, button) as served:
         assert served.client.get("/", headers={"Host": "fleet.example"}).status_code == 200
         assert served.fields() == []
-        assert served.post("/replay", ride="1").status_code == 403
         assert served.post("/break", way="freeze").status_code == 404
 
 
@@ -170,7 +139,6 @@ def test_routes_answer_head_and_refuse_other_methods_in_plain_text(made_up: Serv
         ("GET", "/nowhere", 404),
         ("POST", "/", 405),
         ("HEAD", "/events", 405),
-        ("GET", "/replay", 405),
         ("GET", "/break", 404),
     ):
         answer = made_up.client.request(method, path)
@@ -204,7 +172,7 @@ def test_everyone_is_sent_the_same_rendering(
 def test_who_finds_no_room_is_told_to_come_again(
     made_up: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "MOST_STREAMS", 1)
+    monkeypatch.setattr(broadcast, "MOST_STREAMS", 1)
     eventually(lambda: not made_up.site.broadcast.streams)
     with made_up.ticks() as ticks:
         next(ticks)
@@ -252,31 +220,16 @@ def test_rides_move_on_to_the_log_only_when_they_are_sent() -> None:
 
 
 def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
-    """Whatever it is that marks the request; nor is the token told, in the page or its events."""
+    """Whatever it is that marks the request."""
     config = Settings(watch_port=free_port())
-    dead = facts(receipts=receipts(newest_dead=(dead_receipt(),)))
-    with serving(
-        config, lambda: dead, Demolition(config, {"stop-redis": STOP_REDIS}, print)
-    ) as served:
-        token = served.site.scene.token
-        assert served.fields().count("button") == 2
-        assert token in served.html
+    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, print)) as served:
         for name in ("Forwarded", "X-Forwarded-For", "x-forwarded-proto", "X-Real-IP", "Via"):
             mark = {name: "for=203.0.113.9"}
-            page = served.client.get("/", headers=mark)
-            assert "All is well" in page.text
-            assert token not in page.text
-            assert "<button" not in page.text
-            for path in ("/replay", "/break"):
-                browser = {"Origin": served.url, "Sec-Fetch-Site": "same-origin"}
-                form = {"token": token, "ride": "200", "way": "stop-redis"}
-                answer = served.client.post(path, data=form, headers={**browser, **mark})
-                assert (answer.status_code, "proxy" in answer.text) == (403, True)
-        with served.client.stream("GET", "/events", headers=mark) as answer:
-            event = next(parsed(answer.iter_text())).data
-        assert "All is well" in event
-        assert token not in event
-        assert "<button" not in event
+            assert "All is well" in served.client.get("/", headers=mark).text
+            browser = {"Origin": served.url, "Sec-Fetch-Site": "same-origin"}
+            form = {"token": served.site.scene.token, "way": "stop-redis"}
+            answer = served.client.post("/break", data=form, headers={**browser, **mark})
+            assert (answer.status_code, "proxy" in answer.text) == (403, True)
         assert not served.site.scene.breakage.way
 
 
@@ -288,26 +241,6 @@ def test_the_process_ends_within_a_second_although_streams_are_open(world: World
         assert page.service.stop() == 0
         assert time.monotonic() - began < 1.5
     assert page.service.output.read_text() == f"Listening on {page.url}\n"
-
-
-def test_a_taken_port_is_waited_for_in_a_fleet(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
-    """There the end of one process is the end of all."""
-    monkeypatch.setenv("HONCHO_PROCESS_NAME", "watch.1")
-    taken = socket.create_server(("127.0.0.1", 0))
-    config = Settings(watch_port=taken.getsockname()[1], data_dir=tmp_path)
-    with ThreadPoolExecutor(1) as thread:
-        with taken:
-            waiting = thread.submit(listen, config)
-            eventually(lambda: caplog.messages, "a warning")
-            assert "Address already in use; WATCH_HOST and WATCH_PORT" in caplog.text
-            assert not waiting.done()
-        with waiting.result(30) as listener:
-            assert listener.getsockname()[1] == config.page_port
-    # Any other address that can't be had will not be had later.
-    with pytest.raises(SystemExit, match=r"192\.0\.2\.1 port"):
-        listen(config.model_copy(update={"watch_host": "192.0.2.1"}))
 
 
 def test_a_taken_port_is_one_clear_line(world: World) -> None:

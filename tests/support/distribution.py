@@ -15,7 +15,6 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = (
-    "tests/analytics/test_as_of.py",
     "tests/analytics/test_cells_in_spark.py",
     "tests/analytics/test_class_archive.py",
     "tests/analytics/test_hostile_defaults.py",

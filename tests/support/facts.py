@@ -74,7 +74,7 @@ def database(**changed: Any) -> Database:
 def facts(seconds: float = 0, **changed: Any) -> Facts:
     """Facts of that many seconds after MOMENT; `changed` are fields of the database."""
     at = MOMENT + timedelta(seconds=seconds)
-    log = Log(1_204, 213_000, f"{int(at.timestamp() * 1000)}-0", 0.4)
+    log = Log(1_204, 213_000, 0.4)
     return Facts(at, Server(True), Server(True), database(**changed), log)
 
 

@@ -37,7 +37,7 @@ IMPORTED = (
     "consumers.totals.reset",
     "granian.server",
     "migrations",
-    "rocket_rides.log.tail",
+    "rocket_rides.log",
     "demo.simulator.client",
     "demo.simulator.customer",
     "streamer.upkeep",

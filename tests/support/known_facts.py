@@ -40,7 +40,7 @@ WELL = Facts(
         dead_letters={},
         reconciliations=(),
     ),
-    Log(521, 35_000, "1774728000000-0", 0.5),
+    Log(521, 35_000, 0.5),
 )
 
 

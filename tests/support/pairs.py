@@ -43,7 +43,7 @@ def postgres_pair(prepared: Path) -> Iterator[PostgresPair]:
 @contextmanager
 def world_on_pair(pair: PostgresPair, redis: Redis, folder: Path) -> Iterator[World]:
     """A world on whichever server is the primary: its clients connect through the proxy."""
-    postgres: Postgres = pair.primary.server
+    postgres: Postgres = pair.primary
     url = f"postgresql://postgres@{HOST}:{pair.proxy.port}/rocket_rides"
     world = World(postgres, redis, url, postgres.sockets.parent.name, folder)
     try:

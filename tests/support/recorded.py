@@ -6,7 +6,7 @@ from pathlib import Path
 
 from demo.embedded.servers import Postgres, Redis
 from lab.chaos.observer import LogReader
-from lab.chaos.postgres_pair import RECORDED
+from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Step, read
 from tests.support.clusters import world_on
@@ -23,7 +23,7 @@ FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
 def recorded_postgres(prepared: Path) -> Iterator[Postgres]:
     """A migrated Postgres that can be recorded."""
     with short_folder() as folder:
-        server = Postgres(folder / "data", folder / "run", RECORDED)
+        server = Postgres(folder / "data", folder / "run", SETTINGS)
         put_into(server.data, prepared)
         server.start()
         try:

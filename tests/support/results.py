@@ -1,6 +1,6 @@
 """Results of a reconciliation, as it could have come out."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,6 @@ from analytics.result import (
     WrongMinute,
 )
 
-TODAY = date(2026, 11, 21)
 NOTES = ["The warehouse was new.", "A <b>second</b> note."]
 TOTAL = Decimal("1234567.891")
 # 38 digits, which neither a float nor Python's usual decimal context holds.
@@ -26,17 +25,13 @@ ESCAPES = "a\x1b[31m\u202e"
 
 
 def run(*consumers: Compared, **more: Any) -> Result:
-    """A run over two days of rides that compared these consumers."""
+    """A run that compared these consumers."""
     return Result(
         started_at=datetime(2026, 11, 21, 3, tzinfo=UTC),
         **{
             "last_ride_id": 4011,
             "total": Tally(3000, TOTAL),
             "new": Tally(1000, Decimal("500000.000")),
-            "days": {
-                TODAY: Tally(1000, Decimal("500000.000")),
-                TODAY - timedelta(1): Tally(2000, Decimal("734567.891")),
-            },
             "consumers": list(consumers),
             "verified": 3,
             "seconds": 12.34,

@@ -30,7 +30,7 @@ COUNTS = Counts(
     crashes_injected=7,
     resets_applied=1,
 )
-LOG = Log(length=900, bytes=65536, last_id="1774728000000-0", last_entry_seconds=0.25)
+LOG = Log(length=900, bytes=65536, last_entry_seconds=0.25)
 
 
 def total(name: str, ride: int = 1000, total: str = "263412.305") -> Reader:

@@ -16,10 +16,9 @@ from markupsafe import Markup
 
 from rocket_rides import words
 from watch.facts import Database, Facts, Reader
-from watch.feed import KEPT, Happening
+from watch.feed import KEPT, Event
 from watch.history import History
 from watch.page import charts
-from watch.page.slots import SLOTS, Slots
 from watch.page.templates import FRAME, NOTED, PARTS, block
 from watch.verdict import notices, problems
 
@@ -37,7 +36,6 @@ class Breakage:
 class Scene:
     """What a page is rendered from, besides the facts."""
 
-    changeable: bool = False  # whether there are buttons that change anything
     ways: Mapping[str, Any] = field(default_factory=dict)  # to break it; empty outside the demo
     breakage: Breakage = field(default_factory=Breakage)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -54,28 +52,22 @@ class Rendered:
 
 
 class Page:
-    """Renders the page, and remembers which dead receipt is in which slot."""
+    """Renders the page."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self._slots = Slots()
 
     def render(
         self,
         facts: Facts,
         last: tuple[datetime, Database] | None,
         history: History,
-        events: Sequence[tuple[int, Happening]],
+        events: Sequence[tuple[int, Event]],
     ) -> Rendered:
         """All parts. `last` is the newest database that was seen, and when."""
         seen_at, database = last or (facts.at, None)
         values = self._values(facts, seen_at, database, history)
         parts = {name.replace("_", "-"): block(name, values) for name in PARTS}
-        if database:
-            self._slots.fill(database.receipts.newest_dead)
-        for place, name in enumerate(SLOTS):
-            letter = self._slots.letters[place]
-            parts[name] = block("slot", {**values, "letter": letter, "place": place})
         rides = database.rides if database else None
         taken, sent = (rides.taken, rides.sent) if rides else (None, None)
         return Rendered(parts, [_item(*each) for each in events], taken, sent)
@@ -124,7 +116,7 @@ class Page:
 
 
 @lru_cache(2 * KEPT)  # of them all, one or two are new at a look
-def _item(number: int, event: Happening) -> tuple[str, Markup]:
+def _item(number: int, event: Event) -> tuple[str, Markup]:
     """An event's id, and its HTML."""
     return f"event-{number}", block("event", {"event": event, "event_number": number})
 

@@ -8,7 +8,7 @@ const waiting = new Map(); // parts that somebody is just using: replaced when t
 let source, watchdog, gone;
 
 function isUsed(part) {
-  return part.querySelector(":active") || (part.querySelector("button:hover") && part.id.startsWith("dead-"));
+  return part.querySelector(":active");
 }
 
 function replace(id, html) {

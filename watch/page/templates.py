@@ -13,7 +13,6 @@ from markupsafe import Markup
 from rocket_rides import words
 from watch.facts import MOST
 from watch.naming import called
-from watch.page.slots import SLOTS
 from watch.verdict import LATE, RECEIPTS_LATE
 
 HERE = Path(__file__).parent
@@ -71,7 +70,6 @@ _environment.globals.update(
     style=Markup(STYLE),  # noqa: S704  # our own file
     script=Markup(SCRIPT),  # noqa: S704  # our own file
     version=VERSION,
-    slots=SLOTS,
     dash=words.DASH,
     noted=NOTED,
     receipts_noted=RECEIPTS_NOTED,
@@ -104,8 +102,8 @@ _fragments = [
     for path in sorted((HERE / "fragments").glob("*.html"))
 ]
 _BLOCKS = {name: template for template in _fragments for name in template.blocks}
-# The parts of the page, each once; a slot and an event are rendered for each of theirs.
-PARTS = [name for name in _BLOCKS if name not in ("slot", "event")]
+# The parts of the page; an event is rendered for each.
+PARTS = [name for name in _BLOCKS if name != "event"]
 
 
 def block(name: str, values: dict[str, Any]) -> Markup:

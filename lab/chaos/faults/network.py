@@ -1,31 +1,32 @@
-"""Connections end in the middle of anything, cut by the network or by the servers."""
+"""The network is slow or half-dead, and connections end in the middle of anything.
+
+A process that gives up waiting connects again, over the same network. Meanwhile its old session
+lives on in the server, with its locks; and what it had sent may arrive when nobody expects it.
+"""
 
 import random
 from contextlib import closing
 
-import psycopg
-import redis
+from lab.chaos.faults.scene import Scene, moot_if_away
+from lab.chaos.fleet import SERVERS
+from lab.chaos.proxy import Proxy, Way
 
-from lab.chaos.faults.scene import Moot, Scene
-from lab.chaos.proxy import Proxy
-from rocket_rides.errors import Unavailable
-
+DELAYS = (0.002, 0.02, 0.1)  # seconds; the longest of a piece of data
 BACKENDS = """
     SELECT pid FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND application_name <> 'chaos' ORDER BY pid
 """
 
 
-def pick_proxy(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
-    """The network to one of the servers."""
-    name = dice.choice(("postgres", "redis"))
-    fleet = scene.fleet
-    return name, fleet.postgres_proxy if name == "postgres" else fleet.redis_proxy
+def _network(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
+    """To one of the servers."""
+    name = dice.choice(SERVERS)
+    return name, scene.fleet.pairs[name].proxy
 
 
 def cut(scene: Scene, dice: random.Random) -> str:
     """Cut all connections to one server, or about half of them, up to four times in a row."""
-    name, proxy = pick_proxy(scene, dice)
+    name, proxy = _network(scene, dice)
     share = dice.choice((0.5, 1))
     for _ in range(dice.randint(1, 4)):
         proxy.cut(share, dice)
@@ -35,31 +36,45 @@ def cut(scene: Scene, dice: random.Random) -> str:
 
 def lose_answers(scene: Scene, dice: random.Random) -> str:
     """The server does what it is asked to, but no answer arrives: was it done?"""
-    name, proxy = pick_proxy(scene, dice)
+    name, proxy = _network(scene, dice)
     proxy.lose_answers(True)
     scene.wait(dice.uniform(0.02, 1))
     proxy.lose_answers(False)
     return name
 
 
+def slow_down(scene: Scene, dice: random.Random) -> str:
+    """For some seconds each piece of data takes longer, to one server and back."""
+    name, proxy = _network(scene, dice)
+    longest, seconds = dice.choice(DELAYS), dice.uniform(1, 5)
+    proxy.slow_down(longest, dice)
+    scene.wait(seconds)
+    proxy.slow_down(0, dice)
+    return f"{name} (up to {longest * 1000:.0f} ms)"
+
+
+def hold_up(scene: Scene, dice: random.Random) -> str:
+    """For some seconds nothing arrives at a server, or nothing from it; then it does, or breaks."""
+    name, proxy = _network(scene, dice)
+    way, seconds, deliver = dice.choice(list(Way)), dice.uniform(0.5, 8), dice.random() < 0.5
+    proxy.hold_up(way)
+    scene.wait(seconds)
+    proxy.clear_up(way, deliver=deliver)
+    return f"{name} ({way.value}, then {'delivered' if deliver else 'broken'})"
+
+
 def terminate_backends(scene: Scene, dice: random.Random) -> str:
     """pg_terminate_backend for all sessions, or about half of them."""
     share = dice.choice((0.5, 1))
-    try:
-        with closing(scene.fleet.connect()) as connection:
-            for (pid,) in connection.execute(BACKENDS).fetchall():
-                if dice.random() < share:
-                    connection.execute("SELECT pg_terminate_backend(%s)", [pid])
-    except (psycopg.Error, Unavailable):
-        raise Moot from None
+    with moot_if_away(), closing(scene.fleet.connect()) as connection:
+        for (pid,) in connection.execute(BACKENDS).fetchall():
+            if dice.random() < share:
+                connection.execute("SELECT pg_terminate_backend(%s)", [pid])
     return "postgres"
 
 
 def kill_clients(scene: Scene, _dice: random.Random) -> str:
     """CLIENT KILL for all connections, including the onlookers'."""
-    try:
-        with scene.fleet.redis_client() as client:
-            client.client_kill_filter(_type="normal", skipme=True)
-    except redis.RedisError:
-        raise Moot from None
+    with moot_if_away(), scene.fleet.redis_client() as client:
+        client.client_kill_filter(_type="normal", skipme=True)
     return "redis"

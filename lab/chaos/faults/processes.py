@@ -1,4 +1,4 @@
-"""SIGKILL, SIGTERM, and SIGSTOP with a later SIGCONT, for services and API workers.
+"""A process gets SIGKILL, SIGTERM, or SIGSTOP with a later SIGCONT; or its clock is wrong.
 
 What died is restarted: a service by its supervisor, a worker by the API.
 """
@@ -6,66 +6,48 @@ What died is restarted: a service by its supervisor, a worker by the API.
 import os
 import random
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from lab.chaos.faults.scene import Moot, Scene
-from lab.chaos.fleet import READERS, STREAMERS
-from lab.chaos.service import TERM_LIMIT, Service
+from lab.chaos.clocks import Jump
+from lab.chaos.faults.scene import Moot, Scene, held
+from lab.chaos.fleet import READERS, RECEIPTS, SERVERS, STREAMERS
+from lab.chaos.service import Service
 
-VICTIMS = ("api", "api worker", *STREAMERS, *READERS)
+WORKER = "api worker"
+VICTIMS = ("api", WORKER, *STREAMERS, *READERS)
 # Seconds. After two deaths of a worker within 5.5 s the API assumes a crash loop and ends.
 WORKER_REST = 6.0
-
-
-@contextmanager
-def _victim(scene: Scene, name: str) -> Iterator[Service]:
-    """The service, protected from all other faults of this family."""
-    service = scene.fleet.services[name.split()[0]]
-    if not service.busy.acquire(blocking=False):
-        raise Moot
-    try:
-        yield service
-    finally:
-        service.busy.release()
+HAVE_CLOCKS = (*SERVERS, *SERVERS, "api", *STREAMERS, *READERS)
+JUMPS = (45, 200, 3600, 6 * 3600)  # seconds
+# A receiver refuses a webhook that is signed more than five minutes ago, or later than now.
+TOLERATED = 200
 
 
 def kill(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, once or twice in a row, so that a process also dies just after its start."""
     name, again, pause = dice.choice(VICTIMS), dice.random() < 0.3, dice.uniform(0, 1.5)
     with _victim(scene, name) as service:
-        if name == "api worker":
-            _signal_worker(service, signal.SIGKILL, dice)
-            scene.wait(WORKER_REST)
-            return name
-        _kill(service)
-        scene.wait(pause)
-        if again:
-            with suppress(Moot):  # it has not restarted yet
-                _kill(service)
+        if name == WORKER:
+            _end_worker(scene, service, signal.SIGKILL, dice)
+        else:
+            _end(service, signal.SIGKILL)
+            scene.wait(pause)
+            if again:
+                with suppress(Moot):  # it has not restarted yet
+                    _end(service, signal.SIGKILL)
     return name
-
-
-def _kill(service: Service) -> None:
-    ended = len(service.exits)
-    if not service.signal(signal.SIGKILL):
-        raise Moot
-    service.wait_for_exits(ended + 1)
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
     """SIGTERM: the process ends by itself, properly."""
     name = dice.choice(VICTIMS)
     with _victim(scene, name) as service:
-        if name == "api worker":
-            _signal_worker(service, signal.SIGTERM, dice)
-            scene.wait(WORKER_REST)
-            return name
-        ended = len(service.exits)
-        if not service.signal(signal.SIGTERM):
-            raise Moot
-        if not service.wait_for_exits(ended + 1):
-            raise TimeoutError(f"{name} has not ended {TERM_LIMIT:.0f} s after SIGTERM")
+        if name == WORKER:
+            _end_worker(scene, service, signal.SIGTERM, dice)
+        else:
+            _end(service, signal.SIGTERM)
     return name
 
 
@@ -73,25 +55,58 @@ def freeze(scene: Scene, dice: random.Random) -> str:
     """SIGSTOP, some seconds, SIGCONT: the process wakes up in a world that has moved on."""
     name, seconds = dice.choice(VICTIMS), dice.uniform(0.5, 5)
     with _victim(scene, name) as service:
-        if name == "api worker":
-            pid = _signal_worker(service, signal.SIGSTOP, dice)
-            scene.wait(seconds)
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-            return name
-        if not service.signal(signal.SIGSTOP):
+        pid = _worker(service, dice) if name == WORKER else service.pid
+        if pid is None:
             raise Moot
-        scene.wait(seconds)
-        service.signal(signal.SIGCONT)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(pid, signal.SIGSTOP)
+            scene.wait(seconds)
+            os.kill(pid, signal.SIGCONT)
     return name
 
 
-def _signal_worker(service: Service, number: signal.Signals, dice: random.Random) -> int:
+def jump_clock(scene: Scene, dice: random.Random) -> str:
+    """By some minutes or hours, forward or back, for some seconds."""
+    name, ahead, seconds = dice.choice(HAVE_CLOCKS), dice.choice(JUMPS), dice.uniform(0.5, 6)
+    ahead = (min(ahead, TOLERATED) if name in RECEIPTS else ahead) * dice.choice((-1, 1))
+    fleet = scene.fleet
+    clock = fleet.pairs[name].primary.clock if name in SERVERS else fleet.services[name].clock
+    if clock is None:
+        raise Moot
+    with held(clock.busy):
+        began = time.monotonic()
+        clock.set(ahead)
+        scene.wait(seconds)
+        clock.set(0)
+        if name == "postgres":
+            scene.jumps.append(Jump(began, time.monotonic(), ahead))
+    return f"{name} ({ahead:+} s)"
+
+
+@contextmanager
+def _victim(scene: Scene, name: str) -> Iterator[Service]:
+    """The service, protected from all other faults of this family."""
+    service = scene.fleet.services[name.split()[0]]
+    with held(service.busy):
+        yield service
+
+
+def _end(service: Service, number: signal.Signals) -> None:
+    if not service.end_by(number):
+        raise Moot
+
+
+def _end_worker(
+    scene: Scene, service: Service, number: signal.Signals, dice: random.Random
+) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(_worker(service, dice), number)
+        service.workers_ended += 1
+    scene.wait(WORKER_REST)
+
+
+def _worker(service: Service, dice: random.Random) -> int:
     workers = service.children()
     if len(workers) < 2:
         raise Moot
-    pid = dice.choice(workers)
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
-        service.workers_ended += number is not signal.SIGSTOP
-    return pid
+    return dice.choice(workers)

@@ -2,9 +2,14 @@
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import psycopg
+import redis
+
+from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
 from lab.chaos.clocks import Jump
 from lab.chaos.drifts import Drifts
@@ -12,6 +17,7 @@ from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nights import Nights
 from lab.chaos.restore import Restore
+from rocket_rides.errors import Unavailable
 from rocket_rides.log import Record
 
 
@@ -31,8 +37,6 @@ class Scene:
     in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
     jumps: list[Jump] = field(default_factory=list)  # of the clock of Postgres
     backup: Backup | None = None  # the newest
-    # Held while Postgres is restored, or fails over.
-    restoring: threading.Lock = field(default_factory=threading.Lock)
 
     nights: Nights | None = None  # None where the job can't run
     drifts: Drifts | None = None  # None where nothing would repair them
@@ -48,3 +52,23 @@ class Scene:
 # Injects the fault, waits, and undoes it; returns what it hit, or raises Moot. All randomness comes
 # from the dice, so that the seed decides it.
 Fault = Callable[[Scene, random.Random], str]
+
+
+@contextmanager
+def held(lock: threading.Lock, patience: float = 0) -> Iterator[None]:
+    """No other fault acts meanwhile on what the lock is for. Waits `patience` seconds for it."""
+    if not lock.acquire(timeout=patience):
+        raise Moot
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def moot_if_away() -> Iterator[None]:
+    """The fault is moot if the server that the block talks to is down, or goes down."""
+    try:
+        yield
+    except (ServerFailed, Unavailable, psycopg.Error, redis.RedisError):
+        raise Moot from None

@@ -1,19 +1,18 @@
-"""Redis has no memory left for long; a server has no room left on its disk."""
+"""Redis has no memory left, for a moment or for long; a disk has no room left."""
 
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 
 import psycopg
 import redis
 
-from lab.chaos.disks import Disk
-from lab.chaos.faults.scene import Moot, Scene
-from lab.chaos.faults.servers import lift_the_limit
-from lab.chaos.hosts import PostgresHost, RedisHost
-from lab.chaos.kept_server import KeptServer
+from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
+from lab.chaos.fleet import SERVERS
+from lab.chaos.hosts import RedisHost
+from lab.chaos.postgres_pair import ask
+from lab.chaos.redis_pair import client
+from lab.chaos.until import until
 from rocket_rides.errors import Unavailable
 
 PLENTY = 45.0  # seconds between two long shortages; while there is one, other faults meet little
@@ -25,37 +24,49 @@ SEGMENTS = 20  # of the WAL, more than Postgres keeps in reserve
 NEXT_SEGMENT = "SELECT pg_logical_emit_message(false, 'full', ''), pg_switch_wal()"
 
 
+def fill_redis(scene: Scene, dice: random.Random) -> str:
+    """Redis is at its memory limit for some seconds and refuses to append."""
+    _limit_memory(scene, 1, dice.uniform(0.5, 3))
+    return "redis"
+
+
 def fill_memory(scene: Scene, dice: random.Random) -> str:
     """Redis is at its memory limit for long; rides are taken, and wait in the outbox.
 
     Half of the time a lower one than it uses, else just what it uses: then trimming makes room.
     """
     seconds, drastic = dice.uniform(20, 30), dice.random() < 0.5
-    try:
-        with scene.fleet.redis_client() as client:
-            limit = 1 if drastic else int(client.info("memory")["used_memory"])
-    except redis.RedisError:
-        raise Moot from None
-    too_soon = time.monotonic() < scene.starved_until + PLENTY
-    if too_soon or not scene.starving.acquire(blocking=False):
-        raise Moot
-    try:
-        _keep_limited(scene, limit, seconds)
-    finally:
+    with moot_if_away(), scene.fleet.redis_client() as primary:
+        limit = 1 if drastic else int(primary.info("memory")["used_memory"])
+    with held(scene.starving):
+        if time.monotonic() < scene.starved_until + PLENTY:
+            raise Moot
+        _limit_memory(scene, limit, seconds)
         scene.starved_until = time.monotonic()
-        scene.starving.release()
     return f"redis ({seconds:.0f} s, {'no memory at all' if drastic else 'what it used'})"
 
 
-def _keep_limited(scene: Scene, limit: int, seconds: float) -> None:
+def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
     """The primary has no more memory than this, whoever is restarted or promoted meanwhile."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end and not scene.over.is_set():
-        with suppress(redis.RedisError), scene.fleet.redis_client() as client:
-            client.config_set("maxmemory", limit)
-        scene.wait(AGAIN)
+    while (left := end - time.monotonic()) > 0 and not scene.over.is_set():
+        with suppress(redis.RedisError), scene.fleet.redis_client() as primary:
+            primary.config_set("maxmemory", limit)
+        scene.wait(min(AGAIN, left))
     for server in scene.fleet.redises.servers:
-        lift_the_limit(server)
+        _lift_the_limit(server)
+
+
+def _lift_the_limit(server: RedisHost) -> None:
+    """Let it use any amount of memory again; returns when it has been told."""
+    while True:
+        try:
+            with client(server) as limited:
+                limited.config_set("maxmemory", 0)
+            return
+        except redis.RedisError:
+            # If it is down, it restarts without a limit; if it is up, the next attempt lifts it.
+            server.wait_until_it_serves()
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:
@@ -63,55 +74,34 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
 
     Half of the time Postgres needs it at once, for its WAL.
     """
-    name, seconds = dice.choice(("postgres", "redis")), dice.uniform(1, 6)
-    fleet, wal = scene.fleet, dice.random() < 0.5
-    if name == "redis":
-        with _filled(lambda: fleet.redis, fleet.redises.failing_over) as disk:
-            scene.wait(seconds)
-            return f"redis (at {disk.used() // 2**20} MB)"
-    with _filled(lambda: fleet.postgres, scene.restoring) as disk:
+    name, seconds = dice.choice(SERVERS), dice.uniform(1, 6)
+    wal = name == "postgres" and dice.random() < 0.5
+    pair = scene.fleet.pairs[name]
+    with held(pair.busy, TURN):  # nobody copies its data meanwhile
+        server = pair.primary
+        if server.disk is None:
+            raise Moot
+        server.may_end.set()
+        server.disk.fill()
         if wal:
             _need_wal(scene)
         scene.wait(seconds)
-        said = f"postgres (at {disk.used() // 2**20} MB{', for its WAL' if wal else ''})"
-    _restart_if_it_hangs(scene)
-    return said
-
-
-def fill_warehouse(scene: Scene, dice: random.Random) -> str:
-    """The disk on which the nightly job has its warehouse, and Spark its files, is full."""
-    seconds, disk = dice.uniform(5, 25), scene.fleet.warehouse
-    if scene.nights is None or not disk.is_mounted:
-        raise Moot
-    disk.fill()
-    try:
-        scene.wait(seconds)
-        return f"the warehouse (at {disk.used() / 2**20:.1f} MB)"
-    finally:
-        disk.make_room()
-
-
-@contextmanager
-def _filled(
-    primary: Callable[[], KeptServer[PostgresHost] | KeptServer[RedisHost]], guard: threading.Lock
-) -> Iterator[Disk]:
-    """The `guard` keeps other faults from copying the server's data meanwhile."""
-    if primary().server.disk is None or not guard.acquire(timeout=TURN):
-        raise Moot
-    kept = primary()
-    disk = kept.server.disk
-    assert disk is not None  # noqa: S101 (all servers have one, or none)
-    try:
-        kept.may_end.set()
-        disk.fill()
-        yield disk
-    finally:
-        disk.make_room()
-        kept.wait_until_it_serves()
+        used = server.disk.used() // 2**20
+        server.disk.make_room()
+        server.wait_until_it_serves()
         time.sleep(CALM_DOWN)
-        kept.wait_until_it_serves()
-        kept.may_end.clear()
-        guard.release()
+        server.wait_until_it_serves()
+        server.may_end.clear()
+    if name == "postgres":
+        _restart_if_it_hangs(scene)
+    return f"{name} (at {used} MB{', for its WAL' if wal else ''})"
+
+
+def _need_wal(scene: Scene) -> None:
+    """Have Postgres begin new segments of its WAL, until it can't."""
+    with suppress(psycopg.Error, Unavailable), closing(scene.fleet.connect()) as connection:
+        for _ in range(SEGMENTS):
+            connection.execute(NEXT_SEGMENT)
 
 
 def _restart_if_it_hangs(scene: Scene) -> None:
@@ -120,16 +110,19 @@ def _restart_if_it_hangs(scene: Scene) -> None:
     Seen with Postgres 18: one whose recovery has failed for want of room, after a crash, does not
     end and recovers no more; its postmaster tells every client for ever that it is starting.
     """
-    deadline = time.monotonic() + HANGS
-    while time.monotonic() < deadline:
-        with suppress(psycopg.Error, Unavailable), closing(scene.fleet.connect()):
-            return
-        time.sleep(AGAIN)
-    scene.fleet.postgres.crash(0)
+    try:
+        until(lambda: ask(scene.fleet.postgres, "SELECT true"), "it hangs", HANGS)
+    except TimeoutError:
+        scene.fleet.postgres.crash(0)
 
 
-def _need_wal(scene: Scene) -> None:
-    """Have Postgres begin new segments of its WAL, until it can't."""
-    with suppress(psycopg.Error, Unavailable), closing(scene.fleet.connect()) as connection:
-        for _ in range(SEGMENTS):
-            connection.execute(NEXT_SEGMENT)
+def fill_warehouse(scene: Scene, dice: random.Random) -> str:
+    """The disk on which the nightly job has its warehouse, and Spark its files, is full."""
+    seconds, disk = dice.uniform(5, 25), scene.fleet.warehouse
+    if scene.nights is None or not disk.is_mounted:
+        raise Moot
+    disk.fill()
+    scene.wait(seconds)
+    used = disk.used() / 2**20
+    disk.make_room()
+    return f"the warehouse (at {used:.1f} MB)"

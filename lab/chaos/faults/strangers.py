@@ -2,21 +2,18 @@
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
-import psycopg
 import redis
 
-from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
-from rocket_rides.errors import Unavailable
 from rocket_rides.log import Record
 
 BURSTS = (1, 5, 40)  # entries at a time
-NO_TERM = b""
 
 # The last number sent, the `after` of the first term (up to there, entries without a term are
 # believed), and the terms that have ended, each with its end.
@@ -29,65 +26,43 @@ OURS = """
 """
 
 
-class Ours(NamedTuple):
-    """What a stranger with bad intentions would know about us."""
-
-    last_sent: int
-    first_after: int
-    ended: Sequence[tuple[str, int]]
-
-
 def write(scene: Scene, dice: random.Random) -> str:
     """Bursts of well-formed entries for some seconds, none of them about a ride of ours.
 
     Most come from another fleet with its own term and ids close to ours; some from a fleet without
-    terms, and some from a zombie that does not know that its term has ended.
+    terms, and some from a zombie that does not know that its term, of ours, has ended.
     """
-    ours = _look(scene)
-    start = max(ours.first_after, ours.last_sent - dice.randint(0, 200))
-    fleet = _history(dice, start, f"{dice.getrandbits(64):016x}".encode())
-    old = _history(dice, start, NO_TERM)
+    with moot_if_away(), closing(scene.fleet.connect()) as connection:
+        last_sent, first_after, ended = connection.execute(OURS).fetchone() or (0, None, [])
+    if first_after is None:  # nobody has led yet
+        raise Moot
+    start = max(first_after, last_sent - dice.randint(0, 200))
+    term, upto = dice.choice(ended or [("", first_after)])
+    strangers = [
+        _history(dice, start, f"{dice.getrandbits(64):016x}"),
+        _history(dice, start, ""),
+        _history(dice, upto, term),
+    ]
     written, end = 0, time.monotonic() + dice.uniform(2, 6)
     with scene.fleet.redis_client() as log:
         while time.monotonic() < end and not scene.over.is_set():
-            who = dice.choices((fleet, old, _zombie(ours, dice)), (6, 2, 2))[0]
+            [who] = dice.choices(strangers, (6, 2, 2))
             records = [next(who) for _ in range(dice.choice(BURSTS))]
             scene.foreign.update(records)  # first, since perhaps only the answer is lost
             with suppress(redis.RedisError):
                 _append(log, records)
                 written += len(records)
             scene.wait(dice.uniform(0, 0.3))
-            with suppress(Moot):
-                ours = _look(scene)
     return f"the log ({written} entries)"
 
 
-def _look(scene: Scene) -> Ours:
-    try:
-        with closing(scene.fleet.connect()) as connection:
-            row = connection.execute(OURS).fetchone()
-    except (psycopg.Error, Unavailable):
-        raise Moot from None
-    if row is None or row[1] is None:  # nobody has led yet
-        raise Moot
-    return Ours(*row)
-
-
-def _history(dice: random.Random, last: int, term: bytes) -> Iterator[Record]:
+def _history(dice: random.Random, last: int, term: str) -> Iterator[Record]:
     """Rides with rising ids, each with its `prev`, and with distances that we never ask for."""
     while True:
         ride = last + dice.choice((1, 1, 1, 2, 5))
         distance = Decimal(1009 * dice.randint(1, 20_000) + dice.randint(1, 1008)).scaleb(-3)
-        yield Record(ride, last, distance, term)
+        yield Record(ride, last, distance, term.encode())
         last = ride
-
-
-def _zombie(ours: Ours, dice: random.Random) -> Iterator[Record]:
-    """It continues where one of our terms ended."""
-    if not ours.ended:
-        return _history(dice, ours.first_after, NO_TERM)
-    term, upto = dice.choice(ours.ended)
-    return _history(dice, upto, term.encode())
 
 
 def _append(log: redis.Redis, records: list[Record]) -> None:

@@ -7,10 +7,9 @@ from contextlib import closing
 import psycopg
 
 from api.booking import TAKE
-from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.scene import Scene, moot_if_away
 from lab.chaos.journal import Answer, Ask
 from rocket_rides.database import one_row
-from rocket_rides.errors import Unavailable
 
 # As TAKE, of a ride that was taken a while ago: its minute has been computed.
 IMPORT = TAKE.replace(
@@ -29,23 +28,20 @@ def hold(scene: Scene, dice: random.Random) -> str:
     ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
     asks = [scene.journal.ask() for _ in range(rides)]
     answers: list[Answer] = []
-    try:
-        with closing(_connect(scene)) as connection:
+    with moot_if_away(), closing(_connect(scene)) as connection:
+        for ask in asks:
+            answers.append(_take(connection, ask, ago))
+            scene.wait(seconds / rides)
+        for ask in asks:
+            ask.whole = True  # it may be committed even if we get no answer
+        sent = time.monotonic()
+        try:
+            connection.commit()
+        except psycopg.Error:
             for ask in asks:
-                answers.append(_take(connection, ask, ago))
-                scene.wait(seconds / rides)
-            try:
-                for ask in asks:
-                    ask.whole = True  # it may be committed even if we get no answer
-                sent = time.monotonic()
-                connection.commit()
-                came = time.monotonic()
-            except psycopg.Error:
-                for ask in asks:
-                    ask.whole = connection.broken  # otherwise it was refused and rolled back
-                raise
-    except (psycopg.Error, Unavailable):
-        raise Moot from None
+                ask.whole = connection.broken  # otherwise it was refused and rolled back
+            raise
+        came = time.monotonic()
     for ask, answer in zip(asks, answers, strict=True):
         ask.answers.append(answer._replace(sent=sent, came=came))
     return f"{rides} rides"
@@ -54,15 +50,13 @@ def hold(scene: Scene, dice: random.Random) -> str:
 def roll_back(scene: Scene, dice: random.Random) -> str:
     """Transactions draw numbers and never commit: they roll back, or their session ends."""
     transactions = dice.randint(2, 6)
-    try:
+    with moot_if_away():
         for _ in range(transactions):
             with closing(_connect(scene)) as connection:
                 _take(connection, scene.journal.ask())
                 scene.wait(dice.uniform(0, 0.6))
                 if dice.random() < 0.5:
                     connection.rollback()
-    except (psycopg.Error, Unavailable):
-        raise Moot from None
     return f"{transactions} transactions"
 
 

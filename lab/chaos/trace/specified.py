@@ -118,10 +118,10 @@ def counts(
     """
     log = reading.entries or (() if is_wiped else (Entry(was.redis_id, Ride(0, 0), 0, 0),))
     state = State(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, log=log)
-    total = CORE.counts(state, was.but(entries=reading.entries, known=reading.known))
-    require(total == then, f"what it read leads to {total}, not to {then}")
-    settled = CORE.observed["11"]
-    require(settled(CORE, state, total), f"invariant 11: {settled.__doc__}")
+    total = was.but(entries=reading.entries, known=reading.known)
+    state = CORE.counts(state.but(consumer=total))
+    require(state.consumer == then, f"what it read leads to {state.consumer}, not to {then}")
+    holds(state, "11")
 
 
 def believed(drawn: int, terms: Terms, entries: Iterable[Entry]) -> list[Entry]:

@@ -16,6 +16,8 @@ periods = partial(
 )
 lean = partial(Mutant, file="api/lean.py", tests="fast/test_lean.py")
 app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
+standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
+standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
 schema = partial(Mutant, tests="services/test_schema.py")
 
 MUTANTS = [
@@ -110,18 +112,17 @@ MUTANTS = [
         tests="services/test_failover.py::"
         "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
     ),
+    standings(
+        "a receipt that is delivered still lags",
+        "AND outcome IS NOT NULL",
+        "AND outcome = 'dead'",
+    ),
     pool(
         "nobody heeds that a wait for a standby was cancelled",
         "        heed_notices(connection)\n",
         "",
         tests="services/test_failover.py::"
         "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
-    ),
-    prepared(
-        "a statement that was deallocated is never prepared again",
-        "            self._prepared_on.discard(connection)\n            return self._run",
-        "            return self._run",
-        tests="services/test_booking.py::test_a_statement_that_was_deallocated_is_prepared_again",
     ),
     pool(
         "rides are taken READ COMMITTED",
@@ -269,5 +270,19 @@ MUTANTS = [
         "rides_distance_in_range CHECK (distance > 0 AND",
         "rides_distance_in_range CHECK (distance >= 0 AND",
         file="migrations/versions/0010_schema.sql",
+    ),
+    Mutant(
+        "a client that is silent is waited for",
+        "        self._last_cut = time.monotonic()\n",
+        "        return\n        self._last_cut = time.monotonic()\n",
+        "api/slow_clients.py",
+        "services/test_hostile.py",
+    ),
+    Mutant(
+        "a ride is not as /openapi.json describes it",
+        'return {"ride": rows[0]}',
+        'return {"ride": {**rows[0], "distance": str(rows[0]["distance"])}}',
+        "api/views.py",
+        "services/test_openapi.py",
     ),
 ]

@@ -190,18 +190,18 @@ MUTANTS = [
         """\
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
-        if are_news:
+        just_arrived = bool(entries) and time.monotonic() - began > WAITED
+        if just_arrived:  # they were sent a moment ago: give the streamer time to commit them
             self.committing.wait()
         self._read_at = time.monotonic()
-        bounds, repair_is_due = self._bounds()  # younger than the entries
+        bounds, repair_is_due = self._bounds()  # after the entries: see `digest`
 """,
         """\
         bounds, repair_is_due = self._bounds()
         entries = self._log.read(self.at.redis_id, self._batch_size, wait)
         self.behind = len(entries) == self._batch_size
-        are_news = bool(entries) and time.monotonic() - began > AT_ONCE
-        if are_news:
+        just_arrived = bool(entries) and time.monotonic() - began > WAITED
+        if just_arrived:  # they were sent a moment ago: give the streamer time to commit them
             self.committing.wait()
         self._read_at = time.monotonic()
 """,
@@ -229,8 +229,8 @@ MUTANTS = [
     ),
     follower(
         "an idle round does not look again for what was sent meanwhile",
-        "if self.at.ride_id < self._last_sent and done in",
-        "if False and done in",
+        "if self.at.ride_id < self._last_sent and done.did",
+        "if False and done.did",
         tests="services/test_consumer.py::"
         "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
     ),
@@ -336,8 +336,8 @@ MUTANTS = [
     ),
     follower(
         "what waited in the log already is waited for",
-        "if are_news:\n            self.committing.wait()",
-        "if entries:\n            self.committing.wait()",
+        "if just_arrived:  # they",
+        "if entries:  # they",
         tests="services/test_consumer.py",
     ),
 ]

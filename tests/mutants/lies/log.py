@@ -17,7 +17,7 @@ ick = partial(
 )
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
 member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
-readers = partial(Mutant, file="streamer/readers.py", tests="services/test_readers.py")
+readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
 
 MUTANTS = [
     log(
@@ -262,16 +262,15 @@ MUTANTS = [
     ),
     groups(
         "what is pending in a group holds nothing back",
-        "first and first[1] or '', last, idle}",
-        "'', last, idle}",
+        "first and first[1] or '', facts",
+        "'', facts",
         tests="services/test_groups.py::"
         "test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivered",
     ),
     groups(
-        "a group is as idle as the idlest of its members",
-        "idle = math.min(idle, facts(member)['idle'])",
-        "idle = math.max(idle, facts(member)['idle'])",
-        tests="services/test_groups.py services/test_readers.py",
+        "a group that has been given more than is pending needs nothing",
+        "facts['last-delivered-id']}",
+        "'0-0'}",
     ),
     member(
         "what members have been given counts as unread",
@@ -283,6 +282,13 @@ MUTANTS = [
         "whoever has the pid of a fleet that ended is that fleet",
         "return found if started and started == _started(found) else 0",
         "return found if started and _started(found) else 0",
+        "rocket_rides/fleet.py",
+        "fast/test_screen.py",
+    ),
+    Mutant(
+        "a fleet that has ended lives until somebody asks how",
+        'return [] if status[:1] == ["Z"] else status',
+        "return status",
         "rocket_rides/fleet.py",
         "fast/test_screen.py",
     ),
@@ -298,24 +304,22 @@ MUTANTS = [
     ),
     readers(
         "what is pending holds nothing back",
-        "return group.first_pending or group.last_delivered",
-        "return group.last_delivered",
+        "group.first_pending or group.last_delivered for",
+        "group.last_delivered for",
     ),
     readers(
-        "this database's own group is forgotten while it is idle",
-        "return self._own_group in (group.name, None) or not idle",
-        "return self._own_group is None or not idle",
+        "what was given to a group holds nothing back",
+        "group.first_pending or group.last_delivered for",
+        "group.first_pending or '0-1' for",
     ),
     readers(
-        "where no group is known for ours, idle ones are forgotten",
-        "return self._own_group in (group.name, None) or not idle",
-        "return self._own_group == group.name or not idle",
-        tests="services/test_readers.py::"
-        "test_without_the_clusters_identifier_every_group_is_waited_for",
+        "checkpoints hold nothing back where there are groups",
+        "needed += [",
+        "needed = [",
     ),
     readers(
-        "patience in seconds is taken for milliseconds",
-        "group.idle_ms >= self._patience * 1000",
-        "group.idle_ms >= self._patience",
+        "what is too old goes only where a whole node can go",
+        "self._log.trim_before(self._oldest_to_keep(), exactly=True)",
+        "self._log.trim_before(self._oldest_to_keep())",
     ),
 ]

@@ -34,9 +34,9 @@ MUTANTS = [
         "total(block.tally for block in self.blocks).rides != self.total.rides:",
     ),
     ledger(
-        "days need not be those of the rides",
-        "if total(self.days.values()) != self.total:",
-        "if False:",
+        "a database has as many owners as there were runs",
+        "if (each.database_id, each.term) != same]",
+        "]",
     ),
     ledger(
         "a night begins a block of its own",
@@ -78,9 +78,9 @@ MUTANTS = [
         "cell.first // BLOCK",
     ),
     cells(
-        "a day that only one of two has is left out",
-        "days = sorted({*one, *other})",
-        "days = sorted({*one})",
+        "the first cell is in no block",
+        "for cell in sorted(cells):",
+        "for cell in sorted(cells)[1:]:",
     ),
     cells(
         "the ride at a mark counts as above it",
@@ -142,8 +142,7 @@ MUTANTS = [
         "who has lost the lock publishes",
         "        with self.connection.transaction():\n            emit(self.connection, result)"
         "  # fails without the connection, which holds the lock\n"
-        "            # Whoever mends after this asks for resets that come after these,"
-        " and so undo them.\n"
+        "            # A later repair asks for resets of its own, which supersede these.\n"
         "            ownership.require_unmended(self.connection, frozen.history)\n",
         "        with nullcontext():\n",
         tests="analytics/test_warehouse.py::test_who_has_lost_the_lock_publishes_nothing",

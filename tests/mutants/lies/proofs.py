@@ -240,8 +240,8 @@ MUTANTS = [
     ),
     proofs(
         "what could not be compared agrees",
-        'else ["agrees" if rollup.minutes else NOTHING_TO_COMPARE]',
-        'else ["agrees"]',
+        'parts.append("agrees" if rollup.minutes else NOTHING_TO_COMPARE)',
+        'parts.append("agrees")',
     ),
     proofs(
         "a minute of the warehouse is a range of rides",
@@ -298,8 +298,8 @@ MUTANTS = [
     ),
     job(
         "rides that were mended since the freeze make the warehouse wrong",
-        "            ownership.require_unmended(self.connection, frozen.history)"
-        "  # or some of this is untrue\n",
+        "            # A repair changes sums that are taken above.\n"
+        "            ownership.require_unmended(self.connection, frozen.history)\n",
         "",
         tests="analytics/test_ownership.py::"
         "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",

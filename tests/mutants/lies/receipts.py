@@ -26,7 +26,7 @@ transfers = partial(
     Mutant, file="consumers/receipts/transfers.py", tests="services/test_courier.py"
 )
 webhook_id = partial(Mutant, file="rocket_rides/receipts.py", tests=USUAL)
-dead = partial(Mutant, file="rocket_rides/dead_receipts.py", tests=DEAD)
+dead = partial(Mutant, file="rocket_rides/receipts.py", tests=DEAD)
 
 MUTANTS = [
     attempts(

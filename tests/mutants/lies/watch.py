@@ -13,7 +13,7 @@ guards = partial(Mutant, file="watch/guards.py", tests="services/test_watch_host
 server = partial(Mutant, file="watch/server.py", tests="services/test_watch_server.py")
 looks = partial(Mutant, file="watch/watching.py", tests="services/test_watch_looks.py")
 outages = partial(Mutant, file="watch/gathering.py", tests="services/test_facts_outages.py")
-metrics = partial(Mutant, file="watch/measures.py", tests="fast/test_metrics.py")
+metrics = partial(Mutant, file="watch/metrics.py", tests="fast/test_metrics.py")
 status = partial(Mutant, file="watch/status.py", tests="services/test_status.py")
 words = partial(Mutant, file="rocket_rides/words.py", tests="fast/test_words.py")
 demo = partial(Mutant, file="demo/page.py", tests="services/test_watch_breaking.py")
@@ -104,10 +104,11 @@ MUTANTS = [
         'return match is not None and is_loopback(match[1].lower().rstrip("."))',
         "return match is not None",
     ),
-    server(
-        "whoever comes through a proxy is given the buttons",
-        "return self.read_only if guards.is_proxied(request.headers) else self.broadcast",
-        "return self.broadcast",
+    guards(
+        "whoever comes through a proxy may press the buttons",
+        'name in _OF_PROXIES or name.startswith("x-forwarded-")',
+        "name in _OF_PROXIES",
+        tests="services/test_watch_server.py",
     ),
     server(
         "a page that everybody reaches has buttons",
@@ -127,13 +128,13 @@ MUTANTS = [
     ),
     outages(
         "a server that hangs is waited for",
-        "seen = self._ask_redis.ask(self._redis.ask, EACH)",
-        "seen = self._ask_redis.ask(self._redis.ask, 60)",
+        "log = ask(self._to_redis, self._redis.ask, EACH)",
+        "log = ask(self._to_redis, self._redis.ask, 60)",
     ),
     metrics(
         "a counter is told under a gauge's name",
-        '"reader_gaps_healed_total"',
-        '"reader_gaps_healed"',
+        'if name.endswith("_total") else GaugeMetricFamily',
+        "if not name else GaugeMetricFamily",
     ),
     status(
         "a probe says that all is well where something lags",
@@ -142,8 +143,8 @@ MUTANTS = [
     ),
     status(
         "the status of a fleet that nobody runs is that all is well",
-        "                found = NO_FLEET\n",
-        "                pass\n",
+        "found = NO_FLEET if nobody else status(facts)",
+        "found = status(facts)",
     ),
     demo(
         "a page in production has the demo's buttons",

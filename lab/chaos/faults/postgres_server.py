@@ -1,0 +1,98 @@
+"""Postgres crashes, is restored from a backup, or fails over to a streaming standby.
+
+A restore loses later rides, and their numbers are drawn again. So does a fail-over to a standby
+that was behind and asynchronous. To a synchronous one nothing may be lost: no commit was answered
+that it did not have. The old primary never comes back.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lab.chaos.backup import Backup
+from lab.chaos.faults.scene import Scene, held, moot_if_away
+from lab.chaos.postgres_pair import PostgresPair, ask
+from lab.chaos.restore import Restore
+from lab.chaos.until import until
+
+AGAIN = 0.3  # how often the previous backup is used again, so that more is lost
+PROMOTED = "SELECT NOT pg_is_in_recovery()"
+
+
+def crash(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL Postgres and all its processes; it recovers from the crash when it restarts."""
+    scene.fleet.postgres.crash(dice.uniform(0, 3))
+    return "postgres"
+
+
+def restore(scene: Scene, dice: random.Random) -> str:
+    """A base backup, some seconds of rides, a crash, and a start from the backup.
+
+    With recovery.signal, in a new timeline, or without it, as if nothing had happened.
+    """
+    again, rides_for, down_for = dice.random() < AGAIN, dice.uniform(0.5, 5), dice.uniform(0, 2)
+    recovery_signal, name = dice.random() < 0.5, f"{dice.getrandbits(32):x}"
+    with held(scene.fleet.postgreses.busy):
+        postgres = scene.fleet.postgres
+        if not again or scene.backup is None:
+            with moot_if_away():
+                backup = Backup(postgres, name)
+            if scene.backup:
+                scene.backup.remove()
+            scene.backup = backup
+            scene.wait(rides_for)
+        backup = scene.backup
+
+        def put_back() -> None:
+            scene.restores.append(Restore(backup.began, time.monotonic()))
+            backup.restore(recovery_signal=recovery_signal, into=postgres)
+
+        postgres.crash(down_for, put_back)
+        # A recovering server answers before it accepts writes.
+        until(lambda: ask(postgres, PROMOTED), "the restored Postgres still accepts no writes")
+    return f"postgres ({'recovery.signal' if recovery_signal else 'no signal'})"
+
+
+def synchronous(scene: Scene, dice: random.Random) -> str:
+    """While the link to the standby is down, nothing is answered; then the primary crashes."""
+    return _fail_over(scene, dice, waits=True)
+
+
+def asynchronous(scene: Scene, dice: random.Random) -> str:
+    """While the link to the standby is down, commits are answered that will be lost."""
+    return _fail_over(scene, dice, waits=False)
+
+
+def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
+    """A new standby, some rides, a link that fails, a crash, and a promotion."""
+    rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
+    with _standby(scene) as pair:
+        if waits:
+            pair.wait_for_standby()
+        scene.wait(rides_for)
+        began = time.monotonic()
+        pair.catch_up()
+        pair.cut_off()
+        scene.wait(behind_for)
+
+        def promote() -> None:
+            behind = Restore(began, time.monotonic(), by_failover=True)
+            (scene.in_vain if waits else scene.restores).append(behind)
+            pair.promote()
+
+        pair.primary.crash(0, promote, for_good=True)
+    return f"postgres (after {behind_for:.1f} s without a link)"
+
+
+@contextmanager
+def _standby(scene: Scene) -> Iterator[PostgresPair]:
+    """A standby, which is there for as long as no restore and no other fail-over may be."""
+    pair = scene.fleet.postgreses
+    with held(pair.busy):
+        try:
+            with moot_if_away():
+                pair.attach()
+            yield pair
+        finally:
+            pair.detach()

@@ -1,0 +1,120 @@
+"""Redis crashes, loses some entries or all, or fails over to a replica that lacks the newest.
+
+With `WAIT` the streamer has committed none of those that a replica lacks, so nothing that counts is
+lost. The old primary comes back as the replica.
+"""
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import redis
+
+from lab.chaos.faults.scene import Scene, held, moot_if_away
+from lab.chaos.fleet import READERS, STREAM
+from lab.chaos.redis_pair import RedisPair
+
+
+@contextmanager
+def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
+    """In most cases stop a reader first, so that it has not read what is then lost.
+
+    They read within milliseconds, and losing what they have counted does not affect them.
+    """
+    stop, name, seconds = dice.random() < 0.7, dice.choice(READERS), dice.uniform(0.3, 1.5)
+    reader = scene.fleet.services[name]
+    if not stop or not reader.busy.acquire(blocking=False):
+        yield
+        return
+    try:
+        reader.signal(signal.SIGSTOP)
+        scene.wait(seconds)
+        yield
+    finally:
+        reader.signal(signal.SIGCONT)
+        reader.busy.release()
+
+
+def crash(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL, and a restart with everything that Redis had acknowledged."""
+    scene.fleet.redis.crash(dice.uniform(0, 3))
+    return "redis"
+
+
+def cut(scene: Scene, dice: random.Random) -> str:
+    """SIGKILL, and a restart without the newest entries, which were in the log before."""
+    down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
+    with one_behind(scene, dice):
+        server = scene.fleet.redis
+        server.crash(down_for, lambda: cut_newest(server.append_only_file, entries))
+    return f"redis ({entries} entries)"
+
+
+def cut_newest(file: Path, entries: int) -> None:
+    """Cut `entries` off a server's append-only file; the rest of their batch goes too."""
+    content = file.read_bytes()
+    end = len(content)
+    for _ in range(entries):
+        name = content.rfind(b"XADD", 0, end)
+        if name < 0:
+            break
+        end = content.rfind(b"*", 0, name)  # the beginning of the command
+    file.write_bytes(content[:end])
+
+
+def flush(scene: Scene, dice: random.Random) -> str:
+    """FLUSHALL: the log is gone."""
+    with moot_if_away(), one_behind(scene, dice), scene.fleet.redis_client() as primary:
+        primary.flushall()
+    return "redis"
+
+
+def fail_over(scene: Scene, dice: random.Random) -> str:
+    """The primary crashes, or no client reaches it any more, and the replica is promoted."""
+    crashes, seconds = dice.random() < 0.5, dice.uniform(0, 2)
+
+    def promote(pair: RedisPair) -> None:
+        if crashes:
+            pair.primary.crash(seconds, pair.promote)
+        else:
+            pair.fence()
+            pair.promote()
+            scene.wait(seconds)
+
+    lost = _promote_one_behind(scene, dice, promote)
+    return f"redis ({lost} entries behind, {'crashed' if crashes else 'fenced'})"
+
+
+def split(scene: Scene, dice: random.Random) -> str:
+    """As above, but for a while clients stay with the old primary, and it takes what they write."""
+    seconds = dice.uniform(0, 2)
+
+    def promote(pair: RedisPair) -> None:
+        pair.promote()
+        scene.wait(seconds)
+        pair.proxy.cut()
+
+    lost = _promote_one_behind(scene, dice, promote)
+    return f"redis ({lost} entries behind at first)"
+
+
+def _promote_one_behind(
+    scene: Scene, dice: random.Random, promote: Callable[[RedisPair], None]
+) -> int:
+    """Cut the replica off for a while, and promote it; returns how many entries it lacked.
+
+    The old primary then follows the new one, and throws away what that one does not have.
+    """
+    behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
+    lost: list[bytes] = []
+    with held(pair.busy):
+        with one_behind(scene, dice):
+            pair.cut_off()
+            scene.wait(behind_for)
+            with suppress(redis.RedisError):  # another fault has crashed it
+                lost = pair.missing(STREAM)
+            promote(pair)
+        pair.join(lost, STREAM)
+    return len(lost)

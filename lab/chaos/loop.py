@@ -1,0 +1,52 @@
+"""An event loop in a thread of its own, for what goes on by itself.
+
+Proxies, clients and the receiver of receipts are such.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Loop:
+    """It runs from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._runner:  # at its end, what is still under way is cancelled
+            self._runner.run(self._stopped.wait())
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """What will come of the work, which has begun."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what comes of the work, or raise what it raises."""
+        return self.begin(work).result()
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return what the function returns, called where nothing else happens meanwhile."""
+
+        async def work() -> T:
+            return function()
+
+        return self.do(work())
+
+    def stop(self) -> None:
+        if self._thread.ident:
+            self._loop.call_soon_threadsafe(self._stopped.set)
+            self._thread.join()
+        else:
+            self._runner.close()

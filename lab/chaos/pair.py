@@ -1,0 +1,48 @@
+"""Two servers that exchange their roles when the primary fails.
+
+There is no Sentinel and no Patroni: whoever fails over does here what such a program would do.
+Clients connect through a proxy, which leads to the primary. The replica follows through another
+one, the link: cut it, and the replica falls behind.
+"""
+
+import threading
+from typing import Generic, TypeVar
+
+from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.proxy import Proxy
+
+H = TypeVar("H", bound=PostgresHost | RedisHost)
+
+
+class Pair(Generic[H]):
+    """A `primary` and a `replica`, of one kind."""
+
+    def __init__(self, primary: H, replica: H) -> None:
+        self.servers = (primary, replica)
+        self.primary, self.replica = primary, replica
+        self.proxy, self.link = Proxy(primary.socket), Proxy(primary.socket)
+        self.proxies = (self.proxy, self.link)
+        # Held by the one fault that changes who is the primary, or what data it has.
+        self.busy = threading.Lock()
+
+    def cut_off(self) -> None:
+        """From now on the replica gets nothing, and falls behind."""
+        self.link.turn(None)
+        self.link.cut()
+
+    def fence(self) -> None:
+        """From now on no client reaches the primary."""
+        self.proxy.turn(None)
+        self.proxy.cut()
+
+    def exchange(self) -> None:
+        """The replica is the primary now: new clients are led there, and others are left alone."""
+        self.primary, self.replica = self.replica, self.primary
+        for proxy in self.proxies:
+            proxy.turn(self.primary.socket)
+
+    def end(self) -> None:
+        for server in (self.replica, self.primary):  # which would wait for it
+            server.end()
+        for proxy in self.proxies:
+            proxy.stop()
