@@ -27,21 +27,12 @@ if TYPE_CHECKING:
     from tests.support.world import World
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--servers",
-        choices=["embedded", "stock"],
-        default="embedded",
-        help="stock: this machine's own, or those of POSTGRES_PROGRAMS and REDIS_PROGRAMS",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     from demo.embedded import stock
     from demo.embedded.failures import NeverStarts
 
     try:
-        stock.use() if config.getoption("--servers") == "stock" else stock.require()
+        stock.require()
     except NeverStarts as reason:
         raise pytest.UsageError(str(reason)) from None
 
@@ -94,10 +85,12 @@ def postgres(folder: Path, prepared: Path) -> Iterator["Postgres"]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what is marked `stream_servers`, and uses one, on each of the wheels'."""
+    from demo.embedded import stock
+
     if (
         metafunc.definition.get_closest_marker("stream_servers")
         and "stream_server" in metafunc.fixturenames
-        and metafunc.config.getoption("--servers") == "embedded"
+        and not stock.named(stock.REDIS)
     ):
         from demo.embedded.stream_servers import STREAM_SERVERS
 

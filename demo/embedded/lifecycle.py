@@ -58,10 +58,6 @@ class Server(ABC):
         """The URL that clients of this server use."""
 
     @abstractmethod
-    def clients(self) -> int:
-        """The number of other connections. Raises the client library's errors."""
-
-    @abstractmethod
     def _initialise(self) -> None:
         """Prepare `folder` for a start."""
 

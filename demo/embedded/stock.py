@@ -14,8 +14,6 @@ from demo.embedded.failures import NeverStarts
 POSTGRES, REDIS = "POSTGRES_PROGRAMS", "REDIS_PROGRAMS"
 # What the server's program may be called.
 SERVERS = {POSTGRES: ("postgres",), REDIS: ("valkey-server", "redis-server")}
-PACKAGES = {POSTGRES: "postgresql", REDIS: "redis-server"}
-DEBIAN = Path("/usr/lib/postgresql")  # a folder for each major version
 
 
 def named(setting: str) -> Path | None:
@@ -37,23 +35,3 @@ def require() -> None:
     for setting in SERVERS:
         if folder := named(setting):
             program(setting, folder)
-
-
-def use() -> None:
-    """Have all embedded servers be this machine's own. Settings that are there already stay.
-
-    Raises NeverStarts where there are none.
-    """
-    newest_first = sorted(DEBIAN.glob("*/bin"), key=lambda path: -float(path.parent.name))
-    path = os.pathsep.join([*map(str, newest_first), *os.get_exec_path()])
-    for setting, names in SERVERS.items():
-        if named(setting):
-            continue
-        found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
-        if found is None:
-            raise NeverStarts(
-                f"this machine has no stock servers: needed is `apt install {PACKAGES[setting]}`"
-                f" (Debian), or a folder with the programs in {setting}"
-            )
-        os.environ[setting] = str(Path(found).parent)
-    require()

@@ -6,7 +6,6 @@ The process `servers` does this, because every fleet has one, even when it runs 
 import logging
 import os
 import threading
-import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 
@@ -18,8 +17,6 @@ from rocket_rides.waiting import delays
 logger = logging.getLogger("embedded")
 
 TIMEOUT = 1.0  # seconds
-# A part of the fleet may never start, as with `honcho start servers api`.
-GIVE_UP_AFTER = 120.0
 
 RULE = "─" * 60
 BLOCK = f"""\
@@ -46,12 +43,9 @@ def begin(config: Settings, stop: Stop) -> None:
 
 
 def wait(config: Settings, stop: Stop) -> None:
-    """Print the welcome as soon as the API and the live page answer.
-
-    Gives up after a while, or on `stop`.
-    """
-    deadline, pauses = time.monotonic() + GIVE_UP_AFTER, delays()
-    while not stop.wait(next(pauses)) and time.monotonic() < deadline:
+    """Print the welcome as soon as the API and the live page answer, unless `stop` comes first."""
+    pauses = delays()
+    while not stop.wait(next(pauses)):
         if answers(config.api_address, "/readyz") and answers(config.page_address, "/healthz"):
             # In one write: honcho passes on whole lines, and other processes' may come between.
             logger.info("%s", block(config).replace("\n", "\n        "))

@@ -63,8 +63,8 @@ async def simulate(config: Settings, given: argparse.Namespace, outcomes: Outcom
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     wanted = given.receipts if given.receipts is not None else given.rides is None
-    customer = await receiving(config, random.Random(given.seed)) if wanted else None
-    rides = schedule(random.Random(given.seed), given.rate, given.rides)
+    customer = await receiving(config) if wanted else None
+    rides = schedule(random.Random(), given.rate, given.rides)
 
     async def post() -> None:
         for due, metres in rides:
@@ -96,12 +96,13 @@ async def simulate(config: Settings, given: argparse.Namespace, outcomes: Outcom
         report()
 
 
-async def receiving(config: Settings, dice: random.Random) -> Customer | None:
+async def receiving(config: Settings) -> Customer | None:
     """A customer that receives receipts; None, and a warning, where that is impossible."""
     if not config.signing_secret:
         logger.warning("receipts can't be verified, so none are received: set RECEIPT_SECRET")
         return None
-    customer, url = Customer(config.signing_secret, dice), config.receiver_url
+    customer = Customer(config.signing_secret, random.Random())
+    url = config.receiver_url
     # Before it receives: whoever sends the signal looks whether it does.
     asyncio.get_running_loop().add_signal_handler(BEGIN_BAD_MOOD, customer.begin_bad_mood)
     try:
@@ -134,7 +135,6 @@ def arguments() -> argparse.Namespace:
     add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at once")
     received = "receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)"
     add("--receipts", action=argparse.BooleanOptionalAction, help=received)
-    add("--seed", type=int, help="seed for the same distances and pauses in every run")
     return parser.parse_args()
 
 

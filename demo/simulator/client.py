@@ -69,7 +69,7 @@ async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outco
     A 5xx, a lost connection or a timeout is not an answer. Any other failure is a bug, in the API
     or in this client, that a retry would not fix: it is logged and counted as refused.
     """
-    key = str(uuid.uuid4())  # never seeded: a second run with the same seed must post new rides
+    key = str(uuid.uuid4())
     for delay in waiting.delays():
         try:
             async with api.post(

@@ -19,7 +19,6 @@ from demo.simulator.__main__ import arguments, schedule
         "--rate nan",
         "--rate inf",
         "--concurrency 0",
-        "--seed x",
     ],
 )
 def test_a_bad_argument_is_named(

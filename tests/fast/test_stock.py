@@ -11,13 +11,9 @@ from tests.support.folders import short_folder
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """One without servers, and without settings."""
-    with short_folder() as folder, monkeypatch.context() as patch:
-        patch.setenv("PATH", str(folder / "bin"))
-        patch.setattr(stock, "DEBIAN", folder / "postgresql")
-        for setting in stock.SERVERS:
-            patch.setenv(setting, "")
+def machine() -> Iterator[Path]:
+    """A folder for one."""
+    with short_folder() as folder:
         yield folder
 
 
@@ -25,27 +21,6 @@ def add(folder: Path, *programs: str) -> None:
     folder.mkdir(0o755, parents=True, exist_ok=True)
     for program in programs:
         (folder / program).touch(0o755)
-
-
-def test_the_newest_server_is_taken_and_a_newer_client_alone_is_none(machine: Path) -> None:
-    for version in ("9", "14"):
-        add(machine / "postgresql" / version / "bin", "postgres", "initdb")
-    add(machine / "postgresql/15/bin", "psql")
-    add(machine / "bin", "redis-server")
-    stock.use()
-    assert stock.named(stock.POSTGRES) == machine / "postgresql/14/bin"
-    assert stock.named(stock.REDIS) == machine / "bin"
-
-
-def test_what_is_missing_is_said_unless_a_setting_names_it(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(NeverStarts, match=r"`apt install postgresql` .*in POSTGRES_PROGRAMS$"):
-        stock.use()
-    add(machine / "mine", "valkey-server")
-    monkeypatch.setenv("REDIS_PROGRAMS", str(machine / "mine"))
-    with pytest.raises(NeverStarts, match=r"`apt install postgresql` .*in POSTGRES_PROGRAMS$"):
-        stock.use()
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def ended_with_honcho(fleet: Fleet) -> None:
     fleet.ends(STOP_TIMEOUT)
     # Not the end of it: a busy machine may need longer for that than the fleet has.
     log = (fleet.data / "postgres.log").read_text()
-    assert "received fast shutdown request" in log.rpartition("ready to accept connections")[2]
+    assert "received smart shutdown request" in log.rpartition("ready to accept connections")[2]
 
 
 @on_linux

@@ -20,7 +20,7 @@ import psutil
 from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
-from tests.support.world import PATIENCE, eventually, free_port
+from tests.support.world import PATIENCE, a_fleets_ports, eventually
 
 # Seconds until all processes of the machine are looked at again, unless those that were found end.
 NEXT_LOOK = 0.5
@@ -54,7 +54,7 @@ class Fleet:
     def __init__(self, place: Path) -> None:
         self.data = place / "data"
         self.output = place / "output.log"
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url = f"http://127.0.0.1:{a_fleets_ports()}"
         # One for all requests: each new one would read the machine's certificates. But no
         # connection outlives its request, since the API may be stopped at any time.
         self.client = httpx.Client(

@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +20,7 @@ from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides import database, session_settings
 from rocket_rides.log import Invalid, Log, Record, decode
+from rocket_rides.settings import PORTS
 from streamer.drain import Streamer
 from tests.support.forks import Process
 
@@ -68,6 +69,16 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def a_fleets_ports() -> int:
+    """The first of three that are free: the API's, the live page's, and the simulator's."""
+    while True:
+        first = free_port()
+        with suppress(OSError), ExitStack() as held:
+            for port in range(first, first + PORTS):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
 
 
 class Standing(NamedTuple):
