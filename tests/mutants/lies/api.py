@@ -147,8 +147,8 @@ MUTANTS = [
     ),
     parameters(
         "JSON numbers go through binary floats",
-        "            parse_float=_Number,\n",
-        "            parse_float=lambda text: _Number(float(text)),\n",
+        "            parse_float=Decimal,\n",
+        "            parse_float=lambda text: Decimal(float(text)),\n",
     ),
     parameters("a key may have a comma", r"[\x21-\x2b\x2d-\x7e]", r"[\x21-\x7e]"),
     parameters(
