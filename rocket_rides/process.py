@@ -1,5 +1,6 @@
 """Running a process: it stops when asked to, survives a lost server, and logs to stdout."""
 
+import argparse
 import gc
 import logging
 import os
@@ -8,12 +9,11 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
-from rocket_rides.options import Parser
 from rocket_rides.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger(__name__)
@@ -103,6 +103,21 @@ class _Output(logging.StreamHandler[TextIO]):
             terminate()
         else:
             super().handleError(record)
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of `prog`; its `--help` shows the description as it is written."""
+
+    def __init__(self, prog: str, description: str | None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse in one line, without the usage; the exit status is 2."""
+        self.exit(2, f"{self.prog}: {message}; --help explains\n")
 
 
 def take_no_arguments(module: str, description: str | None) -> None:

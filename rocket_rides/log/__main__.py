@@ -23,7 +23,7 @@ import redis
 from rocket_rides import durations, settings
 from rocket_rides.errors import in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, as_numbers, decode
-from rocket_rides.options import Parser
+from rocket_rides.process import Parser
 
 BATCH = 1000
 POLL = 1.0  # seconds that a single read waits for a new entry

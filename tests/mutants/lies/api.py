@@ -236,8 +236,9 @@ MUTANTS = [
     ),
     app(
         "who is refused before the body is not told that the connection ends",
-        "    app.after_request(announce_close)\n",
+        "        app.after_request(announce_close)\n",
         "",
+        file="api/slow_clients.py",
         tests="services/test_hostile.py",
     ),
     app(
