@@ -126,17 +126,12 @@ def take_no_arguments(module: str, description: str | None) -> None:
 
 
 def begin(level: str) -> None:
-    """Log to stdout, and have the garbage collector pass over all that was imported.
+    """Log one line per event to stdout, and have the garbage collector pass over all imports.
 
-    It is never garbage, and looking through it takes some 50 ms: at the end of each process, and
-    now and then in the middle of a request.
+    honcho, or the container, adds the process' name. What was imported is never garbage, and
+    looking through it takes some 50 ms: at the end of each process, and now and then in the middle
+    of a request.
     """
-    log_to_stdout(level)
-    gc.freeze()
-
-
-def log_to_stdout(level: str) -> None:
-    """Log one line per event. honcho, or the container, adds the process' name."""
     logging.basicConfig(
         handlers=[_Output(sys.stdout)],
         level=level,
@@ -146,3 +141,4 @@ def log_to_stdout(level: str) -> None:
     # psycopg logs, in several lines, an error that it drops in favour of another one.
     for chatty in ("psycopg", "alembic"):
         logging.getLogger(chatty).setLevel(logging.ERROR)
+    gc.freeze()
