@@ -75,14 +75,11 @@ DATABASE = Database(
     rollup=Rollup(
         lead=Lead(leads=True, standbys=0),
         complete_to=999,
-        rides_behind=1,
-        seconds_behind=0.5,
         minutes_set_aside=1,
         dirty_minutes=3,
     ),
     receipts=Receipts(
         workers=2,
-        complete_to=980,
         delivered=985,
         dead=10,
         being_sent_again=1,

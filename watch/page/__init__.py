@@ -98,6 +98,7 @@ class Page:
             "stale": facts.database is None,
             "seen_at": seen_at,
             "totals": [reader for reader in readers if reader.kind == "total"],
+            "rollup_reader": next((reader for reader in readers if reader.kind == "rollup"), None),
             "guests": [reader for reader in slowest if not reader.is_ours],
             "behind": [reader for reader in slowest if _is_behind(reader)],
             "counting": sorted(
