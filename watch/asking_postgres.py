@@ -2,8 +2,9 @@
 
 Rights that it needs in Postgres: CONNECT, USAGE of the schema, and SELECT on all of its tables.
 EXECUTE on pg_control_system() tells which of the stream's groups is this database's own; without
-it, that group's lag is unknown. pg_read_all_stats, which shows when a session was last active,
-tells a process that hangs from one that works; without it, every session counts as working.
+it, that group is a reader like those elsewhere. pg_read_all_stats, which shows when a session was
+last active, tells a process that hangs from one that works; without it, every session counts as
+working.
 """
 
 from collections.abc import Sequence
@@ -93,7 +94,7 @@ class AskingPostgres:
         """
         self.connect()
         assert self._connection  # noqa: S101
-        asked = values(self._with_own(seen), self._own_group, MOST)
+        asked = values(None if seen is None else list(seen), self._own_group, MOST)
         try:
             cursor = self._connection.execute(FACTS, asked)
             document = database.one_row(cursor)[0]
@@ -106,26 +107,18 @@ class AskingPostgres:
             if "$.database.rides" in str(error):  # the statement found no row to tell of
                 raise StateLost from None
             raise
-        return Said(self._completed(said, seen), said.at, said.ick or "")
+        return Said(self._completed(said), said.at, said.ick or "")
 
-    def _with_own(self, seen: Sequence[SeenGroup] | None) -> list[SeenGroup] | None:
-        """With this database's own group, also when Redis has lost it: its work is in Postgres."""
-        if seen is None or self._own_group is None or _is_among(self._own_group, seen):
-            return None if seen is None else list(seen)
-        return [*seen, SeenGroup(self._own_group)]
+    def _completed(self, said: _Document) -> Database:
+        """With each reader's processes, and what happened in words.
 
-    def _completed(self, said: _Document, seen: Sequence[SeenGroup] | None) -> Database:
-        """With each reader's processes, and what happened in words."""
-        # Before the first ride, nobody can tell a group that is lost from one that was never made.
-        begun = said.database.rides.newest or seen is None or _is_among(self._own_group, seen)
-        unmade = None if begun else self._own_group
+        This database's own group is no reader here: what it lacks is told of the receipts.
+        """
+        own = ("group", self._own_group)
+        readers = (each for each in said.database.readers if (each.kind, each.name) != own)
         return replace(
             said.database,
-            readers=tuple(
-                _with_processes(reader, self._own_group, said)
-                for reader in said.database.readers
-                if reader.kind != "group" or reader.name != unmade
-            ),
+            readers=tuple(_with_processes(reader, said) for reader in readers),
             happened=tuple(kept.happened() for kept in said.kept),
         )
 
@@ -135,23 +128,16 @@ class AskingPostgres:
             self._connection = None
 
 
-def _is_among(group: str | None, seen: Sequence[SeenGroup]) -> bool:
-    return any(each.name == group for each in seen)
-
-
-def _with_processes(reader: Reader, own_group: str | None, said: _Document) -> Reader:
+def _with_processes(reader: Reader, said: _Document) -> Reader:
     match reader.kind:
         case "total":
             name = sessions.consumer(reader.name)
             count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
             return replace(reader, processes=count, silent_processes=silent)
         case "rollup":
-            count = said.sessions.get(sessions.ROLLUP, 0)
-        case "group" if reader.name == own_group:
-            count = said.database.receipts.workers
+            return replace(reader, processes=said.sessions.get(sessions.ROLLUP, 0))
         case _:
             return reader
-    return replace(reader, processes=count)
 
 
 def reason(error: Exception) -> str:

@@ -61,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint (kind total, rollup or outside) or a group (kind group)."""
+    """A reader of the log: a checkpoint (kind total, rollup or outside), or another's group."""
 
     kind: str
     name: str

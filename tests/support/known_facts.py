@@ -29,7 +29,6 @@ WELL = Facts(
         rides=Rides(521, 521, 2.0, 521, 521, 0, None),
         streamer=Lead(True, 0),
         readers=(
-            Reader("group", "receipts-1-2", 2, 521, 0, 0.0),
             Reader("rollup", "rollup", 1, 521, 0, 0.0, counts=NOTHING),
             TOTAL,
             replace(TOTAL, name="consumer1"),

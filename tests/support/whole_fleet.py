@@ -51,7 +51,6 @@ READERS = (
     total("consumer0"),
     total("consumer1", ride=990, total="258001.001"),
     Reader("rollup", "rollup", 1, 999, 1, 0.5, latency_seconds=0.3, counts=COUNTS),
-    Reader("group", "receipts-7-1", 2, 1000, 0, 0),
     Reader("outside", "latecomer", None, 0, 1000, 500.0, counts=COUNTS),
     Reader("group", "strangers", None, None, None, None),
 )

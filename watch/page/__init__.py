@@ -124,4 +124,4 @@ def _item(number: int, event: Event) -> tuple[str, Markup]:
 
 def _is_behind(reader: Reader) -> bool:
     """Whether one of ours is behind for so long that it is said."""
-    return reader.is_ours and reader.kind != "group" and (reader.seconds_behind or 0) > NOTED
+    return reader.is_ours and (reader.seconds_behind or 0) > NOTED
