@@ -37,11 +37,11 @@ PAST_RUNS = """
            (compared #>> '{rollup,agrees}')::boolean,
            (compared #>> '{receipts,agrees}')::boolean, (compared #>> '{outbox,agrees}')::boolean
     FROM (
-        SELECT * FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 14
+        SELECT * FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 366
     ) run
     LEFT JOIN jsonb_to_recordset(compared -> 'consumers')
         consumer(name text, drift numeric, stray boolean) ON true
-    ORDER BY id DESC
+    ORDER BY id
 """
 
 
@@ -115,7 +115,7 @@ def _compared(result: Result) -> str:
 
 
 def past_runs(connection: psycopg.Connection) -> list[PastRun]:
-    """The last 14 runs, the newest first."""
+    """The last 366 runs, oldest first."""
     runs: dict[int, PastRun] = {}
     for number, created_at, name, drift, stray, *agree in connection.execute(PAST_RUNS):
         proofs = dict(zip(("rollup", "receipts", "outbox"), agree, strict=True))

@@ -149,10 +149,8 @@ class PastRun(NamedTuple):
     proofs: Mapping[str, bool | None] = MappingProxyType({})
     strays: frozenset[str] = frozenset()  # consumers whose checkpoint lay past every ride
 
-    @property
-    def wrong(self) -> list[str]:
-        """The consumers that it found wrong."""
-        return [name for name, drift in self.drifts.items() if drift or name in self.strays]
+    def found_wrong(self, consumer: str) -> bool:
+        return bool(self.drifts.get(consumer)) or consumer in self.strays
 
 
 @dataclass

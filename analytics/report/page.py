@@ -1,18 +1,24 @@
 """The report as a page: one self-contained file, without scripts, that needs no network.
 
 A consumer's name is an arbitrary string. It gets into the page only through the template, which
-escapes it; and the page's own policy allows no scripts.
+escapes it, and never into a chart; and the page's own policy allows no scripts.
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analytics.report import proofs
+from analytics.report import charts, proofs
 from analytics.report.verdict import REBUILD, consequence, outcome, verdict
-from analytics.result import PastRun, Result
+from analytics.result import Compared, PastRun, Result
 from rocket_rides import words
+from rocket_rides.charts import Chart
+
+NIGHTS = 14
+PROVED = ("rollup", "receipts", "outbox")
 
 _pages = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -30,8 +36,15 @@ _pages.filters.update(
 )
 
 
+class Night(NamedTuple):
+    """A past run: whether the totals agreed, and what else was proved; None where nobody looked."""
+
+    run: PastRun
+    verdicts: list[tuple[str, bool | None]]
+
+
 def as_html(result: Result, past: Sequence[PastRun]) -> str:
-    """The page. `past` is the newest first, this run's own row included if it has one."""
+    """The page. `past` may or may not include this run's own row; its order does not matter."""
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
@@ -40,6 +53,38 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         consequence=consequence(result),
         rebuild=None if result.rebuilt else REBUILD,
         outcome=lambda consumer: outcome(result, consumer),
-        past=past,
+        nights=_nights(past),
         whose=proofs.whose,
+        drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
     )
+
+
+def _nights(past: Sequence[PastRun]) -> list[Night]:
+    """The last NIGHTS runs, the newest first."""
+    return [
+        Night(
+            run,
+            [
+                ("Totals", not any(map(run.found_wrong, run.drifts)) if run.drifts else None),
+                *((name.capitalize(), run.proofs.get(name)) for name in PROVED),
+            ],
+        )
+        for run in sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
+    ]
+
+
+def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart:
+    this = PastRun(
+        result.reconciliation or 0,
+        result.started_at,
+        {compared.name: compared.drift for compared in result.consumers},
+        strays=frozenset(compared.name for compared in result.consumers if compared.stray),
+    )
+    earlier = [run for run in past if run.id != result.reconciliation]
+    runs = [*sorted(earlier, key=lambda run: run.created_at), this]
+    drifts = [run.drifts.get(consumer.name) for run in runs]
+    moments: list[datetime] = [run.created_at.astimezone(UTC) for run in runs]
+    wrong = sum(run.found_wrong(consumer.name) for run in runs)
+    compared = sum(drift is not None for drift in drifts)
+    summary = f"Wrong in {wrong or 'none'} of {words.count(compared, 'run')}"
+    return Chart(charts.drift(moments, drifts), summary)

@@ -1,36 +1,14 @@
-"""The page's charts: small, as inline SVG, with their colours from the page's style sheet.
-
-Each says in words what it shows: its latest, least and most. Floats are only for drawing: nothing
-is added up in them.
-"""
+"""The page's chart. It says in words what it shows: its latest, least and most."""
 
 from collections.abc import Callable, Sequence
-from math import ceil, log10
-from typing import NamedTuple
 
-from markupsafe import Markup
-
+from rocket_rides.charts import Chart, Frame, nice
 from watch.history import BUCKET, WINDOW, Point
 
-# The picture, and the place of the marks in it, in units; about as many pixels.
-WIDTH, HEIGHT = 360, 132
-LEFT, RIGHT, TOP, BOTTOM = 1, 356, 20, 106
+FRAME = Frame()
 HOLE = 3 * BUCKET  # seconds without a point that break a line
-TICKS = (
-    (0.0, "first", "15 min ago"),
-    (1 / 3, "mid", "10"),
-    (2 / 3, "mid", "5"),
-    (1, "last", "now"),
-)
 
 Label = Callable[[float | None], str]
-
-
-class Chart(NamedTuple):
-    """A picture, and its message in words."""
-
-    svg: Markup
-    words: str
 
 
 def minutes(points: Sequence[Point], label: Label) -> Chart:
@@ -43,51 +21,23 @@ def minutes(points: Sequence[Point], label: Label) -> Chart:
     for ago, value in known:
         if last - ago > HOLE:
             lines.append([])
-        lines[-1].append((_x(1 - ago / WINDOW), _y(value / top)))
+        lines[-1].append((FRAME.x(1 - ago / WINDOW), FRAME.y(value / top)))
         last = ago
     marks = [
-        f'<path class="area" d="M{_at(line[0][0], BOTTOM)}L{_line(line)}V{BOTTOM}Z"/>'
+        f'<path class="area" d="M{_at(line[0][0], FRAME.bottom)}L{_line(line)}V{FRAME.bottom}Z"/>'
         f'<path class="line" d="M{_line(line)}"/>'
         for line in lines
     ]
     if known and known[-1][0] <= HOLE:
         x, y = lines[-1][-1]
         marks.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+    ticks = [(0.0, "15 min ago"), (1 / 3, "10"), (2 / 3, "5"), (1.0, "now")]
     said = (
         f"latest {label(values[-1])}, least {label(min(values))}, most {label(max(values))}"
         if values
         else "nothing measured yet"
     )
-    return Chart(_picture(label(top), marks), said)
-
-
-def nice(most: float) -> float:
-    """The top of an axis: 1, 2 or 5 times a power of ten, and at least the greatest value."""
-    if most <= 0:
-        return 1.0
-    power = 10.0 ** ceil(log10(most) - 1)
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= most * 0.999)
-
-
-def _picture(top: str, marks: Sequence[str]) -> Markup:
-    """The marks, above an axis whose end is labelled `top`. All are numbers, dates and units."""
-    rules = [f'<path class="rule" d="M{LEFT} {_y(at):.1f}H{RIGHT}"/>' for at in (0.5, 1)]
-    base = f'<path class="base" d="M{LEFT} {BOTTOM}H{RIGHT}"/>'
-    ticks = [
-        f'<text class="{kind}" x="{_x(at):.1f}" y="{HEIGHT - 7}">{text}</text>'
-        for at, kind, text in TICKS
-    ]
-    begin = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true" focusable="false">'
-    end = f'<text x="{LEFT}" y="{TOP - 6}">{top}</text>'
-    return Markup("".join([begin, *rules, base, end, *marks, *ticks, "</svg>"]))  # noqa: S704
-
-
-def _x(part: float) -> float:
-    return LEFT + (RIGHT - LEFT) * part
-
-
-def _y(part: float) -> float:
-    return BOTTOM - (BOTTOM - TOP) * min(part, 1)
+    return Chart(FRAME.picture(FRAME.axis(label(top)), marks, FRAME.ticks(ticks)), said)
 
 
 def _at(x: float, y: float) -> str:
