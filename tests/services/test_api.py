@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from rocket_rides.settings import KEY_LENGTH
+from api.parameters import KEY_LENGTH
 from tests.support.api import Api, is_problem
 from tests.support.world import World, drain
 
