@@ -221,21 +221,6 @@ def api_for_refusals(module_world: World) -> Iterator[Api]:
     assert module_world.truth == (0, 0)
 
 
-@pytest.mark.parametrize("disposition", ["form-data", 'form-data; name="x\\"', "attachment"])
-def test_a_part_of_a_form_without_a_name_is_refused(
-    api_for_refusals: Api, disposition: str
-) -> None:
-    body = f"--b\r\nContent-Disposition: {disposition}\r\n\r\n5\r\n--b--\r\n"
-    typed = {"Content-Type": "multipart/form-data; boundary=b"}
-    answer = api_for_refusals.client.post("/rides", content=body, headers=typed)
-    assert is_problem(answer, 400)
-
-
-def test_multipart_forms_are_taken(api: Api) -> None:
-    answer = api.client.post("/rides", files={"distance": (None, "7.5")})
-    assert answer.json()["ride"]["distance"] == 7.5
-
-
 def test_an_unknown_path_is_told_what_there_is(api: Api) -> None:
     answer = api.client.get("/nothing")
     assert is_problem(answer, 404)
