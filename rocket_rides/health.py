@@ -1,4 +1,4 @@
-"""`python -m rocket_rides.health NAME`: is the process NAME at work? For health checks.
+"""`python -m rocket_rides.health KIND [NAME]`: is this process at work? For health checks.
 
 A streamer or a rollup (leading or standing by), a consumer or a receipts' worker is at work while
 its session with Postgres has completed a round of work (`rocket_rides.sessions`) and has been
@@ -15,6 +15,8 @@ from rocket_rides.process import Parser
 PATIENCE = "5s"
 # Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.
 SILENCE = 30
+# How the sessions are called of those that there are several of.
+NAMED = {"consumer": sessions.consumer, "receipts": sessions.receipts}
 
 # A server that hides when a session was last active still shows that the session exists.
 AT_WORK = """
@@ -35,17 +37,10 @@ def is_at_work(connection: psycopg.Connection, session: str, silence: float = SI
 def main() -> int:
     """Return 0 when the process has a session that is at work, else 1."""
     parser = Parser("python -m rocket_rides.health", __doc__)
-    parser.add_argument("name", help="streamer, rollup, or a consumer's name")
-    parser.add_argument(
-        "--consumer", action="store_true", help="a consumer, even if named streamer or rollup"
-    )
-    parser.add_argument("--receipts", action="store_true", help="a worker that delivers receipts")
-    arguments = parser.parse_args()
-    session = sessions.consumer(arguments.name)
-    if arguments.name in (sessions.STREAMER, sessions.ROLLUP) and not arguments.consumer:
-        session = arguments.name
-    if arguments.receipts:
-        session = sessions.receipts(arguments.name)
+    parser.add_argument("kind", choices=[sessions.STREAMER, sessions.ROLLUP, *NAMED])
+    parser.add_argument("name", nargs="?", default="", help="of a consumer or receipts' worker")
+    asked = parser.parse_args()
+    session = NAMED[asked.kind](asked.name) if asked.kind in NAMED else asked.kind
     try:
         url = settings.load().postgres_url
         with database.connect(url, "health", statement_timeout=PATIENCE) as connection:

@@ -25,9 +25,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "rocket_rides"
 EMBEDDED_PORT = 5432
 
-# Characters, at most, in a consumer's name and in an idempotency key: the schema says so too.
+# Characters, at most, in a consumer's name: the schema says so too.
 NAME_LENGTH = 64
-KEY_LENGTH = 255
 
 # What receipts are signed with; in bytes, as Standard Webhooks has it.
 PREFIX = "whsec_"

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import redis
 
 from rocket_rides.groups import positions
-from rocket_rides.log import GREATEST, START, Entry, Log, as_numbers, entries
+from rocket_rides.log import START, Entry, Log, as_numbers, entries
 
 # Without the stream, XINFO says "no such key" and XGROUP that it "requires the key to exist"; 7.0
 # says UNBLOCKED to a member that was waiting.
 SIGNS_OF_ITS_END = ("NOGROUP", "UNBLOCKED", "no such key", "requires the key to exist")
-GREATEST_ID = f"{GREATEST}-{GREATEST}"
+GREATEST_ID = f"{2**64 - 1}-{2**64 - 1}"
 
 # KEYS: the stream. ARGV: the group, this member, whom to claim from, milliseconds, then ids.
 CLAIM = """

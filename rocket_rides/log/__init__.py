@@ -1,7 +1,6 @@
 """The log: a Redis stream whose entries form a chain."""
 
 from rocket_rides.log.entries import (
-    GREATEST,
     LARGEST_ID,
     START,
     Entry,
@@ -15,7 +14,6 @@ from rocket_rides.log.errors import Forbidden, LogExhausted, LogFull, naming_the
 from rocket_rides.log.stream import Log
 
 __all__ = [
-    "GREATEST",
     "LARGEST_ID",
     "START",
     "Entry",

@@ -16,7 +16,6 @@ from rocket_rides.log import names
 from rocket_rides.terms import NO_TERM
 
 START = "0-0"
-GREATEST = 2**64 - 1  # the largest value of either half of a stream id
 LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
 

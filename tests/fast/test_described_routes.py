@@ -5,8 +5,8 @@ import re
 
 from flask import Flask
 
+from api.parameters import KEY_LENGTH
 from api.views import DESCRIPTION, routes
-from rocket_rides.settings import KEY_LENGTH
 
 
 def test_every_route_is_described_and_nothing_else() -> None:

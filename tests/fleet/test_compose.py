@@ -121,7 +121,7 @@ def test_the_streamer_and_each_consumer_ask_about_themselves() -> None:
     for name in ("streamer", "consumer0", "consumer1", "rollup", "receipts0", "receipts1"):
         python, m, module, *kind, asked = SERVICES[name]["healthcheck"]["test"][1:]
         assert (python, m, module) == ("python", "-m", "rocket_rides.health")
-        assert kind == (["--receipts"] if name.startswith("receipts") else [])
+        assert kind == ([name[:-1]] if name[-1].isdigit() else [])
         assert asked == SERVICES[name]["command"][-1].removeprefix("consumers.") == name
 
 

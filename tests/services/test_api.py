@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from rocket_rides.settings import KEY_LENGTH
+from api.parameters import KEY_LENGTH
 from tests.support.api import Api, is_problem
 from tests.support.world import World, drain
 
@@ -219,21 +219,6 @@ def api_for_refusals(module_world: World) -> Iterator[Api]:
     assert api.service.stop() == 0
     assert "Traceback" not in api.service.output.read_text()
     assert module_world.truth == (0, 0)
-
-
-@pytest.mark.parametrize("disposition", ["form-data", 'form-data; name="x\\"', "attachment"])
-def test_a_part_of_a_form_without_a_name_is_refused(
-    api_for_refusals: Api, disposition: str
-) -> None:
-    body = f"--b\r\nContent-Disposition: {disposition}\r\n\r\n5\r\n--b--\r\n"
-    typed = {"Content-Type": "multipart/form-data; boundary=b"}
-    answer = api_for_refusals.client.post("/rides", content=body, headers=typed)
-    assert is_problem(answer, 400)
-
-
-def test_multipart_forms_are_taken(api: Api) -> None:
-    answer = api.client.post("/rides", files={"distance": (None, "7.5")})
-    assert answer.json()["ride"]["distance"] == 7.5
 
 
 def test_an_unknown_path_is_told_what_there_is(api: Api) -> None:

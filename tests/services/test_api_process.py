@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from tests.support.api import Api, within_two_seconds
-from tests.support.hostile import FORM, JSON, MULTIPART, ask, statuses
+from tests.support.hostile import FORM, JSON, ask, statuses
 from tests.support.world import World
 
 
@@ -25,7 +25,7 @@ def test_half_a_body_takes_no_ride(api: Api, world: World, chunked: bool) -> Non
 
 def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api) -> None:
     """And not that its distance is missing: the server hands over nothing of half a body."""
-    for head, body in ((FORM, b"distance=53"), (JSON, b'{"distance": 53}'), (MULTIPART, b"--b")):
+    for head, body in ((FORM, b"distance=53"), (JSON, b'{"distance": 53}')):
         half = head + b"Content-Length: 99\r\n\r\n" + body
         answer = ask(api.port, half, half_close=True)
         assert statuses(answer) == [400]

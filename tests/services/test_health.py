@@ -51,12 +51,12 @@ def is_well_in_the_end(world: World, *arguments: str) -> None:
     ("command", "check"),
     [
         (["streamer"], ["streamer"]),
-        (["consumers", "consumer0"], ["consumer0"]),
-        (["consumers", "x" * NAME_LENGTH], ["x" * NAME_LENGTH]),
-        (["consumers", "käufer"], ["käufer"]),
-        (["consumers", "streamer"], ["--consumer", "streamer"]),
+        (["consumers", "consumer0"], ["consumer", "consumer0"]),
+        (["consumers", "x" * NAME_LENGTH], ["consumer", "x" * NAME_LENGTH]),
+        (["consumers", "käufer"], ["consumer", "käufer"]),
+        (["consumers", "streamer"], ["consumer", "streamer"]),
         (["consumers.rollup"], ["rollup"]),
-        (["consumers", "rollup"], ["--consumer", "rollup"]),
+        (["consumers", "rollup"], ["consumer", "rollup"]),
     ],
     ids=lambda words: "-".join(words)[:20],
 )
@@ -82,16 +82,17 @@ def test_a_standby_is_well(world: World) -> None:
 def test_nobody_is_taken_for_another(world: World) -> None:
     for name in ("streamer", "käufer"):
         world.service("consumers", name)
-        eventually(lambda name=name: is_well(world, "--consumer", name))  # type: ignore[misc]
-    for other in ("streamer", "kåufer", "k?ufer", "k??ufer"):
-        assert not is_well(world, other)
+        eventually(lambda name=name: is_well(world, "consumer", name))  # type: ignore[misc]
+    assert not is_well(world, "streamer")
+    for other in ("kåufer", "k?ufer", "k??ufer"):
+        assert not is_well(world, "consumer", other)
 
 
 def test_a_process_of_another_database_is_not_taken_for_ours(world: World) -> None:
     world.service("consumers", "consumer0")
-    is_well_in_the_end(world, "consumer0")
+    is_well_in_the_end(world, "consumer", "consumer0")
     elsewhere = world.postgres_url.replace(world.stream, "rocket_rides")
-    assert status(world, "consumer0", DATABASE_URL=elsewhere) == 1
+    assert status(world, "consumer", "consumer0", DATABASE_URL=elsewhere) == 1
 
 
 def never_at_work(world: World) -> bool:

@@ -25,7 +25,6 @@ from tests.support.world import World, transaction
 # The same examples in every run. The load of a test, not the search for faults: raise it for that.
 EXAMPLES = 200
 
-NAMELESS = "a part of the form has no name"
 NO_RANGE = ("from must be before to", "from and to ")
 REFUSALS = ["400", "404", "405", "411", "413", "415", "422"]
 
@@ -81,15 +80,12 @@ def check_against_description(case: Case, answer: Any) -> None:
 
     A valid request may be refused because an earlier example used its key for another distance:
     that equal keys mean equal rides, a schema can't say; nor that `from` comes before `to`, by at
-    most 31 days. And a multipart form that has a backslash in a field's name arrives malformed,
-    since Schemathesis' client does not escape it.
+    most 31 days.
     """
     problem = answer.json() if answer.status_code in (400, 422) else {}
     reused = problem.get("type") == KEY_REUSED
-    names = case.body if isinstance(case.body, dict) else {}
-    malformed = problem.get("detail") == NAMELESS and any("\\" in name for name in names)
     no_range = str(problem.get("detail")).startswith(NO_RANGE)
-    refused = reused or malformed or no_range
+    refused = reused or no_range
     case.validate_response(
         answer, excluded_checks=[checks.positive_data_acceptance] if refused else []
     )

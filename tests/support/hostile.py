@@ -10,7 +10,6 @@ _CLOSE = b"Host: x\r\nConnection: close\r\n"
 POST = b"POST /rides HTTP/1.1\r\n" + _CLOSE
 FORM = POST + b"Content-Type: application/x-www-form-urlencoded\r\n"
 JSON = POST + b"Content-Type: application/json\r\n"
-MULTIPART = POST + b"Content-Type: multipart/form-data; boundary=b\r\n"
 
 RIDE = b"distance=5"
 JSON_RIDE = b'{"distance": 5}'
@@ -38,7 +37,6 @@ BODIES = {
     "a form of a megabyte": with_body(FORM, b"distance=" + b"5" * 1_000_000),
     "JSON a byte too long": with_body(JSON, JSON_RIDE.ljust(16 * 1024 + 1)),
     "a length of ten gigabytes": claiming(b"10000000000"),
-    "more than a thousand parts": with_body(MULTIPART, b"--b\r\n\r\n\r\n" * 1800),
     "eight thousand fields": with_body(FORM, b"a&" * 8000),
     "a chunked form": chunked(FORM, b"distance=", b"5"),
     "chunked JSON": chunked(JSON, b'{"distance":', b" 5}"),
@@ -77,10 +75,7 @@ ENCODINGS = {
     "gzip that is none": with_body(FORM, RIDE, b"Content-Encoding: gzip"),
     "a key that is not ASCII": with_body(FORM, RIDE, b"Idempotency-Key: \xc3\xa9"),
     "a type that is not ASCII": with_body(POST, RIDE, b"Content-Type: \xff\xfe"),
-    "a boundary that is missing": with_body(POST, RIDE, b"Content-Type: multipart/form-data"),
-    "a part without a name": with_body(
-        MULTIPART, b"--b\r\nContent-Disposition: x\r\n\r\n5\r\n--b--"
-    ),
+    "a form in parts": with_body(POST, RIDE, b"Content-Type: multipart/form-data"),
 }
 HEADS = {
     "five thousand headers": get(b"/healthz", *(b"X-%d: a\r\n" % n for n in range(5000))),
