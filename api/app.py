@@ -8,7 +8,7 @@ from api.outages import Outages, tell_why_unreachable
 from api.pool import open_pool
 from api.problems import answer_errors
 from api.pruning import Pruner
-from api.slow_clients import SlowClients, announce_close
+from api.slow_clients import SlowClients
 from api.views import routes
 from rocket_rides import settings
 from rocket_rides.parent_death import die_with_parent
@@ -34,7 +34,6 @@ def create_app() -> Flask:
     app.register_blueprint(routes)
     answer_errors(app)
     app.after_request(Outages().note)
-    app.after_request(announce_close)
     app.extensions["pool"] = open_pool(config)
     app.extensions["fleet"] = config.fleet
     Pruner(config, Stop()).begin()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -28,12 +28,6 @@ CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 # No comma: it joins the values of a header that was sent twice.
 _KEY = re.compile(rf"[\x21-\x2b\x2d-\x7e]{{1,{KEY_LENGTH}}}")
-
-
-class _Number(str):
-    """A JSON number as it was written, so that it never becomes a binary float."""
-
-    __slots__ = ()
 
 
 def ride_distance(request: Request) -> Decimal:
@@ -110,7 +104,7 @@ def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:
 
 
 def _json_fields(body: bytes) -> list[tuple[str, Any]]:
-    """The members of a JSON object as pairs; numbers as _Number, anything else as None."""
+    """The members of a JSON object as pairs; numbers as exact text, anything else as None."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
@@ -118,16 +112,16 @@ def _json_fields(body: bytes) -> list[tuple[str, Any]]:
     try:
         fields = json.loads(
             body.decode(),
-            parse_int=_Number,
-            parse_float=_Number,
+            parse_int=Decimal,
+            parse_float=Decimal,
             parse_constant=refuse,
             object_pairs_hook=tuple,
         )
-    except (ValueError, RecursionError):
+    except (ValueError, InvalidOperation, RecursionError):  # or an exponent that no Decimal has
         raise BadRequest("the body is not valid JSON") from None
     if not isinstance(fields, tuple):
         raise UnprocessableEntity("the body must be a JSON object")
-    return [(name, value if isinstance(value, _Number) else None) for name, value in fields]
+    return [(name, str(value) if isinstance(value, Decimal) else None) for name, value in fields]
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -2,8 +2,8 @@
 
 Each of the API's workers does so when it starts and then once a day, in its own thread and on its
 own connection, unless another worker, of this or another API, is doing it already: an advisory
-lock tells. A failure is retried, less and less often, at last once an hour. Nothing records when
-it was last done: a day on which no API ran is made up for at the next start.
+lock tells. A failure is retried after an hour. Nothing records when it was last done: a day on
+which no API ran is made up for at the next start.
 
 The table is walked in ranges of blocks, each visited once, in its own transaction, followed by a
 pause: no index on the time is needed, no snapshot is held for long, and a request with a key that
@@ -27,15 +27,11 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
-from rocket_rides.waiting import delays
 
 logger = logging.getLogger("api")
 
 A_DAY = 86_400.0  # seconds
-FIRST_RETRY, LAST_RETRY = 0.5, 3600.0
-# So many failed attempts, a minute's worth, are not logged as warnings: the server may be starting
-# together with us, and /readyz says more.
-SILENT_ATTEMPTS = 7
+RETRY = 3600.0  # seconds after an attempt that failed
 
 BLOCKS_AT_A_TIME = 128  # a megabyte
 PAUSE = 0.02  # seconds between two ranges: requests come first
@@ -86,22 +82,20 @@ class Pruner:
         Thread(target=self.run, name="pruning", daemon=True).start()
 
     def run(self) -> None:
+        failed = False
         while not self._stop:
-            self._until_it_is_done()
-            # So that workers that started together drift apart.
-            self._stop.wait(self._every * random.uniform(0.9, 1))
-
-    def _until_it_is_done(self) -> None:
-        for attempt, pause in enumerate(delays(FIRST_RETRY, LAST_RETRY)):
             try:
                 self._attempt()
             except (Unavailable, psycopg.Error) as error:
-                level = logging.WARNING if attempt >= SILENT_ATTEMPTS else logging.DEBUG
+                # At first the server may be starting together with us.
+                level = logging.WARNING if failed else logging.DEBUG
                 logger.log(level, "can't prune idempotency keys: %s", in_one_line(error))
-                if self._stop.wait(pause):
-                    return
+                failed = True
+                self._stop.wait(RETRY)
             else:
-                return
+                failed = False
+                # So that workers that started together drift apart.
+                self._stop.wait(self._every * random.uniform(0.9, 1))
 
     def _attempt(self) -> None:
         session = database.connect(self._url, "api (pruning)", **SESSION)

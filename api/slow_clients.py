@@ -17,17 +17,12 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from flask import Flask, Request, Response, request
+from flask import Flask, Request, Response, current_app, request
 from werkzeug.exceptions import RequestTimeout
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-IN_ENVIRON = "rocket_rides.slow_clients"
 WAS_READ = "rocket_rides.body_was_read"
 ANSWER_TIME = 2.0  # seconds, including all the waiting that `api.pool` allows
 ROUND = 0.5
@@ -47,16 +42,11 @@ class SlowClients:
         self._last_cut = -1.0
 
     def watch(self, app: Flask) -> None:
-        """Start a thread that ends with the process, and pass this object to `app`'s requests."""
+        """Start a thread that ends with the process, for the requests of `app`."""
+        app.extensions["slow_clients"] = self
+        app.after_request(announce_close)
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
-        application = app.wsgi_app
-
-        def known(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-            environ[IN_ENVIRON] = self
-            return application(environ, start_response)
-
-        app.wsgi_app = known  # type: ignore[method-assign]
 
     def read(self, request: Request) -> bytes:
         """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
@@ -92,13 +82,13 @@ class SlowClients:
 
 def read_body(request: Request) -> bytes:
     """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
-    slow_clients: SlowClients = request.environ[IN_ENVIRON]
+    slow_clients: SlowClients = current_app.extensions["slow_clients"]
     request.environ[WAS_READ] = True
     return slow_clients.read(request)
 
 
 def announce_close(response: Response) -> Response:
-    """Say that the connection ends when there is a body and it was not read: for `after_request`.
+    """Say that the connection ends when there is a body and it was not read.
 
     granian hangs up on a body that nobody has read, but does not always say so, and a client would
     send its next request on a connection that is being closed.

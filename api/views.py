@@ -40,9 +40,8 @@ def pool() -> Pool:
 @routes.post("/rides")
 def take_ride() -> tuple[Answer, int, dict[str, str]]:
     """Take a ride: 201, and 201 with the first answer again when its key is repeated."""
-    asked = request._get_current_object()  # type: ignore[attr-defined] # looked up once, not often
-    distance = parameters.ride_distance(asked)
-    key = parameters.idempotency_key(asked)
+    distance = parameters.ride_distance(request)
+    key = parameters.idempotency_key(request)
     ride = booking.take(pool(), distance, key)
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}

@@ -10,7 +10,7 @@ import psycopg
 
 from rocket_rides import database, sessions, settings
 from rocket_rides.errors import Unavailable, in_one_line
-from rocket_rides.options import Parser
+from rocket_rides.process import Parser
 
 PATIENCE = "5s"
 # Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.

@@ -20,24 +20,6 @@ class Lock(IntEnum):
     SWEEP = 7_268_006  # the receipts' worker that looks for rides that were lost
 
 
-# A lock's number is in two parts there. A role without pg_read_all_stats does not see from where
-# another role's session comes; over a Unix socket it has no address, and -1 as its port.
-HOLDER = """
-    SELECT concat('session ', pid, ' from ' || host(client_addr),
-                  CASE WHEN client_port = -1 THEN ' on the database''s machine' END)
-    FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
-    WHERE locktype = 'advisory' AND granted
-      AND (classid, objid, objsubid) = (0::oid, %s::bigint::oid, 1)
-      AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
-
-
-def holder(connection: psycopg.Connection, lock: Lock) -> str:
-    """Who holds it, in words: a session, and where it comes from; empty if nobody does."""
-    row = connection.execute(HOLDER, [int(lock)]).fetchone()
-    return row[0] if row else ""
-
-
 def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:
     """Take the lock for this session, unless another session holds it. Never waits."""
     taken: bool = one_row(connection.execute(TRY, [int(lock)]))[0]

@@ -1,5 +1,6 @@
 """Running a process: it stops when asked to, survives a lost server, and logs to stdout."""
 
+import argparse
 import gc
 import logging
 import os
@@ -8,12 +9,11 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash
 from rocket_rides.fleet import end_with_honcho
-from rocket_rides.options import Parser
 from rocket_rides.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger(__name__)
@@ -105,23 +105,33 @@ class _Output(logging.StreamHandler[TextIO]):
             super().handleError(record)
 
 
+class Parser(argparse.ArgumentParser):
+    """The options of `prog`; its `--help` shows the description as it is written."""
+
+    def __init__(self, prog: str, description: str | None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse in one line, without the usage; the exit status is 2."""
+        self.exit(2, f"{self.prog}: {message}; --help explains\n")
+
+
 def take_no_arguments(module: str, description: str | None) -> None:
     """Answer --help and refuse arguments, for a process that only has settings."""
     Parser(f"python -m {module}", description).parse_args()
 
 
 def begin(level: str) -> None:
-    """Log to stdout, and have the garbage collector pass over all that was imported.
+    """Log one line per event to stdout, and have the garbage collector pass over all imports.
 
-    It is never garbage, and looking through it takes some 50 ms: at the end of each process, and
-    now and then in the middle of a request.
+    honcho, or the container, adds the process' name. What was imported is never garbage, and
+    looking through it takes some 50 ms: at the end of each process, and now and then in the middle
+    of a request.
     """
-    log_to_stdout(level)
-    gc.freeze()
-
-
-def log_to_stdout(level: str) -> None:
-    """Log one line per event. honcho, or the container, adds the process' name."""
     logging.basicConfig(
         handlers=[_Output(sys.stdout)],
         level=level,
@@ -131,3 +141,4 @@ def log_to_stdout(level: str) -> None:
     # psycopg logs, in several lines, an error that it drops in favour of another one.
     for chatty in ("psycopg", "alembic"):
         logging.getLogger(chatty).setLevel(logging.ERROR)
+    gc.freeze()

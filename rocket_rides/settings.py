@@ -4,7 +4,6 @@ import base64
 import hashlib
 import sys
 from collections.abc import Callable
-from datetime import time
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
@@ -102,35 +101,16 @@ class Settings(BaseSettings):
     warehouse_dir: Path | None = None
     warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
     spark_master: str = ""
-    reconcile_at: str = "03:00"
+    reconcile_at: str = Field(default="03:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
     idempotency_days: int = Field(default=30, ge=1, le=36500)
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-
-    @field_validator("database_url", mode="before")
-    @classmethod
-    def _without_driver(cls, url: str) -> str:
-        return url.replace("postgresql+psycopg://", "postgresql://")
+    log_level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
+    ] = "INFO"
 
     @field_validator("api_host", "watch_host")
     @classmethod
     def _is_address(cls, host: str) -> str:
         return str(ip_address("127.0.0.1" if host == "localhost" else host))
-
-    @field_validator("reconcile_at")
-    @classmethod
-    def _is_time_of_day(cls, text: str) -> str:
-        try:
-            at = time.fromisoformat(text)
-        except ValueError:
-            at = None
-        if at is None or f"{at:%H:%M}" != text:
-            raise ValueError("a time of day is expected, such as 03:00")
-        return text
-
-    @field_validator("log_level", mode="before")
-    @classmethod
-    def _upper(cls, level: object) -> object:
-        return level.upper() if isinstance(level, str) else level
 
     @property
     def warehouse(self) -> Path:

@@ -5,7 +5,7 @@ from itertools import count
 import psycopg
 
 from rocket_rides import sessions
-from rocket_rides.locks import Lock, holder, try_lock
+from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
 
@@ -20,12 +20,10 @@ def wait_for_the_lead(
 
     `who` is what the process is called in its own log.
     """
-    leader = ""
     for looks in count():
         if stop or try_lock(connection, lock):
             break
-        leader = leader or holder(connection, lock)
-        progress.announce(f"another {who} leads ({leader or 'just now'}); standing by")
+        progress.announce(f"another {who} leads; standing by")
         if looks * POLL > STEADY:  # the other may be failing as well
             progress.made()
             sessions.at_work(connection)

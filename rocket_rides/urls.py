@@ -33,10 +33,11 @@ UNQUOTED = "a /, ?, # or % in a user's name or a password must be percent-encode
 
 
 def postgres(url: str) -> str:
-    """Check a URL of libpq's. Raises ValueError."""
+    """A URL of libpq's, also as SQLAlchemy writes it. Raises ValueError."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
+    url = url.replace("postgresql+psycopg://", "postgresql://")
     if not url.startswith(("postgresql://", "postgres://")):
         raise ValueError("a postgresql:// URL is expected")
     try:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from watch.facts import Database
-from watch.naming import RECEIPTS, ROLLUP, STREAMER, called, is_receipts
+from watch.naming import RECEIPTS, ROLLUP, STREAMER, called
 
 LOOKS = 3  # in a row that somebody must be missing in
 
@@ -19,15 +19,15 @@ LOOKS = 3  # in a row that somebody must be missing in
 def expected(database: Database) -> Iterator[tuple[str, bool]]:
     """Who should be at work, and whether they are.
 
-    Receipts and rollup are judged by the work that there is for them: Redis may have lost the
-    group, and a restored database the checkpoint.
+    Receipts and rollup are judged by the rides that there are: a restored database may have lost
+    the rollup's checkpoint.
     """
     begun = database.rides.newest > 0
     if begun:
         yield STREAMER, database.streamer.leads
     if begun or any(reader.kind == "rollup" for reader in database.readers):
         yield ROLLUP, database.rollup.lead.leads
-    if database.receipts.pending or any(map(is_receipts, database.readers)):
+    if begun:
         yield RECEIPTS, database.receipts.workers > 0
     for reader in database.readers:
         if reader.kind == "total":

@@ -108,16 +108,14 @@ class AskingPostgres:
 
 
 def _completed(said: _Document) -> Database:
-    """With each reader's processes, and what happened in words."""
-    # Before the first ride, nobody needs to deliver receipts.
-    receipts_begun = said.database.rides.newest or said.database.receipts.workers
+    """With each reader's processes, and what happened in words.
+
+    The receipts' group is no reader here: what it lacks is told of the receipts.
+    """
+    readers = (reader for reader in said.database.readers if reader.kind != "group")
     return replace(
         said.database,
-        readers=tuple(
-            _with_processes(reader, said)
-            for reader in said.database.readers
-            if reader.kind != "group" or receipts_begun
-        ),
+        readers=tuple(_with_processes(reader, said) for reader in readers),
         happened=tuple(kept.happened() for kept in said.kept),
     )
 
@@ -129,12 +127,9 @@ def _with_processes(reader: Reader, said: _Document) -> Reader:
             count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
             return replace(reader, processes=count, silent_processes=silent)
         case "rollup":
-            count = said.sessions.get(sessions.ROLLUP, 0)
-        case "group":
-            count = said.database.receipts.workers
+            return replace(reader, processes=said.sessions.get(sessions.ROLLUP, 0))
         case _:
             return reader
-    return replace(reader, processes=count)
 
 
 def reason(error: Exception) -> str:

@@ -28,17 +28,11 @@ def age(moment: str) -> str:
 ROLLUP_FACTS = f"""
     SELECT json_build_object(
         'lead', {lead(ROLLUP, Lock.ROLLUP)}, 'complete_to', complete_to,
-        'rides_behind', (SELECT count(*) FROM (
-            SELECT FROM rides WHERE id > complete_to LIMIT %(limit)s) later),
-        'seconds_behind', CASE WHEN created_at IS NULL THEN 0 ELSE {age("created_at")} END,
         'minutes_set_aside', (SELECT count(*) FROM (
             SELECT FROM set_aside_minutes LIMIT %(limit)s) minutes),
         'dirty_minutes', NULL
     )
     FROM (SELECT coalesce(max(complete_to), 0) AS complete_to FROM rollup_state) state
-    LEFT JOIN LATERAL (
-        SELECT created_at FROM rides WHERE id > complete_to ORDER BY id LIMIT 1
-    ) oldest ON true
 """  # noqa: S608
 # In the words of the index `receipts_waiting`: most dead receipts have long been decided about.
 WAITING = "dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL"
@@ -49,7 +43,6 @@ RECEIPTS_FACTS = f"""
     SELECT json_build_object(
         'workers', (SELECT count(DISTINCT name) FROM sessions
                     WHERE starts_with(name, '{RECEIPTS}')),
-        'complete_to', complete_to,
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
         'dead', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE {WAITING} LIMIT %(limit)s) letters),
@@ -63,9 +56,8 @@ RECEIPTS_FACTS = f"""
             SELECT * FROM receipts WHERE {WAITING} ORDER BY ride_id DESC LIMIT {NEWEST}
         ) newest)
     )
-    FROM (SELECT coalesce(max(complete_to), 0) AS complete_to FROM receipts_state) state
-    CROSS JOIN (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
-                       coalesce(sum(dead), 0) AS given_up FROM receipts_workers) done
+    FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
+                 coalesce(sum(dead), 0) AS given_up FROM receipts_workers) done
     LEFT JOIN (SELECT pending, complete_to AS decided_to FROM receipts_lag) lag ON true
     LEFT JOIN LATERAL (
         SELECT id, created_at, outcome FROM rides LEFT JOIN receipts ON ride_id = id

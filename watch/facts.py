@@ -61,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint (total, rollup or outside), or the receipts (group)."""
+    """A reader of the log: a checkpoint (total, rollup or outside)."""
 
     kind: str
     name: str
@@ -103,8 +103,6 @@ class Rollup:
 
     lead: Lead
     complete_to: int
-    rides_behind: int
-    seconds_behind: float | None
     minutes_set_aside: int
     dirty_minutes: int | None  # None while Redis is away
 
@@ -124,7 +122,6 @@ class Receipts:
     """What became of the receipts."""
 
     workers: int
-    complete_to: int
     delivered: int
     dead: int  # waiting for a person's decision
     being_sent_again: int  # dead ones that somebody asked for

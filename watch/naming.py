@@ -9,21 +9,14 @@ STREAMER, ROLLUP, RECEIPTS = "the streamer", "the rollup", "the receipts' group"
 MOST_NAMED = 3  # of one sort; the others are only counted
 
 
-def is_receipts(reader: Reader) -> bool:
-    """Whether it is the group whose workers deliver the receipts."""
-    return reader.kind == "group" and reader.is_ours
-
-
 def named(reader: Reader) -> str:
     """What a person calls it, where it is clear of what kind it is: consumer0."""
-    if is_receipts(reader):
-        return RECEIPTS
     return ROLLUP if reader.kind == "rollup" else printable(reader.name)
 
 
 def called(reader: Reader) -> str:
     """The same with its kind: the total consumer0."""
-    if is_receipts(reader) or reader.kind == "rollup":
+    if reader.kind == "rollup":
         return named(reader)
     return f"the {printable(reader.kind)} {named(reader)}"
 

@@ -22,7 +22,6 @@ from rocket_rides.words import (
     size,
 )
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
-from watch.naming import is_receipts
 from watch.verdict import notices, problems
 
 WIDTH = 80
@@ -110,8 +109,6 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
 
 
 def _name(reader: Reader) -> str:
-    if is_receipts(reader):
-        return "group receipts"
     both = reader.kind if reader.kind == reader.name else f"{reader.kind} {reader.name}"
     name = printable(both)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
@@ -131,7 +128,8 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
     oldest = receipts.oldest_undelivered_seconds
     yield _line(
         "receipts",
-        f"{number(receipts.delivered)} delivered, {number(receipts.dead, MOST)} dead,"
+        f"{count(receipts.workers, 'worker')}: {number(receipts.delivered)} delivered,"
+        f" {number(receipts.dead, MOST)} dead,"
         f" {number(receipts.pending, MOST)} pending"
         + (f", the oldest for {age(oldest)}" if oldest is not None else "")
         + (f"; {number(receipts.swept)} swept" if receipts.swept else ""),

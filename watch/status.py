@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 
 from rocket_rides import fleet, settings
-from rocket_rides.options import Parser
+from rocket_rides.process import Parser
 from rocket_rides.settings import Settings
 from rocket_rides.words import plain
 from watch.facts import Facts, Server

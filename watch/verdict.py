@@ -19,7 +19,6 @@ from watch.naming import (
     ROLLUP,
     STREAMER,
     called,
-    is_receipts,
     listed,
 )
 
@@ -176,6 +175,6 @@ def _late(database: Database) -> Iterator[Problem]:
             "lags",
         )
         for reader in database.readers
-        if reader.is_ours and not is_receipts(reader) and (reader.seconds_behind or 0) > LATE
+        if reader.is_ours and (reader.seconds_behind or 0) > LATE
     ]
     yield from _few(late, "more readers are behind")

@@ -152,8 +152,8 @@ class Server(ABC):
         self.process.wait()
         end_all(self.folder)
 
-    def _run(self, command: list[str]) -> None:
-        """Run one of the server's programs to completion. Raises ServerFailed."""
+    def run(self, command: list[str]) -> None:
+        """Run a program to completion, as the server's user. Raises ServerFailed."""
         # Not in a session of its own, so that Ctrl-C ends it.
         status = self._spawn(command, signal.SIGKILL, session=False).wait()
         if status:

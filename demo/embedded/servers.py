@@ -83,7 +83,7 @@ class Postgres(Server):
             # By itself it would take the environment's, which the servers do not get.
             collation = locale.setlocale(locale.LC_CTYPE) if self.stock else "C"
             options = ["-D", str(unfinished), f"--locale={collation}", *INITDB_OPTIONS]
-            self._run([f"{self.programs}/initdb", *options])
+            self.run([f"{self.programs}/initdb", *options])
             unfinished.rename(self.folder)
         # No server runs in the folder. But if a process of the same user has been given the last
         # postmaster's id since, Postgres would mistake it for that postmaster.

@@ -6,13 +6,10 @@ goes on in the old timeline as if nothing had happened.
 """
 
 import shutil
-import signal
 import time
 from pathlib import Path
 
-from demo.embedded.failures import ServerFailed
 from demo.embedded.servers import Postgres
-from demo.embedded.spawn import spawn
 from rocket_rides.settings import EMBEDDED_PORT
 
 # There is no archive: recovery ends with what the backup contains.
@@ -40,11 +37,11 @@ class Backup:
         folder = server.folder
         shutil.rmtree(folder, ignore_errors=True)
         server.account.make_private(folder)
-        _run(server, "cp", "-a", f"{self._folder}/.", str(folder))
+        server.run(["cp", "-a", f"{self._folder}/.", str(folder)])
         if recovery_signal:
             with (folder / "postgresql.auto.conf").open("a") as settings:
                 settings.write(NO_ARCHIVE)
-            _run(server, "touch", str(folder / "recovery.signal"))
+            server.run(["touch", str(folder / "recovery.signal")])
 
 
 def base_backup(server: Postgres, folder: Path, *source: str) -> None:
@@ -54,11 +51,4 @@ def base_backup(server: Postgres, folder: Path, *source: str) -> None:
     """
     server.account.make_private(folder)
     options = ("--username=postgres", "--checkpoint=fast", "--no-sync")
-    _run(server, f"{server.programs}/pg_basebackup", f"--pgdata={folder}", *source, *options)
-
-
-def _run(server: Postgres, *command: str) -> None:
-    """As the server's user."""
-    child = spawn(list(command), server.account, server.log, signal.SIGKILL, session=False)
-    if status := child.wait():
-        raise ServerFailed(f"{Path(command[0]).name} ended with status {status}: see {server.log}")
+    server.run([f"{server.programs}/pg_basebackup", f"--pgdata={folder}", *source, *options])

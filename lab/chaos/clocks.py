@@ -14,21 +14,10 @@ import struct
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 SOURCE = Path(__file__).with_name("clock.c")
 LIBRARY = "clock.so"
-
-
-class Jump(NamedTuple):
-    """A clock was `ahead` by so many seconds, from one moment to another on the monotonic clock."""
-
-    began: float
-    ended: float
-    ahead: int
 
 
 class Clock:
@@ -60,18 +49,3 @@ def library(folder: Path) -> bool:
         return subprocess.run(command, check=False, capture_output=True).returncode == 0
     except FileNotFoundError:
         return False
-
-
-def true_moment(told: float, jumps: Iterable[Jump]) -> float:
-    """When something happened that a clock with such jumps has noted; the latest where in doubt.
-
-    `told` is what the note comes to, on the monotonic clock, if the clock was right.
-    """
-    now = time.monotonic()
-    meant = [told, *(told - jump.ahead for jump in jumps if is_within(told - jump.ahead, jump))]
-    return max((moment for moment in meant if moment <= now), default=now)
-
-
-def is_within(moment: float, jump: Jump) -> bool:
-    """Whether it was that late on the clock when it was so far ahead."""
-    return jump.began - 1 < moment < jump.ended + 1

@@ -9,8 +9,8 @@ row back. Whether a drift is there is always asked, in one snapshot, never concl
   it anew by itself, since a ride may come late;
 * of an outcome: its ride has none.
 
-None is made on a victim that has one, so no two of them ever add up; and none twice with the same
-figures, or the first would seem to be there again.
+None is made on a victim that has one, so no two of them ever add up; and a minute or an outcome
+gets one once, or the first would seem to be there again.
 """
 
 import random
@@ -18,7 +18,6 @@ import threading
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
-from uuid import uuid4
 
 import psycopg
 
@@ -27,19 +26,17 @@ from rocket_rides.errors import Unavailable
 
 TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
 MILLIMETRE = Decimal("0.001")
-ANY_OUTCOME = 0.25  # how often it is one that a night has looked at before
 # What Postgres says while it is down, goes down, or starts. Anything else is a mistake of ours.
 AWAY = (psycopg.OperationalError, psycopg.InternalError, Unavailable)
 
 TABLE = """
     CREATE SCHEMA IF NOT EXISTS chaos;
     CREATE TABLE IF NOT EXISTS chaos.drifts (
-        token text PRIMARY KEY,
         kind text NOT NULL,
         victim text NOT NULL,  -- a consumer, the beginning of a minute, or a ride
         mark text NOT NULL,  -- resets applied so far; the minute's false figures; the lost outcome
-        last_ride_id bigint NOT NULL DEFAULT 0,  -- where the consumer stood
-        made_after bigint NOT NULL DEFAULT 0  -- the newest reconciliation at that time
+        made_after bigint NOT NULL,  -- the newest reconciliation at that time
+        PRIMARY KEY (kind, victim, mark)
     );
     CREATE OR REPLACE VIEW chaos.known_drifts AS SELECT *, CASE kind
         WHEN 'total' THEN EXISTS (
@@ -57,7 +54,7 @@ TABLE = """
 """
 WRONG_TOTAL = """
     WITH victim AS (
-        SELECT name, resets_applied, last_ride_id FROM checkpoints
+        SELECT name, resets_applied FROM checkpoints
         WHERE kind = 'total' AND name = %(consumer)s AND NOT EXISTS (
             SELECT FROM chaos.known_drifts WHERE is_there AND (kind, victim) = ('total', name)
         )
@@ -67,8 +64,7 @@ WRONG_TOTAL = """
         WHERE consumer_states.name = victim.name
     )
     INSERT INTO chaos.drifts
-    SELECT %(token)s, 'total', name, resets_applied, last_ride_id,
-           (SELECT coalesce(max(id), 0) FROM reconciliations)
+    SELECT 'total', name, resets_applied, (SELECT coalesce(max(id), 0) FROM reconciliations)
     FROM victim
     RETURNING victim, mark
 """
@@ -78,14 +74,9 @@ WRONG_MINUTE = """
         SELECT minute, to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS name
         FROM ride_minutes CROSS JOIN rollup_state
         WHERE minute < (SELECT max(minute) FROM ride_minutes) AND upto <= complete_to
-          AND NOT EXISTS (
-            SELECT FROM chaos.known_drifts WHERE (kind, victim) = (
-                'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-            ) AND (is_there OR mark = concat_ws(
-                '/', rides + %(rides)s::int, distance + %(distance)s::numeric, upto
-            ))
-        )
-        ORDER BY md5(concat(minute, %(token)s::text)) LIMIT 1 FOR UPDATE OF ride_minutes
+          AND to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+              NOT IN (SELECT victim FROM chaos.drifts)
+        ORDER BY minute LIMIT 1 FOR UPDATE OF ride_minutes
     ), changed AS (
         UPDATE ride_minutes
         SET rides = rides + %(rides)s::int, distance = distance + %(distance)s::numeric
@@ -93,43 +84,30 @@ WRONG_MINUTE = """
         RETURNING name, concat_ws('/', rides, distance, upto) AS mark
     )
     INSERT INTO chaos.drifts
-    SELECT %(token)s, 'minute', name, mark, 0,
-           (SELECT coalesce(max(id), 0) FROM reconciliations)
-    FROM changed
+    SELECT 'minute', name, mark, (SELECT coalesce(max(id), 0) FROM reconciliations) FROM changed
     RETURNING victim, mark
 """
-# Mostly one that no night has looked at: the next one goes on from there.
+# The newest: the next night goes on from there.
 LOST_OUTCOME = """
     WITH victim AS (
         SELECT ride_id, outcome FROM receipts CROSS JOIN receipts_state
         WHERE ride_id <= complete_to AND outcome IS NOT NULL
-          AND (%(any)s OR ride_id > coalesce((
-            SELECT (compared #>> '{receipts,proved_upto}')::bigint FROM reconciliations
-            WHERE compared #> '{receipts,proved_upto}' IS NOT NULL ORDER BY id DESC LIMIT 1
-          ), 0))
-          AND ride_id::text NOT IN (SELECT victim FROM chaos.drifts WHERE kind = 'outcome')
-        ORDER BY md5(concat(ride_id, %(token)s::text)) LIMIT 1 FOR UPDATE OF receipts
+          AND ride_id::text NOT IN (SELECT victim FROM chaos.drifts)
+        ORDER BY ride_id DESC LIMIT 1 FOR UPDATE OF receipts
     ), gone AS (
         DELETE FROM receipts USING victim WHERE receipts.ride_id = victim.ride_id
     )
     INSERT INTO chaos.drifts
-    SELECT %(token)s, 'outcome', ride_id, outcome, 0,
-           (SELECT coalesce(max(id), 0) FROM reconciliations)
+    SELECT 'outcome', ride_id, outcome, (SELECT coalesce(max(id), 0) FROM reconciliations)
     FROM victim
     RETURNING victim, mark
 """
 STATEMENTS = {TOTAL: WRONG_TOTAL, MINUTE: WRONG_MINUTE, OUTCOME: LOST_OUTCOME}
-THERE = "SELECT token FROM chaos.known_drifts WHERE is_there"
 
 
 def prepare(connection: psycopg.Connection) -> None:
     """Before there are any; once more does no harm. Raises psycopg.Error."""
     connection.execute(TABLE, prepare=False)
-
-
-def there(connection: psycopg.Connection) -> list[str]:
-    """The tokens of the drifts that are there now. Raises psycopg.Error."""
-    return [token for (token,) in connection.execute(THERE)]
 
 
 @dataclass
@@ -138,18 +116,15 @@ class Drifts:
 
     fleet: Fleet
     made: int = 0  # or tried: the answer may have been lost
-    outcomes: set[int] = field(default_factory=set)  # rides whose outcome was deleted, or was to be
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def make(self, kind: str, dice: random.Random) -> str | None:
         """Commit one; None if there is no victim. Raises psycopg.Error or Unavailable."""
         rides = dice.randint(0, 1)
         values = {
-            "token": uuid4().hex,
             "consumer": dice.choice(CONSUMERS),
             "rides": rides,
             "distance": MILLIMETRE * (1 - rides),
-            "any": dice.random() < ANY_OUTCOME,
         }
         with self._guard, closing(self.fleet.connect()) as connection, connection.transaction():
             row = connection.execute(STATEMENTS[kind], values).fetchone()
@@ -157,6 +132,4 @@ class Drifts:
                 return None
             victim, mark = row
             self.made += 1
-            if kind == OUTCOME:
-                self.outcomes.add(int(victim))
         return f"{kind} {victim} ({mark})"

@@ -26,8 +26,6 @@ SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read"
 # With these Postgres ends and recovers, when it can't write to its log, on a full disk.
 DISK_FULL = re.compile(r"PANIC:.*No space left on device")
 
-BLAMED = re.compile(r"entr(y|ies) from another database, or from a past that this one has lost")
-
 
 def unexpected(service: Service) -> list[str]:
     """The lines that a service should never have printed."""
@@ -41,11 +39,6 @@ def broken(logs: Iterable[Path], *, disks_are_filled: bool = False) -> list[str]
     """The lines in which a server says that its data is damaged."""
     found = [line for log in logs for line in lines(log) if SERVER_BROKEN.search(line)]
     return [line for line in found if not (disks_are_filled and DISK_FULL.search(line))]
-
-
-def blamed(service: Service) -> list[str]:
-    """The lines in which a service attributes entries to another database."""
-    return [f"{service.name}: {line}" for line in lines(service.log) if BLAMED.search(line)]
 
 
 def lines(log: Path) -> Iterator[str]:

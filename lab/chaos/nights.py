@@ -15,12 +15,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import psutil
 
 from lab.chaos.fleet import Fleet
@@ -55,13 +53,12 @@ def can_run() -> bool:
 
 @dataclass
 class Night:
-    """A run: how it ended, what it said on its output, and its result as it wrote it."""
+    """A run: how it ended, and what it said on its output."""
 
     number: int
     end: str = ""
     seconds: float = 0.0
     said: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"night-{self.number}"
@@ -80,7 +77,7 @@ class Nights(Onlooker):
     def __init__(
         self, fleet: Fleet, over: threading.Event, job: Sequence[str], rest: float
     ) -> None:
-        super().__init__(name="nights", daemon=True)
+        super().__init__("nights")
         self.all: list[Night] = []
         self._fleet = fleet
         self._over = over
@@ -89,7 +86,6 @@ class Nights(Onlooker):
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
-        self._ended = False  # no run may start any more
 
     def look_on(self) -> None:
         while not self._over.is_set():
@@ -99,24 +95,19 @@ class Nights(Onlooker):
     def play(self, *, full: bool = False) -> Night:
         """One run, in the thread that calls this."""
         night = Night(len(self.all) + 1)
-        log, json = (self._fleet.folder / f"{night}.{kind}" for kind in ("log", "json"))
+        log = self._fleet.folder / f"{night}.log"
         began = time.monotonic()
-        status = self._run(log, ["--json", str(json), *(["--full"] if full else [])])
+        status = self._run(log, ["--full"] if full else [])
         night.seconds = time.monotonic() - began
         night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
-        if night.finished:
-            with suppress(OSError, msgspec.MsgspecError):
-                night.result = msgspec.json.decode(json.read_bytes())
         self.all.append(night)
         return night
 
     def _run(self, log: Path, options: Sequence[str]) -> int:
         """The exit status; or minus the signal's number."""
         with log.open("wb") as output, self._guard:
-            self._killed = self._ended
-            if self._ended:
-                return -signal.SIGKILL
+            self._killed = False
             self._process = job = subprocess.Popen(
                 [*self._job, *options],
                 cwd=PROJECT,
@@ -128,16 +119,16 @@ class Nights(Onlooker):
                 preexec_fn=preexec_die_with_parent(),
             )
         give_way(job.pid, 0 if self._over.is_set() else NICE)
-        deadline = time.monotonic() + LONGEST
-        while job.poll() is None and time.monotonic() < deadline:
-            time.sleep(POLL)
-        hung = job.returncode is None
-        with self._guard:
-            self._process = None
-            with suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)  # what it left behind, such as its Java
-        status = job.wait()
-        return HUNG if hung else status
+        try:
+            return job.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            return HUNG
+        finally:
+            with self._guard:
+                self._process = None
+                with suppress(ProcessLookupError):
+                    os.killpg(job.pid, signal.SIGKILL)  # what it left behind, such as its Java
+            job.wait()
 
     def kill(self, *, only_java: bool) -> bool:
         """SIGKILL the run that is under way, or only its Java; False if there is none."""
@@ -156,19 +147,18 @@ class Nights(Onlooker):
             return True
 
     def end(self) -> None:
-        """Return when the run that is under way has ended, and start no other."""
+        """Return when the run that is under way has ended; `over` keeps others from starting."""
         with self._guard:
             if self._process:  # nothing is broken any more, so it need not wait for the fleet
                 give_way(self._process.pid, 0)
-        if self.ident:
-            self.join()
+        super().end()
 
     def stop(self) -> None:
         """Leave nothing behind, at once."""
-        with self._guard:
-            self._ended = True
         self.kill(only_java=False)
-        self.end()
+        while self.is_alive():
+            self.kill(only_java=False)
+            self.join(POLL)
 
 
 def give_way(pid: int, nice: int) -> None:

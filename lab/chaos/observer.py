@@ -11,9 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
+import msgspec
 import redis
 
 from rocket_rides.errors import in_one_line
@@ -25,29 +24,22 @@ PAUSE = 0.02
 BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
 
 
-class Told(NamedTuple):
-    """An entry of the log, and when it was read, on the monotonic clock."""
+class Told(msgspec.Struct, frozen=True, tag="entry"):
+    """A well-formed entry of the log, and when it was read, on the monotonic clock."""
 
-    record: Record
+    redis_id: str
     at: float
-
-
-@dataclass
-class Reading:
-    """The log's records in its order, from its beginning on.
-
-    So many of them were `found` in a log that may be another one than was read before: Redis was
-    restarted, or a replica promoted.
-    """
-
-    records: list[Record] = field(default_factory=list)
-    found: int = 0
+    record: Record
 
 
 class Onlooker(threading.Thread):
-    """Looks on until its end; `error` is why it ended before."""
+    """Looks on until it is told to end; `error` is why it ended before."""
 
     error = ""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.ending = threading.Event()
 
     def run(self) -> None:
         try:
@@ -58,72 +50,53 @@ class Onlooker(threading.Thread):
     def look_on(self) -> None:
         raise NotImplementedError
 
+    def end(self) -> None:
+        """Return when it has ended."""
+        self.ending.set()
+        if self.ident:
+            self.join()
+
 
 class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended.
 
-    `told` has each entry once, as it came; `readings` has the log's order. A reading begins with
-    the log, and where the last entry that was read is gone: a replica was promoted, or entries were
-    cut off, flushed or trimmed. Their ids would not tell: they contain the time, and where a clock
-    was ahead, the next entries have ids that others had before.
+    It tells of each once, as it comes. Where the last entry that was read is gone, it reads the log
+    from its beginning: a replica was promoted, or entries were cut off, flushed or trimmed. Their
+    ids would not tell: they contain the time, and where a clock was ahead, the next entries have
+    ids that others had before.
     """
 
-    def __init__(
-        self,
-        url: Callable[[], str],
-        stream: str,
-        tell: Callable[[str, Told], None] = lambda _id, _told: None,
-    ) -> None:
-        super().__init__(name="log reader", daemon=True)
-        self._tell = tell  # takes each well-formed entry
-        self.told: list[Told] = []
-        self.readings = [Reading()]
-        self.invalid: list[str] = []
+    def __init__(self, url: Callable[[], str], stream: str, tell: Callable[[Told], None]) -> None:
+        super().__init__("log reader")
         self._url = url
         self._stream = stream
-        self._last: Entry | None = None  # of this reading
-        self._history = ""  # of Redis' writes
-        self._is_another = False  # the log, perhaps: Redis has another history
-        self._finds = False  # what was there already when this reading began
+        self._tell = tell  # takes each well-formed entry
+        self._last: Entry | None = None
         self._noted: set[tuple[str, Record]] = set()
-        self._ending = threading.Event()
 
     def look_on(self) -> None:
-        while not self._ending.is_set():
+        while not self.ending.is_set():
             try:
                 with Log(self._url(), self._stream) as log:
-                    history = log.replication_id()
-                    self._is_another |= history != self._history
-                    self._history = history
-                    while not self._ending.is_set():
+                    while not self.ending.is_set():
                         self._read(log, wait=BLOCK)
-                        self._ending.wait(BREATH)
+                        self.ending.wait(BREATH)
             except redis.RedisError:
-                self._ending.wait(PAUSE)
+                self.ending.wait(PAUSE)
         with suppress(redis.RedisError), Log(self._url(), self._stream) as log:
             while self._read(log, wait=0):
                 pass  # what came last
 
     def _read(self, log: Log, wait: float) -> bool:
-        """Read some entries, or find that the next reading begins; False when neither."""
-        after = self._last.redis_id if self._last else START
-        entries = log.read(after, MOST, wait=0 if self._finds or self._is_another else wait)
-        if not (goes_on := self._goes_on(log)):
+        """Read some entries, or find that the last one is gone; False when neither."""
+        entries = log.read(self._last.redis_id if self._last else START, MOST, wait)
+        if not self._goes_on(log):
             self._last = None
-            self.readings.append(Reading())
-        self._finds |= self._is_another and self._last is None
-        self._is_another = False
-        if not goes_on:
             return True
         for entry in entries:
             self._last = entry
-            try:
+            with suppress(Invalid):  # consumers set it aside
                 self._note(entry.redis_id, decode(entry.fields))
-            except Invalid as reason:
-                self.invalid.append(f"{entry.redis_id}: {reason}")
-        if self._finds:
-            self.readings[-1].found = len(self.readings[-1].records)
-            self._finds = len(entries) == MOST
         return bool(entries)
 
     def _goes_on(self, log: Log) -> bool:
@@ -132,14 +105,7 @@ class LogReader(Onlooker):
         return last is None or log.range(last.redis_id, last.redis_id, 1) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
-        """Note an entry; tell of it unless it was read before."""
-        self.readings[-1].records.append(record)
+        """Tell of an entry, unless it was read before."""
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
-            self.told.append(Told(record, time.monotonic()))
-            self._tell(redis_id, self.told[-1])
-
-    def end(self) -> None:
-        self._ending.set()
-        if self.ident:
-            self.join()
+            self._tell(Told(redis_id, time.monotonic(), record))

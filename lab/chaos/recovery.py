@@ -5,7 +5,6 @@ and the fleet has recovered from it when every total has a ride that was taken a
 that begins before belongs to the same chain. How long a recovery may take is asserted.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -31,23 +30,21 @@ class Recovery(NamedTuple):
 
     seconds: float
     after: str  # the fault that ended last
-    faults: int  # in the chain
 
 
 class Recoveries(Onlooker):
     """Measures each, on the database that `url` leads to, with so many totals."""
 
     def __init__(self, url: Callable[[], str], totals: int, nemesis: Nemesis) -> None:
-        super().__init__(name="watch on recoveries", daemon=True)
+        super().__init__("watch on recoveries")
         self.all: list[Recovery] = []
         self._url = url
         self._totals = totals
         self._nemesis = nemesis
         self._recovered_from = 0  # faults
-        self._ending = threading.Event()
 
     def look_on(self) -> None:
-        while not self._ending.wait(PAUSE):
+        while not self.ending.wait(PAUSE):
             if self._nemesis.is_calm and not self.is_up_to_date:
                 self._measure(len(self._nemesis.struck))
 
@@ -60,12 +57,12 @@ class Recoveries(Onlooker):
         """Until the fleet has recovered, or the next fault begins."""
         began, broken, taken = time.monotonic(), self._nemesis.broken, None
         last = self._nemesis.struck[struck - 1]
-        while self._nemesis.broken == broken and not self._ending.wait(PAUSE):
+        while self._nemesis.broken == broken and not self.ending.wait(PAUSE):
             newest, slowest = self._stand()
             taken = newest if taken is None else taken
             if taken is not None and slowest > taken:
-                seconds, faults = time.monotonic() - began, struck - self._recovered_from
-                self.all.append(Recovery(seconds, f"{last.kind} of {last.hit}", faults))
+                seconds = time.monotonic() - began
+                self.all.append(Recovery(seconds, f"{last.kind} of {last.hit}"))
                 self._recovered_from = struck
                 return
 
@@ -78,19 +75,12 @@ class Recoveries(Onlooker):
             row = None
         return row or (None, -1)
 
-    def end(self) -> None:
-        self._ending.set()
-        if self.ident:
-            self.join()
-
 
 def too_slow(recoveries: Iterable[Recovery], longest: float) -> Iterator[str]:
     """A finding for each recovery that took longer than `longest` seconds."""
     for each in recoveries:
         if each.seconds > longest:
-            alone = each.faults == 1
-            chain = "" if alone else f", the last of {each.faults} faults that overlapped,"
             yield (
-                f"after {each.after}{chain} it took {each.seconds:.1f} s until rides were "
-                f"counted, and may take {longest:.0f} s"
+                f"after {each.after} it took {each.seconds:.1f} s until rides were counted, "
+                f"and may take {longest:.0f} s"
             )

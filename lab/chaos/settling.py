@@ -1,51 +1,27 @@
-"""Whether a fleet has nothing left to do, and for how long it may have something."""
+"""Whether a fleet has nothing left to do."""
 
 from typing import cast
 
 import psycopg
 import redis
 
-from lab.chaos.fleet import CONSUMERS, STREAM
+from lab.chaos.books.statements import ASKED, COUNTED, DELIVERED, ROLLED_UP
+from lab.chaos.books.tables import broken
+from lab.chaos.fleet import STREAM
 from rocket_rides.database import one_row
 
-CATCH_UP = 50.0  # rides a second at the least
-# Everything is sent, counted by every consumer, and rolled up; and what was asked for is repaired.
-ALL_COUNTED = """
-    WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides)
-    SELECT NOT EXISTS (SELECT FROM staged_log_records)
-       AND (SELECT count(*) FROM checkpoints, newest
-            WHERE kind = 'total' AND last_ride_id = newest.ride) = %s
-       AND (SELECT complete_to = newest.ride FROM rollup_state, newest)
-       AND NOT EXISTS (SELECT FROM resets WHERE status = 'pending')
-       AND NOT EXISTS (SELECT FROM recomputations WHERE status = 'pending')
-"""
-BEHIND = """
-    SELECT count(*) FROM rides WHERE id > least(
-        (SELECT complete_to FROM receipts_state), (SELECT min(last_ride_id) FROM checkpoints)
-    )
-"""
-# Seconds until the last receipt that waits is tried again, by its worker's own schedule. A clock
-# that was ahead has made it wait longer, and at most for as long as a worker believes.
-WAITS = """
-    SELECT coalesce(ceil(extract(epoch FROM max(due_at) - now())), 0) FROM receipts
-    WHERE outcome IS NULL AND due_at BETWEEN now() AND now() + interval '600 s'
-"""
-ALL_DELIVERED = """
-    SELECT complete_to = (SELECT coalesce(max(id), 0) FROM rides) FROM receipts_state
-"""
 ICK = "SELECT ick FROM rollup_state"
 
 
 def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
-    """Whether all that was taken is counted and rolled up."""
-    settled = connection.execute(ALL_COUNTED, [len(CONSUMERS)]).fetchone() == (True,)
-    return settled and not dirty_minutes(connection, client)
+    """Whether all that was taken is counted and rolled up, and what was asked for is repaired."""
+    left = broken(connection, (COUNTED, ROLLED_UP, ASKED))
+    return not left and not dirty_minutes(connection, client)
 
 
 def is_delivered(connection: psycopg.Connection, client: redis.Redis) -> bool:
     """Whether every ride has its receipt, or a dead letter, and nobody is at work on one."""
-    delivered = connection.execute(ALL_DELIVERED).fetchone() == (True,)
-    return delivered and not pending_entries(client, STREAM)
+    return not broken(connection, (DELIVERED,)) and not pending_entries(client, STREAM)
 
 
 def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) -> list[str]:

@@ -11,17 +11,24 @@ from rocket_rides import durations
 
 PATIENCE = 120.0  # seconds
 PAUSE = 0.5  # seconds
-# Published on this host; not the ports of a fleet that may run here.
-PORTS = {"API_PORT": "18000", "WATCH_PORT": "18001"}
+RECEIVER = "http://simulator:8002/receipts"
+# Published on this host; not the ports of a fleet that may run here. And the demo's own receiver,
+# whatever this shell says.
+GIVEN = {"API_PORT": "18000", "WATCH_PORT": "18001", "RECEIPT_URL": RECEIVER}
 PUBLISHED = ("http://127.0.0.1:18000/readyz", "http://127.0.0.1:18001/healthz")
 # As the file tells a person to post rides, and to reconcile.
 RIDES = 200
 POST = (
-    *("run", "--rm", "-e", "API_URL=http://api:8000", "api"),
+    *("run", "--no-deps", "--rm", "-e", "API_URL=http://api:8000", "api"),
     *("python", "-m", "demo.simulator", "--rides", str(RIDES), "--rate", "0"),
 )
 RECONCILE = ("python", "-m", "analytics.reconcile")
 
+# In the container of Postgres, which knows them.
+PSQL = (
+    "PGPASSWORD=$POSTGRES_PASSWORD psql --host=127.0.0.1 --username=$POSTGRES_USER"
+    ' --dbname=$POSTGRES_DB --tuples-only --no-align --command="$1"'
+)
 NEWEST = "SELECT max(id) FROM rides"
 # The demo's customer never accepts some receipts: they become dead letters.
 COPED = """
@@ -44,15 +51,14 @@ class Fleet:
     """Raises Failed, wherever something does not hold."""
 
     def __init__(self, secrets: dict[str, str]) -> None:
-        self._environment = secrets | PORTS
-        self._password = secrets["POSTGRES_PASSWORD"]
+        self._environment = secrets | GIVEN
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
         """All of them, for the block."""
         self._down()
         try:
-            compose(self._environment, "up", "--detach")
+            compose(self._environment, "up", "--no-build", "--detach")
             yield
         finally:
             self._down()
@@ -67,33 +73,30 @@ class Fleet:
             if check := each.get("healthcheck"):
                 kind, *words = check["test"]
                 shell = ["sh", "-c"] if kind == "CMD-SHELL" else []
-                asked = ["exec", container(service), "timeout", check["timeout"], *shell, *words]
+                run = ["exec", container(service), "timeout", check["timeout"], *shell, *words]
                 try:
-                    wait_for(partial(works, *asked), f"{service} is not healthy")
+                    wait_for(partial(works, *run), f"{service} is not healthy")
                 except Failed:
                     show("podman", "logs", "--tail", "5", container(service))
                     raise
         for url in PUBLISHED:
-            urlopen(url, timeout=3).close()  # noqa: S310 (it is of http)
+            try:
+                urlopen(url, timeout=3).close()  # noqa: S310 (it is of http)
+            except OSError as error:
+                raise Failed(f"{url} does not answer on this host: {error}") from None
 
     def takes_rides(self) -> int:
         """Post some, and wait until all have coped with them; returns the newest."""
         compose(self._environment, *POST)
-        newest = int(self._asked(NEWEST))
+        newest = int(asked(NEWEST))
         if newest < RIDES:
             raise Failed(f"the newest ride is {newest} after {RIDES} were posted")
         coped = COPED.format(newest=newest)
         wait_for(
-            lambda: self._asked(coped) == "t",
+            lambda: asked(coped) == "t",
             f"totals are not exact, or receipts are undecided, up to ride {newest}",
         )
         return newest
-
-    def _asked(self, query: str) -> str:
-        where = ("--host=127.0.0.1", "--username=rocket_rides", "--dbname=rocket_rides")
-        password = f"--env=PGPASSWORD={self._password}"
-        psql = ("psql", *where, "--tuples-only", "--no-align", "--command", query)
-        return podman("exec", password, container("postgres"), *psql)
 
     def reconciles(self) -> None:
         """Run the nightly job now, in its container: it must agree."""
@@ -107,6 +110,11 @@ class Fleet:
             ended = podman("inspect", "--format", "{{.State.ExitCode}} {{.RestartCount}}", name)
             if ended != "0 0":
                 raise Failed(f"{service}: its status at the end, and its restarts, are {ended}")
+
+
+def asked(query: str) -> str:
+    """What Postgres answers."""
+    return podman("exec", container("postgres"), "sh", "-c", PSQL, "sh", query)
 
 
 def works(*words: str) -> bool:

@@ -3,9 +3,7 @@
 import os
 import platform
 import re
-import shutil
 import tempfile
-from configparser import RawConfigParser
 from pathlib import Path
 
 from lab.containers.podman import HERE, SERVICES, Failed, podman, show
@@ -21,7 +19,8 @@ MAKE = (
 PATH = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Where Debian names its own sources: of these, the first that is there.
 SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")]
-PIP = "/root/.config/pip"
+# Lent to the builds, where they are there: pip's configuration, and the certificates that it names.
+LENT = ("/etc/pip.conf", "/root/.config/pip", "/etc/ssl/certs/ca-certificates.crt")
 
 
 def build() -> None:
@@ -29,12 +28,10 @@ def build() -> None:
     builds = [each for each in SERVICES.values() if "build" in each]
     wanted = {each["image"]: (each["build"]["target"], PROJECT) for each in builds}
     wanted |= {f"rocket-rides-{server}": (server, HERE) for server in ("postgres", "redis")}
-    base = _base()
-    with tempfile.TemporaryDirectory() as folder:
-        _write_pip_configuration(Path(folder))
-        given = ("--build-arg", f"BASE={base}", "--volume", f"{folder}:{PIP}:ro")
-        for image, (target, context) in wanted.items():
-            show("podman", "build", *given, "--target", target, "--tag", image, str(context))
+    lent = [f"--volume={path}:{path}:ro" for path in LENT if Path(path).exists()]
+    base = f"--build-arg=BASE={_base()}"
+    for image, (target, context) in wanted.items():
+        show("podman", "build", base, *lent, "--target", target, "--tag", image, str(context))
 
 
 def _base() -> str:
@@ -55,19 +52,3 @@ def _base() -> str:
         show(*MAKE, release, f"{folder}/base.tar", sources)
         podman("import", "--change", PATH, f"{folder}/base.tar", made)
     return made
-
-
-def _write_pip_configuration(folder: Path) -> None:
-    """This machine's: its files, its variables, its certificates. No image gets it."""
-    config = RawConfigParser()
-    config.read(["/etc/pip.conf", Path("~/.config/pip/pip.conf").expanduser()])
-    for section in {"global"} - set(config.sections()):
-        config.add_section(section)
-    for name, value in os.environ.items():
-        if name.startswith("PIP_"):
-            config.set("global", name.removeprefix("PIP_").lower().replace("_", "-"), value)
-    if certificates := config.get("global", "cert", fallback=os.environ.get("SSL_CERT_FILE")):
-        shutil.copy(certificates, folder / "ca.crt")
-        config.set("global", "cert", f"{PIP}/ca.crt")
-    with (folder / "pip.conf").open("w") as file:
-        config.write(file)

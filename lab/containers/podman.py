@@ -6,7 +6,9 @@ So it starts and removes the services, and all else is asked of Podman itself.
 
 import os
 import shlex
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,6 @@ HERE = Path(__file__).parent
 FILE = PROJECT / "docker-compose.yml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]
 NAME = "rocket-rides-images"
-FILES = ("--file", str(FILE), "--file", str(HERE / "podman.yml"))
-COMPOSE = ("podman-compose", "--project-name", NAME, *FILES)
 SETTINGS = {"CONTAINERS_CONF": str(HERE / "containers.conf")}
 MOST_LINES = 20  # of what a command said before it failed
 
@@ -35,8 +35,13 @@ def podman(*words: str) -> str:
 
 
 def compose(environment: Mapping[str, str], *words: str) -> None:
-    """Raises Failed, but not where a service can't be started."""
-    _said([*COMPOSE, *words], environment)
+    """Raises Failed, but not where a service can't be started.
+
+    The file is copied to where no .env is, which would take precedence over `environment`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        files = ("--file", shutil.copy(FILE, folder), "--file", str(HERE / "podman.yml"))
+        _said(["podman-compose", "--project-name", NAME, *files, *words], environment)
 
 
 def _said(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -1,11 +1,11 @@
 """`python -m rocket_rides.log`: shows the log's entries, all or the latest, and new ones.
 
     python -m rocket_rides.log --since 10m
-    python -m rocket_rides.log --follow --json
+    python -m rocket_rides.log --follow
 
-A line has the time at which Redis took the entry, the entry's id, the ride's, and the distance in
-metres. `--json` has everything: `prev`, the ride before, and `term`, which tells a reader whether
-the entry is its own database's. Here all entries are shown, also those that nobody would count.
+A line has the time at which Redis took the entry, the entry's id, the ride's, the distance in
+metres, the ride before, and the term, which tells a reader whether the entry is its own database's.
+Here all entries are shown, also those that nobody would count.
 
 It only reads the log, and moves nothing.
 """
@@ -17,18 +17,15 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import msgspec
 import redis
 
 from rocket_rides import durations, settings
 from rocket_rides.errors import in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, as_numbers, decode
-from rocket_rides.options import Parser
+from rocket_rides.process import Parser
 
 BATCH = 1000
 POLL = 1.0  # seconds that a single read waits for a new entry
-
-_as_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -41,7 +38,6 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         help="those of the last 90s, 10m, 12h or 7d; otherwise all, or with --follow none",
     )
     parser.add_argument("--follow", action="store_true", help="wait for new entries, until Ctrl-C")
-    parser.add_argument("--json", action="store_true", help="one JSON object per entry")
     return parser.parse_args(arguments)
 
 
@@ -78,22 +74,8 @@ def in_words(entry: Entry) -> str:
         record = decode(entry.fields)
     except Invalid as reason:
         return f"{when}  no record: {reason}"
-    return f"{when}  ride {record.id}  {record.distance} m"
-
-
-def in_json(entry: Entry) -> str:
-    """An entry as a JSON object in one line."""
-    facts: dict[str, object] = {"redis_id": entry.redis_id, "time": appended_at(entry)}
-    try:
-        record = decode(entry.fields)
-    except Invalid as reason:
-        values = [value.decode(errors="backslashreplace") for value in entry.fields]
-        facts |= {"invalid": str(reason), "fields": values}
-    else:
-        facts |= msgspec.structs.asdict(record) | {
-            "term": record.term.decode(errors="backslashreplace")
-        }
-    return _as_json(facts).decode()
+    term = ascii(record.term)[2:-1]  # whatever bytes it is, on one line
+    return f"{when}  ride {record.id}  {record.distance} m  after {record.prev}  term {term or '-'}"
 
 
 def appended_at(entry: Entry) -> str | None:
@@ -112,11 +94,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     options = parse_options()
     config = settings.load()
-    line = in_json if options.json else in_words
     try:
         with Log(config.log_url, config.stream_name) as log:
             for batch in entries(log, options.since, options.follow):
-                print("".join(f"{line(entry)}\n" for entry in batch), end="", flush=True)  # noqa: T201
+                print("".join(f"{in_words(entry)}\n" for entry in batch), end="", flush=True)  # noqa: T201
     except BrokenPipeError:  # whoever read this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except redis.ConnectionError as error:

@@ -60,7 +60,6 @@ def test_a_range_that_is_too_long_or_backwards_is_refused(
 @given(st.integers(1, 10**6), st.sampled_from("smhd"))
 def test_a_duration_is_so_many_of_its_unit(number: int, unit: str) -> None:
     seconds = number * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
-    assume(seconds <= durations.LONGEST)
     assert durations.seconds(f"{number}{unit}") == seconds
 
 

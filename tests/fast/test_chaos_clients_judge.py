@@ -16,7 +16,6 @@ from tests.support.evidence import (
     LATER,
     MEANWHILE,
     TWO,
-    keep_another,
     sound,
 )
 
@@ -40,11 +39,6 @@ def lose_what_was_answered_again_after_the_restore(evidence: Evidence) -> None:
 
 def answer_another_distance(evidence: Evidence) -> None:
     evidence.asks[3].answers[0] = Answer(3, TWO, MEANWHILE, MEANWHILE)
-
-
-def lose_one_and_keep_a_later_one(evidence: Evidence) -> None:
-    """The backup held the later one, so it held all before it."""
-    keep_another(evidence, MEANWHILE + 1)
 
 
 def take_a_lost_one_twice(evidence: Evidence) -> None:
@@ -91,7 +85,6 @@ def fail_on_sigterm(evidence: Evidence) -> None:
         (lose_what_was_asked_for_after_the_crash, "4.036 m was answered (as [3]) and is lost"),
         (lose_what_was_answered_again_after_the_restore, "answered (as [3, 4]) and is lost"),
         (answer_another_distance, "4.036 m was answered (as [3]) and is lost"),
-        (lose_one_and_keep_a_later_one, "4.036 m was answered (as [3]) and is lost"),
         (take_a_lost_one_twice, "one ride of 4.036 m was asked for, but there are [4, 5]"),
         (change_a_ride, "is lost"),
         (take_one_twice, "there are [3, 4]"),

@@ -7,7 +7,7 @@ import pytest
 
 from lab.chaos.books.judge import check
 from lab.chaos.evidence import Evidence
-from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, delivery, sound
+from tests.support.evidence import GONE, LATER, ONE, TWO, delivery, sound
 
 
 def send_nothing(evidence: Evidence) -> None:
@@ -34,6 +34,8 @@ def send_another_distance(evidence: Evidence) -> None:
 
 
 def send_another_time(evidence: Evidence) -> None:
+    """A restore would explain that: the ride may have had this time before."""
+    evidence.restores.clear()
     evidence.deliveries.append(delivery(1, ONE, 51, name="other"))
 
 
@@ -41,20 +43,12 @@ def send_a_ride_that_is_not_there(evidence: Evidence) -> None:
     evidence.deliveries.append(delivery(2, Decimal("5.045"), 50))
 
 
-def send_a_lost_past_for_ever(evidence: Evidence) -> None:
-    evidence.deliveries.append(delivery(3, GONE, MEANWHILE)._replace(at=200))
-
-
-def send_a_lost_past_before_the_backup(evidence: Evidence) -> None:
-    evidence.deliveries.append(delivery(3, GONE, MEANWHILE)._replace(at=99))
-
-
 def restore_nothing(evidence: Evidence) -> None:
     evidence.restores.clear()
 
 
-def send_again(evidence: Evidence) -> None:
-    evidence.deliveries.append(delivery(1, ONE, 50)._replace(at=68))
+def send_again_in_the_end(evidence: Evidence) -> None:
+    evidence.deliveries.append(delivery(1, ONE, 50)._replace(at=LATER + 11))
 
 
 def name_two_alike(evidence: Evidence) -> None:
@@ -75,10 +69,8 @@ def name_one_twice(evidence: Evidence) -> None:
         (send_another_distance, "ride 1 of 1.010 m at 2026-11-22 12:00:50+00:00, which does not"),
         (send_another_time, "ride 1 of 1.009 m at 2026-11-22 12:00:51+00:00, which does not"),
         (send_a_ride_that_is_not_there, "a receipt of ride 2 of 5.045 m at"),
-        (send_a_lost_past_for_ever, "a receipt of ride 3 of 4.036 m at"),
-        (send_a_lost_past_before_the_backup, "a receipt of ride 3 of 4.036 m at"),
         (restore_nothing, "a receipt of ride 3 of 4.036 m at"),
-        (send_again, "the receipt of ride 1 was sent 16 s after its outcome"),
+        (send_again_in_the_end, "the receipt of ride 1 was sent when nothing was left to send"),
         (name_two_alike, "two receipts have the webhook-id 3 of 4.036"),
         (name_one_twice, "the receipt of ride 3 came under two webhook-ids"),
     ],
@@ -88,10 +80,3 @@ def test_the_judge_finds_in_deliveries(breakage: Callable[[Evidence], None], exp
     assert check(evidence) == []
     breakage(evidence)
     assert expected in "\n".join(check(evidence))
-
-
-def test_an_outcome_that_the_nemesis_deleted_may_be_sent_again() -> None:
-    evidence = sound()
-    send_again(evidence)
-    evidence.lost_outcomes.add(1)
-    assert check(evidence) == []

@@ -8,7 +8,7 @@ from rocket_rides.log.__main__ import appended_at, parse_options
 from rocket_rides.settings import load
 
 DURATIONS = {"90": 90, "0.5s": 0.5, "10m": 600, "1.5h": 5400, " 7d ": 604_800, "0s": 0}
-NO_DURATIONS = "10x -10m 1e3 m \u0663m 36501d 2026-03-28 2026-03-28T20:00:00Z"
+NO_DURATIONS = "10x -10m 1e3 m \u0663m 2026-03-28 2026-03-28T20:00:00Z"
 
 
 @pytest.mark.parametrize("text", DURATIONS)

@@ -49,7 +49,7 @@ def test_what_is_told_is_what_is_known() -> None:
         ("reader_healed_meters_total", "kind=total reader=consumer0"): 6344.236,
         ("reader_gaps_healed_total", "kind=total reader=consumer0"): 2,
         ("reader_crashes_injected_total", "kind=rollup reader=rollup"): 7,
-        ("reader_processes", "kind=group reader=receipts-7-1"): 2,
+        ("reader_processes", "kind=rollup reader=rollup"): 1,
         ("totals_agree", ""): 1,
         ("rollup_dirty_minutes", ""): 3,
         ("receipts_dead", ""): 10,

@@ -16,7 +16,7 @@ from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, not
 NOBODY, MILLIMETRE = Lead(False, 0), Decimal("0.001")
 assert WELL.database
 DATABASE = WELL.database
-GROUP, ROLLUP, *_ = DATABASE.readers
+ROLLUP, *_ = DATABASE.readers
 
 
 def only(facts: Facts) -> Problem:
@@ -51,7 +51,7 @@ def test_a_server_that_is_away_is_the_only_problem() -> None:
 
 LATER = LATE + 1
 BILLING = replace(TOTAL, kind="outside", name="billing", processes=None)
-ANOTHERS = replace(GROUP, processes=None, rides_behind=None)
+ANOTHERS = Reader("group", "billing", None, 521, None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_reader_elsewhere_that_is_late_is_noticed_and_makes_nothing_wrong(read
 
 
 def test_a_lag_that_can_not_be_known_is_no_problem() -> None:
-    unknown = replace(GROUP, processes=None, rides_behind=None, seconds_behind=None)
+    unknown = replace(ANOTHERS, seconds_behind=None)
     assert problems(but(readers=(unknown,))) == []
 
 
@@ -138,13 +138,12 @@ def test_the_docs_say_after_which_time_what_is_a_problem() -> None:
 
 
 def test_whoever_has_work_and_is_missing_is_dead_though_no_reader_tells() -> None:
-    """As after a flush of Redis, which has no group then, or without the rollup's checkpoint."""
+    """As without the rollup's checkpoint."""
     undelivered = waiting(1, workers=0)
     assert "nobody delivers receipts" in only(absent(undelivered, ABSENT)).what
     assert problems(absent(undelivered, ABSENT - 1)) == []
     idle = replace(DATABASE.receipts, workers=0)
-    assert only(absent(but(receipts=idle), ABSENT)).kind == "dead"  # there is the group
-    assert problems(absent(but(receipts=idle, readers=()), ABSENT)) == []
+    assert only(absent(but(receipts=idle, readers=()), ABSENT)).kind == "dead"
     nobody = but(rollup=replace(DATABASE.rollup, lead=NOBODY), readers=())
     assert "no rollup leads" in only(absent(nobody, ABSENT)).what
     assert problems(absent(nobody, ABSENT - 1)) == []

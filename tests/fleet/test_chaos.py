@@ -50,7 +50,6 @@ def test_a_short_run_loses_nothing(options: list[str], tmp_path: Path) -> None:
     assert said.startswith("seed 7\n")
     rows = (line.strip("| ").split(" | ") for line in said.splitlines() if " | " in line)
     figures = {name.strip(): figure for name, figure in rows}
-    assert figures["exact totals"] == "3 of 3"
     assert figures["lost"] == figures["double"] == "0"
     assert " steps, all allowed\n" in said
     for kind in options[-1].split(",") if "--faults" in options else ():

@@ -8,19 +8,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
 
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
+from lab.chaos.books import statements
 from lab.chaos.journal import Answer, Ask
-from lab.chaos.observer import Told
 from lab.chaos.postgres_pair import PostgresPair
 from lab.chaos.redis_pair import RedisPair
 from lab.chaos.restore import Restore
-from rocket_rides.log import START, Log, decode
+from rocket_rides.log import Log
 from streamer.drain import Streamer
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
 from tests.support.sabotage import Patch, heal_nothing
@@ -34,11 +33,6 @@ def take(world: World, distance: int) -> Ask:
     [ride] = world.take(distance)
     answer = Answer(ride, Decimal(distance), asked, time.monotonic())
     return Ask(answer.distance, whole=True, asked_at=asked, answers=[answer])
-
-
-def found_in(world: World, asks: list[Ask], log: Log, **others: Any) -> list[str]:
-    told = [Told(decode(entry.fields), time.monotonic()) for entry in log.read(START, 100)]
-    return findings(world, asks, told, **others)
 
 
 def postgres_fails_over(world: World, pair: PostgresPair, *, waits: bool) -> list[str]:
@@ -57,8 +51,8 @@ def postgres_fails_over(world: World, pair: PostgresPair, *, waits: bool) -> lis
     asks.append(take(world, 4))
     drain(world.streamer())
     catch_up(world.consumer())
-    restores = [] if waits else [Restore(began, killed, by_failover=True)]
-    return found_in(world, asks, world.log(), restores=restores)
+    restores = [] if waits else [Restore(began, killed)]
+    return findings(world, asks, restores=restores)
 
 
 def cut_the_standby_off_in_secret(patch: Patch) -> None:
@@ -122,7 +116,8 @@ def redis_fails_over(world: World, pair: RedisPair, *, waits: bool) -> list[str]
     asks.append(take(world, 4))
     send()
     catch_up(Consumer(world.connect(), log(), "consumer0", Total))
-    return found_in(world, asks, log(), keeps_log=waits)
+    whole = [statements.HEALED] if waits else []
+    return findings(world, asks, settled=[statements.COUNTED, *whole])
 
 
 def do_not_wait(patch: Patch) -> None:

@@ -41,14 +41,15 @@ def played(options: Options, *job: str) -> Outcome:
 def test_what_drifts_is_found_and_repaired() -> None:
     outcome = played(OPTIONS, *JOB)
     assert outcome.findings == []
-    assert outcome.drifts
+    assert outcome.play.scene.drifts
+    assert outcome.play.scene.drifts.made
     assert outcome.verdict.met["makes something wrong"]
     assert outcome.verdict.met["resets"]
 
 
 @pytest.mark.parametrize(
     ("lie", "expected"),
-    [(AGREES_ALWAYS, "missed the drift of the total"), (ASKS_FOR_NO_RESET, "was never repaired")],
+    [(AGREES_ALWAYS, "was never repaired"), (ASKS_FOR_NO_RESET, "found something wrong")],
 )
 def test_a_lie_is_found_out(monkeypatch: pytest.MonkeyPatch, lie: str, expected: str) -> None:
     monkeypatch.setattr(play, "REPAIR_LIMIT", 2.0)

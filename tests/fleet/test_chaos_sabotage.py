@@ -36,18 +36,18 @@ class Case(NamedTuple):
         return f"{self.scenario.__name__}-{self.sabotage.__name__}"
 
 
-LEADS_TO = "what it read leads to"
+LEADS_TO, MET = "what it read leads to", "is not what there "
 CASES = [
     Case(
         play.out_of_order,
         broken.skip_the_barrier,
-        ("total is 5.000 m, not 6.000 m", "prev of ride 2 is 0, not 1", "1 was sent, and is still"),
+        ("total is 5.000 m, not 6.000 m", "1 was sent, and is still"),
         "No record is staged behind the log's back",
     ),
     Case(
         play.more_than_a_batch,
         broken.delete_more_than_was_sent,
-        ("total is 9.000 m, not 21.000 m", "prev of ride 6 is 2, not 5"),
+        ("total is 9.000 m, not 21.000 m",),
         "what is sent is deleted, up to last_sent",
     ),
     Case(
@@ -56,11 +56,11 @@ CASES = [
         ("total is 0.000 m, not 3.000 m (-3.000 m)",),
         LEADS_TO,
     ),
-    Case(play.a_lost_log, broken.heal_nothing, ("total is 4.000 m, not 10.000 m",), LEADS_TO),
+    Case(play.a_lost_log, broken.heal_nothing, ("total is 4.000 m, not 10.000 m",), MET),
     Case(
         play.another_fleet,
         broken.believe_in_every_term,
-        ("total is 42.000 m, not 6.000 m", "did not believe 0 entries, but 3 are untrue"),
+        ("total is 42.000 m, not 6.000 m",),
         LEADS_TO,
     ),
     # In a world of its own, which is not recorded.
@@ -81,13 +81,13 @@ CASES = [
         play.minutes,
         broken.write_nothing,
         ("ride 1 is not in the minute 12:00, and the rollup is complete to ride 2",),
-        "ride 1 is not in its minute, which is called complete",
+        None,
     ),
     Case(
         play.minutes,
         broken.mark_new_minutes_alone,
         ("ride 2 is not in the minute 12:00, and the rollup is complete to ride 2",),
-        "ride 2 is not in its minute, which is called complete",
+        None,
     ),
     Case(
         play.minutes,
@@ -98,8 +98,8 @@ CASES = [
     Case(
         play.minutes,
         broken.run_ahead,
-        ("the rollup is complete to ride 3, not 2",),
-        "complete_to is past the marker",
+        ("the rollup is complete to ride 3, not 2", "complete to ride 3, and marked up to 2"),
+        None,
     ),
     Case(
         play.a_receiver_at_work,
@@ -157,12 +157,12 @@ CASES = [
     ),
 ]
 # A trigger that counts a column never, or twice; what it plays; who notices.
-HEALED = "is not what there "
 MISCOUNTED = [
-    ("checkpoints", "gaps_healed", play.a_lost_log, None, HEALED),
-    ("checkpoints", "rides_healed", play.a_lost_log, None, HEALED),
-    ("checkpoints", "distance_healed", play.a_lost_log, None, HEALED),
-    ("checkpoints", "resends_skipped", play.a_batch_sent_again, None, HEALED),
+    ("checkpoints", "gaps_healed", play.a_lost_log, None, MET),
+    ("checkpoints", "rides_healed", play.a_lost_log, None, MET),
+    ("checkpoints", "distance_healed", play.a_lost_log, None, MET),
+    ("checkpoints", "resends_skipped", play.a_batch_sent_again, None, MET),
+    ("checkpoints", "unbelieved_entries", play.another_fleet, None, MET),
     ("checkpoints", "entries_set_aside", play.nonsense, "entries set aside of 1", None),
     ("streamer_state", "records_sent", play.two_batches, "records sent of 2", None),
     ("receipts_workers", "delivered", play.a_receiver_at_work, "receipts delivered of 2", None),

@@ -133,19 +133,19 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
     } == {
         (each["kind"], each["name"], each["last_ride_id"], each["rides_behind"],
          each["total_distance"])
-        for each in shown
+        for each in shown if each["kind"] != "group"
     }  # fmt: skip
     assert reader(database, "fast").seconds_behind == 0
     assert reader(database, "slow").seconds_behind
     ours = {each.name for each in database.readers if each.is_ours}
-    assert ours == {"slow", "fast", "receipts"}
+    assert ours == {"slow", "fast"}
 
 
-def test_the_receipts_are_a_reader_from_the_first_ride_on(world: World) -> None:
+def test_a_fleet_that_takes_rides_and_delivers_none_is_not_well(world: World) -> None:
+    """Whether or not Redis has the group."""
     assert seen(world).readers == ()
     world.take(1, 2)
-    found = reader(seen(world), "receipts")
-    assert (found.is_ours, found.processes, found.ride, found.rides_behind) == (True, 0, 0, 2)
+    assert seen(world).receipts.pending == 2
     with looking(world) as gatherer:
         eventually(lambda: said(gatherer.gather()).absent.get(THE_GROUP, 0) >= ABSENT)
         words = [problem.what for problem in problems(gatherer.gather())]
@@ -301,12 +301,11 @@ def test_dirty_minutes_are_those_of_the_rollup_that_leads(world: World) -> None:
     rollup.send_at(world, ("2026-03-28 20:00:10Z", 1), ("2026-03-28 20:01:10Z", 1))
     eventually(lambda: leading.marker.run_once(wait=0) and leading.dirty.count == 2)
     found = seen(world).rollup
-    assert (found.dirty_minutes, found.complete_to, found.rides_behind) == (2, 0, 2)
+    assert (found.dirty_minutes, found.complete_to) == (2, 0)
     assert found.lead.leads
     rollup.hurry(leading)
     found = seen(world).rollup
-    assert (found.dirty_minutes, found.complete_to, found.rides_behind) == (0, 2, 0)
-    assert found.seconds_behind == 0
+    assert (found.dirty_minutes, found.complete_to) == (0, 2)
 
 
 @pytest.mark.stream_servers

@@ -116,7 +116,6 @@ def test_what_there_is_more_of_is_counted_up_to_the_limit(
     database = seen(world)
     assert database.rides.staged == LIMIT
     assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
-    assert database.rollup.rides_behind == LIMIT
     assert max(reader.rides_behind or 0 for reader in database.readers) == LIMIT
     assert database.dead_letters == {"total": LIMIT}
     assert database.receipts.dead + database.receipts.being_sent_again <= 2 * LIMIT

@@ -9,8 +9,8 @@ import redis
 
 from consumers.receipts.group import Group, GroupGone
 from rocket_rides import groups
-from rocket_rides.log import START, Forbidden, Log
-from tests.support.world import World, eventually, limited_redis
+from rocket_rides.log import START
+from tests.support.world import World, eventually
 
 pytestmark = pytest.mark.stream_servers
 
@@ -224,16 +224,6 @@ def test_the_greatest_id_that_there_is_can_be_pending(world: World) -> None:
     assert workers.pending(1, after=last) == []
     assert workers.unread(1) == []
     assert groups.positions(world.log())[0].first_pending == last
-
-
-@pytest.mark.parametrize("command", ["xpending", "evalsha", "xinfo"])
-def test_a_user_who_may_not_is_told_so(world: World, command: str) -> None:
-    group(world).make()
-    with limited_redis(world, command) as url:
-        log = Log(url, world.stream)
-        with pytest.raises(Forbidden, match=r"^Redis"):
-            groups.positions(log)
-        log.redis.close()
 
 
 def test_another_type_of_key_is_refused_and_kept(world: World) -> None:

@@ -10,15 +10,10 @@ from streamer import checks
 from streamer.upkeep import Alarms
 from tests.support.world import World, catch_up, chained, drain, eventually, transaction
 
-# Its name changes with its first round.
-SESSION = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'streamer%%'"
-
 
 def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
     leader = world.service("streamer").says("leading")
-    session = world.value(SESSION)
-    on = "on the database's machine"
-    standby = world.service("streamer").says(f"leads (session {session} {on}); standing by")
+    standby = world.service("streamer").says("another streamer leads; standing by")
     leader.kill()
     standby.says("leading")
     assert standby.output.read_text().count("standing by") == 1

@@ -25,8 +25,8 @@ from tests.support.world import World, drain, eventually
 LOSE_BOTH = """
 import psycopg, sys
 from rocket_rides.database import connect
-from rocket_rides.process import log_to_stdout
-log_to_stdout("INFO")
+from rocket_rides.process import begin
+begin("INFO")
 with connect(sys.argv[1], "victim") as victim, psycopg.connect(sys.argv[1]) as other:
     try:
         with victim.transaction():

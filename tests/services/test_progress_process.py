@@ -73,31 +73,3 @@ def test_a_consumer_that_may_not_read_says_why(world: World) -> None:
         consumer = world.service("consumers", "consumer0", REDIS_URL=url).says("trying again")
         eventually(lambda: rejected(world, "xread") >= before + ATTEMPTS, "more attempts")
         assert consumer.output.read_text().count("stands at") == 1
-
-
-RIGHTS = {
-    "streamer": ["+evalsha", "+script", "+xadd", "+xtrim", "+xlen", "+unlink", "+config|get"],
-    "consumers": ["+xread", "+xinfo"],
-}
-
-
-def test_the_rights_in_redis_that_the_readme_names_are_enough(world: World) -> None:
-    """Also for a stream without an id left, and for one that was wiped."""
-    control = redis.Redis.from_url(world.redis.url)
-    control.xadd(world.stream, {"x": "y"}, id=f"{2**64 - 1}-{2**64 - 1}")
-    for name, commands in RIGHTS.items():
-        control.acl_setuser(
-            name, enabled=True, passwords=["+secret"], keys=["*"], commands=commands
-        )
-    urls = {name: world.redis.url.replace("//", f"//{name}:secret@", 1) for name in RIGHTS}
-    streamer = world.service("streamer", REDIS_URL=urls["streamer"])
-    consumer = world.service("consumers", "consumer0", REDIS_URL=urls["consumers"])
-    for _ in range(2):
-        world.take(1, 2, 3)
-        eventually(lambda: world.standing() == world.truth)
-        control.delete(world.stream)
-    for service in (streamer, consumer):
-        assert "trying again" not in service.output.read_text()
-    for name in RIGHTS:
-        control.acl_deluser(name)
-    control.close()

@@ -92,8 +92,7 @@ def test_each_process_has_the_rights_that_it_needs(
     assert facts.log.bytes > 0
     assert facts.database
     assert facts.database.rollup.dirty_minutes == 0
-    [seen] = [each for each in facts.database.readers if each.kind == "group"]
-    assert (seen.rides_behind, seen.processes) == (0, 1)
+    assert (facts.database.receipts.pending, facts.database.receipts.workers) == (0, 1)
     length = len(world.log().read(START, 1000))
     tail = world.service("rocket_rides.log", **of("rocket_rides.log"))
     assert tail.process.wait(30) == 0

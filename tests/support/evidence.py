@@ -6,15 +6,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from lab.chaos.deliveries import Delivery
-from lab.chaos.evidence import Evidence, FinalReceipt, FinalState, Healed
+from lab.chaos.evidence import Evidence, FinalState, Met
 from lab.chaos.journal import Answer, Ask
-from lab.chaos.observer import Told
 from lab.chaos.restore import Restore
 from lab.chaos.service import Exit
-from rocket_rides.log import Record
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
-THEIRS = Record(2, 1, Decimal("7.000"), b"theirs")
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
 
@@ -40,9 +37,8 @@ def delivery(
 def sound() -> Evidence:
     """Three rides are answered, and a third request was never completed.
 
-    One ride is sent twice, and once by a leader that commits nothing. Another is answered after a
-    backup, and lost by the restore. A stranger writes to the log. One receipt is
-    refused at first, another delivered twice, and one is of the lost ride.
+    Another ride is answered after a backup, and lost by the restore. One receipt is refused at
+    first, another delivered twice, and one is of the lost ride.
     """
     return Evidence(
         asks=[
@@ -55,24 +51,12 @@ def sound() -> Evidence:
             rides={1: ONE, 3: TWO},
             times=defaultdict(lambda: NOON, {1: taken(50), 3: taken(LATER)}),
             keys={"a": 1, "b": 3},
-            totals={"c0": ONE + TWO},
-            unbelieved={"c0": 3},
-            healed={"c0": Healed(0, 0, 0, 0)},
-            terms={b"": (0, 0), b"first": (0, 1), b"void": (1, 1), b"second": (1, 3)},
+            outcomes={1: "delivered", 3: "delivered"},
+            met=Met(0, 0, 0, 3),
         ),
-        told=[
-            Told(Record(1, 0, ONE, b"first"), 50),
-            Told(Record(3, 1, GONE, b"lost"), MEANWHILE),
-            Told(THEIRS, MEANWHILE),
-            Told(Record(3, 1, TWO, b"void"), LATER),
-            Told(Record(3, 1, TWO, b"second"), LATER),
-            Told(Record(3, 1, TWO, b"second"), LATER),
-        ],
         exits=[Exit("streamer0", -9, signal.SIGKILL, 10), Exit("api", 0, signal.SIGTERM, 10)],
         restores=[Restore(began=100, killed=110)],
-        foreign={THEIRS},
-        blamed=["c0: WARNING c0 skipped 2 entries from another database"],
-        receipts={1: FinalReceipt("delivered", 52), 3: FinalReceipt("delivered", LATER + 2)},
+        settled_at=LATER + 10,
         deliveries=[
             delivery(1, ONE, 50, status=503),
             delivery(1, ONE, 50),
@@ -81,8 +65,3 @@ def sound() -> Evidence:
             delivery(3, TWO, LATER),
         ],
     )
-
-
-def keep_another(evidence: Evidence, at: float) -> None:
-    evidence.asks.append(answered(2, Decimal("5.045"), "e", at))
-    evidence.final.rides[2] = Decimal("5.045")

@@ -47,7 +47,7 @@ def dead_receipt(ride: int = 200, **changed: Any) -> DeadReceipt:
 
 
 def receipts(**changed: Any) -> Receipts:
-    return replace(Receipts(2, 12_340, 12_300, 0, 0, 0, None, 0), **changed)
+    return replace(Receipts(2, 12_300, 0, 0, 0, None, 0), **changed)
 
 
 def reconciliation(number: int = 1, **changed: Any) -> Reconciliation:
@@ -63,7 +63,7 @@ def database(**changed: Any) -> Database:
         streamer=Lead(True, 0),
         readers=readers,
         agreement=Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL}),
-        rollup=Rollup(Lead(True, 0), 12_345, 0, 0.0, 0, 0),
+        rollup=Rollup(Lead(True, 0), 12_345, 0, 0),
         receipts=receipts(),
         dead_letters={},
         reconciliations=(reconciliation(),),

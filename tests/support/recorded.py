@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from demo.embedded.servers import Postgres, Redis
-from lab.chaos.observer import LogReader
+from lab.chaos.observer import LogReader, Told
 from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Step, read
@@ -46,11 +46,16 @@ def recorded_world(redis: Redis, prepared: Path, files: Path) -> Iterator[World]
 class Tape:
     """What is recorded of a world; `steps` once it has ended."""
 
-    def __init__(self, world: World, limit: int) -> None:
+    def __init__(self, world: World) -> None:
         self._file = world.folder / "recording"
-        self.recording = Recording(self._file, LONGEST_LOG, limit)
+        self.recording = Recording(self._file, LONGEST_LOG)
         self.recorder = Recorder(lambda: world.postgres_url, self.recording)
-        self.reader = LogReader(lambda: world.redis.url, world.stream, self.recording.append)
+        self.reader = LogReader(lambda: world.redis.url, world.stream, self._tell)
+        self.told: list[Told] = []
+
+    def _tell(self, told: Told) -> None:
+        self.told.append(told)
+        self.recording.write(told)
 
     @property
     def steps(self) -> list[Step]:
@@ -58,12 +63,11 @@ class Tape:
 
 
 @contextmanager
-def recording(world: World, limit: int = 1 << 24) -> Iterator[Tape]:
+def recording(world: World) -> Iterator[Tape]:
     """Record what is committed, and the log, during a block."""
-    tape = Tape(world, limit)
+    tape = Tape(world)
     tape.recorder.start()
     tape.reader.start()
-    tape.recorder.wait_until_it_records()
     yield tape
     tape.recorder.end()
     tape.reader.end()

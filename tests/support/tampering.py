@@ -38,7 +38,7 @@ def changed(
         }
         return replace(change, row=change.row | new)
 
-    told = replace(step, did=replace(step.did, changes=[other(c) for c in step.did.changes]))
+    told = replace(step, changes=[other(change) for change in step.changes])
     return [told if known is step else known for known in steps]
 
 
@@ -48,7 +48,7 @@ def which(steps: list[Step], table: str, what: str = "U") -> list[int]:
         at
         for at, step in enumerate(commits(steps))
         if isinstance(step, Commit)
-        and any(change.table == table and change.what == what for change in step.did.changes)
+        and any(change.table == table and change.what == what for change in step.changes)
     ]
 
 
@@ -63,15 +63,6 @@ def again(steps: list[Step], at: int) -> list[Step]:
     return [known for both in told for known in both]
 
 
-def swapped(steps: list[Step], at: int) -> list[Step]:
-    """The steps, with one commit and the one before it in each other's place."""
-    told = commits(steps)
-    one, other = steps.index(told[at - 1]), steps.index(told[at])
-    result = [*steps]
-    result[one], result[other] = steps[other], steps[one]
-    return result
-
-
 def last(steps: list[Step], table: str, **columns: str) -> int:
     """The last commit that has a row of a table say so."""
     return [
@@ -80,6 +71,6 @@ def last(steps: list[Step], table: str, **columns: str) -> int:
         if isinstance(step, Commit)
         and any(
             change.table == table and columns.items() <= change.row.items()
-            for change in step.did.changes
+            for change in step.changes
         )
     ][-1]

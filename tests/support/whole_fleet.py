@@ -51,7 +51,6 @@ READERS = (
     total("consumer0"),
     total("consumer1", ride=990, total="258001.001"),
     Reader("rollup", "rollup", 1, 999, 1, 0.5, latency_seconds=0.3, counts=COUNTS),
-    Reader("group", "receipts-7-1", 2, 1000, 0, 0),
     Reader("outside", "latecomer", None, 0, 1000, 500.0, counts=COUNTS),
     Reader("group", "strangers", None, None, None, None),
 )
@@ -75,14 +74,11 @@ DATABASE = Database(
     rollup=Rollup(
         lead=Lead(leads=True, standbys=0),
         complete_to=999,
-        rides_behind=1,
-        seconds_behind=0.5,
         minutes_set_aside=1,
         dirty_minutes=3,
     ),
     receipts=Receipts(
         workers=2,
-        complete_to=980,
         delivered=985,
         dead=10,
         being_sent_again=1,

@@ -98,6 +98,7 @@ class Page:
             "stale": facts.database is None,
             "seen_at": seen_at,
             "totals": [reader for reader in readers if reader.kind == "total"],
+            "rollup_reader": next((reader for reader in readers if reader.kind == "rollup"), None),
             "guests": [reader for reader in slowest if not reader.is_ours],
             "behind": [reader for reader in slowest if _is_behind(reader)],
             "counting": sorted(
@@ -123,4 +124,4 @@ def _item(number: int, event: Event) -> tuple[str, Markup]:
 
 def _is_behind(reader: Reader) -> bool:
     """Whether one of ours is behind for so long that it is said."""
-    return reader.is_ours and reader.kind != "group" and (reader.seconds_behind or 0) > NOTED
+    return reader.is_ours and (reader.seconds_behind or 0) > NOTED

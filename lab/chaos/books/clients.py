@@ -4,11 +4,33 @@ from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 
-from lab.chaos.books.losses import lost
 from lab.chaos.evidence import Evidence
 from lab.chaos.journal import Ask
 
 Findings = Iterator[str]
+
+
+def lost(evidence: Evidence) -> list[Ask]:
+    """Rides answered with 201 that are not there as answered, and no restore explains why."""
+    rides, restores = evidence.final.rides, evidence.restores
+    return [
+        ask
+        for ask in evidence.asks
+        if any(
+            answer.distance != ask.distance
+            or (
+                rides.get(answer.ride) != answer.distance
+                and not any(restore.may_undo(answer) for restore in restores)
+            )
+            for answer in ask.answers
+        )
+    ]
+
+
+def undone(evidence: Evidence) -> int:
+    """How many rides were answered, and are there no more, under whatever id."""
+    there = {*evidence.final.rides.values()}
+    return sum(1 for ask in evidence.asks if ask.answers and ask.distance not in there)
 
 
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:

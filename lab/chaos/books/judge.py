@@ -1,10 +1,10 @@
 """Finds what in the evidence of a run contradicts the guarantee. A finding is a sentence."""
 
-from lab.chaos.books import clients, log, nights, receipts
+from lab.chaos.books import clients, nights, receipts
 from lab.chaos.books.tables import most_of
 from lab.chaos.evidence import Evidence
 
-CLAIMS = (*clients.CLAIMS, *log.CLAIMS, *receipts.CLAIMS, *nights.CLAIMS)
+CLAIMS = (*clients.CLAIMS, *receipts.CLAIMS, *nights.CLAIMS)
 
 
 def check(evidence: Evidence) -> list[str]:

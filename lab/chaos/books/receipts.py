@@ -1,76 +1,55 @@
 """The receiver's journal: it was sent what the outcomes say, and nothing else."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from lab.chaos.deliveries import Delivery
 from lab.chaos.evidence import Evidence
-from lab.chaos.journal import Ask
-from lab.chaos.restore import LATE
 
 Findings = Iterator[str]
 DELIVERED, DEAD = "delivered", "dead"
 
 
-class Deliveries:
-    """What the receiver was sent, compared with the rides that there are in the end."""
+def is_true(delivery: Delivery, evidence: Evidence) -> bool:
+    """Whether it is of a ride that there is in the end, with its distance and its time."""
+    ride, final = delivery.ride, evidence.final
+    return ride in final.rides and (final.rides[ride], final.times[ride]) == (
+        delivery.distance,
+        delivery.taken,
+    )
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
-        self._asked: dict[object, Ask] = {ask.distance: ask for ask in evidence.asks}
-        whole = [delivery for delivery in evidence.deliveries if not delivery.flaw]
-        self.true = [delivery for delivery in whole if self._is_true(delivery)]
-        self.others = [delivery for delivery in whole if not self._is_true(delivery)]
 
-    def _is_true(self, delivery: Delivery) -> bool:
-        ride, final = delivery.ride, self._evidence.final
-        return ride in final.rides and (final.rides[ride], final.times[ride]) == (
-            delivery.distance,
-            delivery.taken,
-        )
-
-    def is_of_a_lost_past(self, delivery: Delivery) -> bool:
-        """Whether a restore may have undone this ride after its receipt was sent."""
-        ask = self._asked.get(delivery.distance)
-        return any(r.may_explain(delivery.at, ask) for r in self._evidence.restores)
-
-    def accepted(self) -> defaultdict[int | None, int]:
-        """How often the receipt of each ride that there is was accepted."""
-        times: defaultdict[int | None, int] = defaultdict(int)
-        for delivery in self.true:
-            times[delivery.ride] += delivery.accepted
-        return times
+def accepted(evidence: Evidence) -> Counter[int | None]:
+    """How often the receipt of each ride that there is was accepted."""
+    return Counter(
+        delivery.ride
+        for delivery in evidence.deliveries
+        if delivery.accepted and is_true(delivery, evidence)
+    )
 
 
 def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
-    accepted = Deliveries(evidence).accepted()
-    for ride, receipt in sorted(evidence.receipts.items()):
-        if ride in evidence.final.rides and receipt.outcome == DELIVERED and not accepted[ride]:
+    times = accepted(evidence)
+    for ride, outcome in sorted(evidence.final.outcomes.items()):
+        if outcome == DELIVERED and not times[ride]:
             yield f"ride {ride} is called delivered, but nobody has accepted its receipt"
 
 
-def no_ride_with_an_outcome_is_sent_again(evidence: Evidence) -> Findings:
-    """Only an attempt that was under way then: a worker that was stopped makes it when it wakes.
-
-    Where the nemesis has deleted the outcome, a restore may have brought an earlier one back.
-    """
-    for delivery in Deliveries(evidence).true:
-        receipt = evidence.receipts.get(delivery.ride or 0)
-        if receipt is None or receipt.decided is None or delivery.ride in evidence.lost_outcomes:
-            continue
-        if (later := delivery.at - receipt.decided) > LATE:
-            yield f"the receipt of ride {delivery.ride} was sent {later:.0f} s after its outcome"
-
-
 def the_receiver_was_sent_nothing_else(evidence: Evidence) -> Findings:
+    """But what a restore may have undone since."""
+    asked = {ask.distance for ask in evidence.asks if ask.whole and evidence.restores}
     for delivery in evidence.deliveries:
         if delivery.flaw:
             yield f"the receiver was sent what is no receipt ({delivery.flaw})"
-    deliveries = Deliveries(evidence)
-    for delivery in deliveries.others:
-        if not deliveries.is_of_a_lost_past(delivery):
+        elif delivery.distance not in asked and not is_true(delivery, evidence):
             said = f"ride {delivery.ride} of {delivery.distance} m at {delivery.taken}"
             yield f"the receiver was sent a receipt of {said}, which does not exist"
+
+
+def nothing_is_sent_when_all_have_their_outcomes(evidence: Evidence) -> Findings:
+    for delivery in evidence.deliveries:
+        if delivery.at > evidence.settled_at:
+            yield f"the receipt of ride {delivery.ride} was sent when nothing was left to send"
 
 
 def a_webhook_id_names_one_receipt(evidence: Evidence) -> Findings:
@@ -89,7 +68,7 @@ def a_webhook_id_names_one_receipt(evidence: Evidence) -> Findings:
 
 CLAIMS = (
     every_delivered_ride_was_received,
-    no_ride_with_an_outcome_is_sent_again,
     the_receiver_was_sent_nothing_else,
+    nothing_is_sent_when_all_have_their_outcomes,
     a_webhook_id_names_one_receipt,
 )

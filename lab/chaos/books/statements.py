@@ -16,11 +16,15 @@ RECORDS = """
     SELECT format('record %s is staged of no ride', staged_log_records.id)
     FROM staged_log_records LEFT JOIN rides USING (id) WHERE rides.id IS NULL
 """
-# Nothing counts before the streamer has committed it.
+# Nothing counts before the streamer has committed it, nor is complete before it was marked.
 EARLY = """
     SELECT format('%s stands at ride %s, and %s is the last one sent',
                   name, last_ride_id, last_sent_id)
     FROM checkpoints, streamer_state WHERE last_ride_id > last_sent_id
+    UNION ALL
+    SELECT format('the rollup is complete to ride %s, and marked up to %s',
+                  complete_to, last_ride_id)
+    FROM rollup_state, checkpoints WHERE kind = 'rollup' AND complete_to > last_ride_id
 """
 TOTALS = """
     SELECT format('%s''s total is %s m, not %s m (%s m)',
@@ -111,12 +115,6 @@ COUNTS = """
             UNION ALL SELECT 'dead', sum(dead) FROM receipts_workers
         ) ended
     ) counts WHERE coalesce(counted, 0) <> number
-    UNION ALL
-    SELECT format('workers count %s rides swept up of %s', swept, number)
-    FROM (SELECT sum(swept) AS swept FROM receipts_workers) workers, LATERAL (
-        SELECT count(*) + (SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome') AS number
-        FROM rides
-    ) rides WHERE swept > number
 """
 AT_ANY_MOMENT = (
     RECORDS,
@@ -141,6 +139,12 @@ ROLLED_UP = """
     FROM rollup_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
     WHERE complete_to <> ride
 """
+ASKED = """
+    SELECT format('a reset of %s is pending', consumer_name) FROM resets WHERE status = 'pending'
+    UNION ALL
+    SELECT format('the minute %s is to be computed anew', minute)
+    FROM recomputations WHERE status = 'pending'
+"""
 DELIVERED = """
     SELECT format('receipts are complete to ride %s, not %s', complete_to, ride)
     FROM receipts_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
@@ -162,4 +166,10 @@ REPAIRED = """
     SELECT format('the drift of the %s %s was never repaired', kind, victim)
     FROM chaos.known_drifts WHERE is_there
 """
-WHEN_SETTLED = (COUNTED, ROLLED_UP, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
+WHEN_SETTLED = (COUNTED, ROLLED_UP, ASKED, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
+
+# In a run whose faults can keep no entry from a reader.
+HEALED = """
+    SELECT format('%s healed %s rides in %s gaps of a whole log', name, rides_healed, gaps_healed)
+    FROM checkpoints WHERE kind = 'total' AND (rides_healed, gaps_healed) <> (0, 0)
+"""

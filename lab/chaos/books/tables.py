@@ -4,7 +4,6 @@ What must be true at any moment is true in every snapshot, also just after a cra
 fail-over.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -13,7 +12,6 @@ from itertools import islice
 import psycopg
 
 from lab.chaos.books import nightly_statements, statements
-from lab.chaos.books.nightly_statements import MISSED
 from lab.chaos.drifts import AWAY
 from lab.chaos.observer import Onlooker
 from rocket_rides import database
@@ -31,15 +29,14 @@ class TablesJudge(Onlooker):
     """Looks at the tables of the database that `url` leads to, until its end."""
 
     def __init__(self, url: Callable[[], str]) -> None:
-        super().__init__(name="judge of the tables", daemon=True)
+        super().__init__("judge of the tables")
         self.looks = 0
         self.found: list[str] = []  # by the first look that found anything, which is the last
         self._url = url
-        self._ending = threading.Event()
 
     def look_on(self) -> None:
         pause = PAUSE
-        while not self.found and not self._ending.wait(pause):
+        while not self.found and not self.ending.wait(pause):
             began = time.monotonic()
             try:
                 with closing(database.connect(self._url(), "chaos")) as connection:
@@ -50,11 +47,6 @@ class TablesJudge(Onlooker):
             self.found = [f"on the way, {sentence}" for sentence in found]
             pause = min(max(PAUSE, (time.monotonic() - began) / SHARE), LONGEST_PAUSE)
 
-    def end(self) -> None:
-        self._ending.set()
-        if self.ident:
-            self.join()
-
 
 def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:
     """What is not as these statements want it, in one snapshot. Raises psycopg.Error."""
@@ -64,15 +56,6 @@ def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:
         for claim in claims:
             found += most_of(sentence for (sentence,) in connection.execute(claim))
     return found
-
-
-def missed(connection: psycopg.Connection, drifts: list[str], full: int) -> list[str]:
-    """What the nightly job should have found of these drifts, by their tokens; see MISSED.
-
-    `full` is the reconciliation that compared everything. Raises psycopg.Error.
-    """
-    values = {"there": drifts, "full": full}
-    return most_of(sentence for (sentence,) in connection.execute(MISSED, values))
 
 
 def most_of(findings: Iterable[str]) -> list[str]:

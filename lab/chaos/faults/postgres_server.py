@@ -77,8 +77,8 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
         scene.wait(behind_for)
 
         def promote() -> None:
-            behind = Restore(began, time.monotonic(), by_failover=True)
-            (scene.in_vain if waits else scene.restores).append(behind)
+            if not waits:
+                scene.restores.append(Restore(began, time.monotonic()))
             pair.promote()
 
         pair.primary.crash(0, promote, for_good=True)

@@ -6,11 +6,9 @@ What died is restarted: a service by its supervisor, a worker by the API.
 import os
 import random
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from lab.chaos.clocks import Jump
 from lab.chaos.faults.scene import Moot, Scene, held
 from lab.chaos.fleet import READERS, RECEIPTS, SERVERS, STREAMERS
 from lab.chaos.service import Service
@@ -74,12 +72,9 @@ def jump_clock(scene: Scene, dice: random.Random) -> str:
     if clock is None:
         raise Moot
     with held(clock.busy):
-        began = time.monotonic()
         clock.set(ahead)
         scene.wait(seconds)
         clock.set(0)
-        if name == "postgres":
-            scene.jumps.append(Jump(began, time.monotonic(), ahead))
     return f"{name} ({ahead:+} s)"
 
 

@@ -11,14 +11,12 @@ import redis
 
 from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
-from lab.chaos.clocks import Jump
 from lab.chaos.drifts import Drifts
 from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nights import Nights
 from lab.chaos.restore import Restore
 from rocket_rides.errors import Unavailable
-from rocket_rides.log import Record
 
 
 class Moot(Exception):
@@ -32,17 +30,11 @@ class Scene:
     fleet: Fleet
     journal: Journal
     over: threading.Event = field(default_factory=threading.Event)
-    foreign: set[Record] = field(default_factory=set)  # entries that it wrote or tried to
     restores: list[Restore] = field(default_factory=list)
-    in_vain: list[Restore] = field(default_factory=list)  # when a standby was waited for
-    jumps: list[Jump] = field(default_factory=list)  # of the clock of Postgres
     backup: Backup | None = None  # the newest
 
     nights: Nights | None = None  # None where the job can't run
     drifts: Drifts | None = None  # None where nothing would repair them
-    # Held while Redis has no memory for long; and when that last ended, on the monotonic clock.
-    starving: threading.Lock = field(default_factory=threading.Lock)
-    starved_until: float = float("-inf")
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until the faults are to end."""

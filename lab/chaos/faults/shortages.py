@@ -15,8 +15,7 @@ from lab.chaos.redis_pair import client
 from lab.chaos.until import until
 from rocket_rides.errors import Unavailable
 
-PLENTY = 45.0  # seconds between two long shortages; while there is one, other faults meet little
-AGAIN = 0.5  # seconds; a Redis that was restarted knows of no limit
+AGAIN = 0.5  # seconds; a Redis that was restarted, or told by another fault, knows of no limit
 CALM_DOWN = 1.0  # seconds until whoever failed on a full disk has ended
 TURN = 10.0  # seconds to wait for a restore or a fail-over to end
 HANGS = 20.0  # seconds without an answer
@@ -35,14 +34,10 @@ def fill_memory(scene: Scene, dice: random.Random) -> str:
 
     Half of the time a lower one than it uses, else just what it uses: then trimming makes room.
     """
-    seconds, drastic = dice.uniform(20, 30), dice.random() < 0.5
+    seconds, drastic = dice.uniform(10, 20), dice.random() < 0.5
     with moot_if_away(), scene.fleet.redis_client() as primary:
         limit = 1 if drastic else int(primary.info("memory")["used_memory"])
-    with held(scene.starving):
-        if time.monotonic() < scene.starved_until + PLENTY:
-            raise Moot
-        _limit_memory(scene, limit, seconds)
-        scene.starved_until = time.monotonic()
+    _limit_memory(scene, limit, seconds)
     return f"redis ({seconds:.0f} s, {'no memory at all' if drastic else 'what it used'})"
 
 

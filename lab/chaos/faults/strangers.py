@@ -48,7 +48,6 @@ def write(scene: Scene, dice: random.Random) -> str:
         while time.monotonic() < end and not scene.over.is_set():
             [who] = dice.choices(strangers, (6, 2, 2))
             records = [next(who) for _ in range(dice.choice(BURSTS))]
-            scene.foreign.update(records)  # first, since perhaps only the answer is lost
             with suppress(redis.RedisError):
                 _append(log, records)
                 written += len(records)

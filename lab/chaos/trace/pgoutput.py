@@ -5,115 +5,100 @@ transactions come one after another, in the order of their commits. Values stay 
 Postgres writes; of a deleted row there is no more than its key.
 """
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import Literal, NamedTuple
 
 import msgspec
 
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC).timestamp()  # Postgres' own
 ROW_OF = {b"I": b"N", b"U": b"N", b"D": b"KO"}  # the tuple that says what there is to say
 
 Row = dict[str, str | None]
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """What became of a row: all of its published columns, or the key of one that was deleted."""
+    """What became of a row: the columns that are asked for, or the key of one that was deleted."""
 
-    what: Literal["I", "U", "D", "T"]  # inserted, updated, deleted; the table was emptied
+    what: Literal["I", "U", "D"]  # inserted, updated, deleted
     table: str
     row: Row
 
 
-class Transaction(msgspec.Struct, frozen=True, gc=False):
-    """What one commit did. `end` is the position in the WAL behind it, `at` in Unix seconds."""
+Did = Mapping[str, list[Change]]  # by table
+
+
+class Transaction(NamedTuple):
+    """What one commit did. `end` is the position in the WAL behind it."""
 
     end: int
-    at: float
     changes: list[Change]
 
 
-class Message:
+class Message(BytesIO):
     """Reads one message from its start."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def bytes(self, size: int) -> bytes:
-        self._at += size
-        return self._data[self._at - size : self._at]
-
     def number(self, size: int) -> int:
-        return int.from_bytes(self.bytes(size), "big", signed=True)
+        return int.from_bytes(self.read(size), "big", signed=True)
 
     def string(self) -> str:
-        end = self._data.index(b"\0", self._at)
-        text = self.bytes(end - self._at).decode()
-        self._at += 1
-        return text
+        return b"".join(iter(lambda: self.read(1), b"\0")).decode()
 
-    def tuple(self, names: list[str]) -> Row:
+    def tuple(self, names: Sequence[str]) -> Row:
         """The values of a row. One that did not change and lies elsewhere (TOAST) is left out."""
         row: Row = {}
         self.number(2)
         for name in names:
-            match self.bytes(1):
+            match self.read(1):
                 case b"n":
                     row[name] = None
                 case b"t":
-                    row[name] = self.bytes(self.number(4)).decode()
+                    row[name] = self.read(self.number(4)).decode()
         return row
 
 
 class Decoder:
-    """Decodes the messages of one stretch of decoding, which names each table before its rows."""
+    """Decodes the messages of one stretch of decoding, which names each table before its rows.
 
-    def __init__(self) -> None:
+    `tables` says which columns are asked for.
+    """
+
+    def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
+        self._asked = tables
         self._tables: dict[int, tuple[str, list[str]]] = {}
 
     def transactions(self, messages: Iterable[bytes]) -> Iterator[Transaction]:
         changes: list[Change] = []
         for data in messages:
             message = Message(data)
-            match kind := message.bytes(1):
+            match kind := message.read(1):
                 case b"B":
                     changes = []
                 case b"R":
                     self._learn(message)
                 case b"I" | b"U" | b"D":
                     changes.append(self._change(kind, message))
-                case b"T":
-                    changes += self._emptied(message)
                 case b"C":
-                    message.bytes(9)  # flags, and where the commit begins
-                    yield Transaction(
-                        message.number(8), EPOCH + message.number(8) / 1_000_000, changes
-                    )
+                    message.read(9)  # flags, and where the commit begins
+                    yield Transaction(message.number(8), changes)
 
     def _learn(self, message: Message) -> None:
         table = message.number(4)
         message.string()  # the schema
         name = message.string()
-        message.bytes(1)  # the replica identity
+        message.read(1)  # the replica identity
         columns = []
         for _ in range(message.number(2)):
-            message.bytes(1)
+            message.read(1)
             columns.append(message.string())
-            message.bytes(8)  # the type
+            message.read(8)  # the type
         self._tables[table] = name, columns
 
     def _change(self, kind: bytes, message: Message) -> Change:
         name, columns = self._tables[message.number(4)]
-        while message.bytes(1) not in ROW_OF[kind]:
+        while message.read(1) not in ROW_OF[kind]:
             message.tuple(columns)  # the row's former key
         row = message.tuple(columns)
+        asked = {column: row[column] for column in self._asked[name] if column in row}
         if kind == b"D":
-            row = {column: value for column, value in row.items() if value is not None}
-        return Change(kind.decode(), name, row)  # type: ignore[arg-type]
-
-    def _emptied(self, message: Message) -> Iterator[Change]:
-        count = message.number(4)
-        message.bytes(1)  # options
-        for _ in range(count):
-            yield Change("T", self._tables[message.number(4)][0], {})
+            asked = {column: value for column, value in asked.items() if value is not None}
+        return Change(kind.decode(), name, asked)  # type: ignore[arg-type]

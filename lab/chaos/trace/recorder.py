@@ -11,10 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 import psycopg
-from psycopg import sql
 
 from lab.chaos.drifts import prepare
 from lab.chaos.observer import Onlooker
@@ -26,18 +24,16 @@ from rocket_rides.errors import Unavailable
 
 PAUSE = 0.05  # seconds
 AT_ONCE = 5000  # changes; a transaction comes whole
-PUBLICATION = "recording"
 START_LIMIT = 60.0  # seconds until the first slot is there
 LAST_LOOK = 30.0
 
-# What is recorded: enough to tell every step of the protocol, and the keys.
+# What is recorded: enough to tell every step of the core, and the keys.
 TABLES = {
-    "rides": ("id", "created_at", "distance"),
+    "rides": ("id", "distance"),
     "staged_log_records": ("id", "data"),
-    "streamer_state": ("only_row", "last_sent_id"),
+    "streamer_state": ("last_sent_id",),
     "terms": ("after", "term"),
     "checkpoints": (
-        "id",
         "kind",
         "name",
         "last_redis_id",
@@ -46,25 +42,16 @@ TABLES = {
         "rides_healed",
         "distance_healed",
         "resends_skipped",
+        "unbelieved_entries",
         "resets_applied",
     ),
-    "consumer_states": ("id", "name", "total_distance"),
-    "resets": (
-        "id",
-        "consumer_name",
-        "status",
-        "from_ride_id",
-        "from_total",
-        "to_ride_id",
-        "to_total",
-    ),
-    "rollup_state": ("only_row", "complete_to", "generation"),
-    "ride_minutes": ("minute", "rides", "distance", "upto"),
-    "receipts": ("ride_id", "outcome", "replay_at", "dropped_at"),
-    "receipts_state": ("only_row", "complete_to", "mends"),
-    "chaos.drifts": ("token", "kind", "victim", "mark"),
+    "consumer_states": ("name", "total_distance"),
+    "resets": ("consumer_name", "status"),
+    "drifts": ("kind", "victim", "mark"),
 }
+PUBLICATION = "recording"
 IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
+PUBLISH = f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(TABLES)}"
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
 SLOT = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
 # One that was made in vain would keep the WAL.
@@ -82,8 +69,7 @@ TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
 # Every look decodes again from such a mark on; Postgres itself leaves one in 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
 MARK_EVERY = 1.0  # seconds
-# The versions of Postgres that brought these.
-COLUMN_LISTS, MARKS = 150_000, 160_000
+MARKS_SINCE = 160_000  # the version of Postgres
 
 
 class Recorder(Onlooker):
@@ -93,28 +79,30 @@ class Recorder(Onlooker):
     """
 
     def __init__(self, url: Callable[[], str], recording: Recording) -> None:
-        super().__init__(name="recorder", daemon=True)
-        self.life = 0
+        super().__init__("recorder")
+        self.lives = 0
         self._url = url
         self._recording = recording
         self._slot = ""
         self._slots = 0  # ever asked for
         self._taken = 0  # the position behind the last commit that was written
         self._marked = 0.0
-        self.has_all = False  # once it has ended
+        self._has_all = False  # once it has ended
         self._give_up_at = float("inf")  # on the monotonic clock
         self._records = threading.Event()
-        self._ending = threading.Event()
 
-    def wait_until_it_records(self) -> None:
-        """Raises TimeoutError."""
+    def start(self) -> None:
+        """Return when it records. Raises TimeoutError."""
+        super().start()
         if not self._records.wait(START_LIMIT):
             raise TimeoutError("nothing is recorded")
 
     def look_on(self) -> None:
-        while not self.has_all and time.monotonic() < self._give_up_at:
+        while not self._has_all:
+            if time.monotonic() > self._give_up_at:
+                raise TimeoutError("it has not seen what came last")
             try:
-                with closing(database.connect(self._url(), "chaos")) as connection:
+                with closing(connected(self._url())) as connection:
                     self._record(connection)
             except (psycopg.Error, Unavailable):
                 time.sleep(PAUSE)
@@ -126,17 +114,17 @@ class Recorder(Onlooker):
             return
         if not connection.execute(SLOT, [self._slot]).rowcount:
             self._begin_life(connection)
-        while not self.has_all:
-            over = self._ending.wait(PAUSE)  # then once more, for what came last
+        while not self._has_all:
+            over = self.ending.wait(PAUSE)  # then once more, for what came last
             while self._take(connection):
                 pass
-            self.has_all = over
+            self._has_all = over
 
     def _begin_life(self, connection: psycopg.Connection) -> None:
         """Make a slot, and write what is there as of its beginning."""
         prepare(connection)
         if not connection.execute(IS_PUBLISHED, [PUBLICATION]).rowcount:
-            connection.execute(publish(connection.info.server_version))
+            connection.execute(PUBLISH)
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
@@ -144,18 +132,18 @@ class Recorder(Onlooker):
         made_by = psycopg.connect(self._url(), replication="database")  # noqa: TID251
         with closing(made_by) as making:
             tables = read_tables(connection, make_slot(making, slot))
-        self.life += 1
+        self.lives += 1
         self._slot, self._taken = slot, 0
-        self._recording.write(Life(self.life, time.monotonic(), tables))
+        self._recording.write(Life(time.monotonic(), tables))
         self._records.set()
 
     def _take(self, connection: psycopg.Connection) -> bool:
         """Write what has been committed since; returns whether there was anything."""
         values = [self._slot, AT_ONCE, PUBLICATION]
         messages = [data for (data,) in connection.execute(PEEK, values, binary=True)]
-        for did in Decoder().transactions(messages):
+        for did in Decoder(TABLES).transactions(messages):
             if did.end > self._taken:  # after a crash of Postgres, some come again
-                self._recording.write(Commit(self.life, time.monotonic(), did))
+                self._recording.write(Commit(time.monotonic(), did.changes))
                 self._taken = did.end
         if messages:
             connection.execute(TAKE, [self._slot, f"{self._taken >> 32:X}/{self._taken:X}"])
@@ -163,7 +151,7 @@ class Recorder(Onlooker):
         return bool(messages)
 
     def _mark(self, connection: psycopg.Connection) -> None:
-        known = connection.info.server_version >= MARKS
+        known = connection.info.server_version >= MARKS_SINCE
         if known and time.monotonic() - self._marked > MARK_EVERY:
             connection.execute(MARK)
             self._marked = time.monotonic()
@@ -171,9 +159,12 @@ class Recorder(Onlooker):
     def end(self) -> None:
         """Record what came last, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
-        self._ending.set()
-        if self.ident:
-            self.join()
+        super().end()
+
+
+def connected(url: str) -> psycopg.Connection:
+    """It finds `chaos.drifts`, too. Raises psycopg.Error or Unavailable."""
+    return database.connect(url, "chaos", search_path="public, chaos")
 
 
 def make_slot(connection: psycopg.Connection, slot: str) -> str:
@@ -188,36 +179,15 @@ def make_slot(connection: psycopg.Connection, slot: str) -> str:
     return (made.get_value(0, 2) or b"").decode()
 
 
-def publish(version: int) -> sql.Composed:
-    """The statement that has Postgres tell of TABLES; before 15 it tells of all their columns."""
-    what = "{} ({})" if version >= COLUMN_LISTS else "{}"
-    tables = sql.SQL(", ").join(
-        sql.SQL(what).format(name_of(table), columns_of(table)) for table in TABLES
-    )
-    return sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(PUBLICATION), tables)
-
-
-def name_of(table: str) -> sql.Identifier:
-    return sql.Identifier(*table.split("."))
-
-
-def columns_of(table: str, as_: str = "{}") -> sql.Composed:
-    return sql.SQL(", ").join(
-        sql.SQL(as_).format(sql.Identifier(column)) for column in TABLES[table]
-    )
-
-
 def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list[Row]]:
     """All rows of TABLES, as text, in an exported snapshot."""
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     tables: dict[str, list[Row]] = {}
     with connection.transaction():
-        connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
+        connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
         for table, names in TABLES.items():
-            query = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
-                columns_of(table, "{}::text"), name_of(table)
-            )
-            rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
-            tables[table.split(".")[-1]] = [dict(zip(names, row, strict=True)) for row in rows]
+            columns = ", ".join(f"{name}::text" for name in names)
+            rows = connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1")  # noqa: S608
+            tables[table] = [dict(zip(names, row, strict=True)) for row in rows]
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return tables

@@ -8,24 +8,17 @@ that are there then.
 
 Times are those of the onlookers' monotonic clock, when they had read what they tell of: the clocks
 of the servers may be wrong.
-
-A file of JSON lines, compressed. No more than LIMIT bytes are written (before compression): then
-the recording says that it is cut short.
 """
 
 import gzip
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from lab.chaos.observer import Told
-from lab.chaos.trace.pgoutput import Row, Transaction
-from rocket_rides.log import Record
-
-LIMIT = 2 << 30  # bytes
+from lab.chaos.trace.pgoutput import Change, Row
 
 
 class Limits(msgspec.Struct, frozen=True, tag="limits"):
@@ -37,25 +30,15 @@ class Limits(msgspec.Struct, frozen=True, tag="limits"):
 class Life(msgspec.Struct, frozen=True, tag="life"):
     """The database as it was when its slot was made."""
 
-    number: int
     at: float
     tables: dict[str, list[Row]]
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit"):
-    """A transaction of a life."""
+    """A transaction of the life that began last."""
 
-    life: int
     at: float
-    did: Transaction
-
-
-class Appended(msgspec.Struct, frozen=True, tag="entry"):
-    """An entry of the log that is well-formed."""
-
-    redis_id: str
-    at: float
-    record: Record
+    changes: list[Change]
 
 
 class Loss(msgspec.Struct, frozen=True, tag="loss"):
@@ -66,29 +49,14 @@ class Loss(msgspec.Struct, frozen=True, tag="loss"):
     ended: float
 
 
-class Rewind(msgspec.Struct, frozen=True, tag="rewind"):
-    """A restore or a fail-over, after which another life may have begun."""
-
-    fault: str
-    at: float
-
-
-class End(msgspec.Struct, frozen=True, tag="end"):
-    """The last line: without it, or `cut_short`, the recording does not tell all."""
-
-    cut_short: bool
-
-
-Step = Limits | Life | Commit | Appended | Loss | Rewind | End
+Step = Limits | Life | Commit | Told | Loss
 
 
 class Recording:
-    """A file that steps are written to, by any thread."""
+    """A compressed file of JSON lines that steps are written to, by any thread."""
 
-    def __init__(self, file: Path, longest_log: int, limit: int = LIMIT) -> None:
-        self.cut_short = False
+    def __init__(self, file: Path, longest_log: int) -> None:
         self._file = gzip.open(file, "wb", compresslevel=1)  # noqa: SIM115 (closed by `close`)
-        self._left = limit
         self._encode = msgspec.json.Encoder().encode
         self._guard = threading.Lock()
         self.write(Limits(longest_log))
@@ -96,23 +64,19 @@ class Recording:
     def write(self, step: Step) -> None:
         line = self._encode(step) + b"\n"
         with self._guard:
-            self._left -= len(line)
-            self.cut_short = self.cut_short or self._left < 0
-            if not self.cut_short:
-                self._file.write(line)
+            self._file.write(line)
 
-    def append(self, redis_id: str, told: Told) -> None:
-        self.write(Appended(redis_id, told.at, told.record))
-
-    def close(self, *, cut_short: bool = False) -> None:
+    def close(self) -> None:
         with self._guard:
-            self._file.write(self._encode(End(self.cut_short or cut_short)) + b"\n")
             self._file.close()
 
 
 def read(file: Path) -> Iterator[Step]:
-    """The steps of a recording, as they were written. Raises OSError or msgspec.MsgspecError."""
+    """The steps of a recording, as they were written.
+
+    Raises OSError, msgspec.MsgspecError, or EOFError where it was never closed.
+    """
     decode = msgspec.json.Decoder(Step).decode
-    with gzip.open(file) as lines, suppress(EOFError):  # of a run that was killed
+    with gzip.open(file) as lines:
         for line in lines:
             yield decode(line)

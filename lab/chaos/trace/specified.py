@@ -27,13 +27,6 @@ class NotAllowed(Exception):
     """The specification does not allow this step here; the message says why."""
 
 
-class Reading(NamedTuple):
-    """What a consumer has read; `known`: what was sent before, if it read to the log's end."""
-
-    entries: tuple[Entry, ...]
-    known: int
-
-
 class Bounds(NamedTuple):
     """How far a reader can believe entries."""
 
@@ -103,28 +96,15 @@ def moves_last_sent(
     holds(state, "1", "2", "3")
 
 
-def counts(
-    bounds: Bounds,
-    rides: Sequence[Ride],
-    reading: Reading,
-    was: Total,
-    then: Total,
-    *,
-    is_wiped: bool = False,
-) -> None:
-    """A consumer counts what it has read, heals what it has not, and commits.
-
-    It starts over where the log `is_wiped`.
-    """
-    log = reading.entries or (() if is_wiped else (Entry(was.redis_id, Ride(0, 0), 0, 0),))
+def counts(bounds: Bounds, rides: Sequence[Ride], was: Total, then: Total) -> None:
+    """A consumer counts what it `was` to count, heals what it has not read, and commits."""
+    log = was.entries or (Entry(was.redis_id, Ride(0, 0), 0, 0),)
     state = State(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, log=log)
-    total = was.but(entries=reading.entries, known=reading.known)
-    state = CORE.counts(state.but(consumer=total))
+    state = CORE.counts(state.but(consumer=was))
     require(state.consumer == then, f"what it read leads to {state.consumer}, not to {then}")
-    holds(state, "11")
 
 
-def believed(drawn: int, terms: Terms, entries: Iterable[Entry]) -> list[Entry]:
+def believed(bounds: Bounds, entries: Iterable[Entry]) -> list[Entry]:
     """The entries that are true under these terms."""
-    db = Database(drawn, terms=terms)
+    db = Database(bounds.drawn, terms=bounds.terms)
     return [entry for entry in entries if is_true(db, entry)]

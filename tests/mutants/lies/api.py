@@ -147,8 +147,8 @@ MUTANTS = [
     ),
     parameters(
         "JSON numbers go through binary floats",
-        "            parse_float=_Number,\n",
-        "            parse_float=lambda text: _Number(float(text)),\n",
+        "            parse_float=Decimal,\n",
+        "            parse_float=lambda text: Decimal(float(text)),\n",
     ),
     parameters("a key may have a comma", r"[\x21-\x2b\x2d-\x7e]", r"[\x21-\x7e]"),
     parameters(
@@ -236,8 +236,9 @@ MUTANTS = [
     ),
     app(
         "who is refused before the body is not told that the connection ends",
-        "    app.after_request(announce_close)\n",
+        "        app.after_request(announce_close)\n",
         "",
+        file="api/slow_clients.py",
         tests="services/test_hostile.py",
     ),
     app(

@@ -26,8 +26,8 @@ MUTANTS = [
     ),
     verdict(
         "a reader of ours that is late is well",
-        "if reader.is_ours and not is_receipts(reader) and",
-        "if not reader.is_ours and not is_receipts(reader) and",
+        "if reader.is_ours and (reader.seconds_behind or 0) > LATE",
+        "if not reader.is_ours and (reader.seconds_behind or 0) > LATE",
     ),
     verdict(
         "who has just been killed is called dead",
