@@ -18,7 +18,7 @@ from demo.embedded.account import server_account
 from demo.embedded.failures import RefusedToStart, ServerFailed
 from demo.embedded.programs import programs
 from demo.embedded.spawn import end_all, spawn
-from rocket_rides.errors import in_one_line
+from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.process import Stop
 from rocket_rides.waiting import delays
 
@@ -66,7 +66,7 @@ class Server(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Return if the server is ready for clients; else raise the client library's error."""
+        """Return if the server is ready for clients; else raise Unavailable, or its library's."""
 
     @cached_property
     def home(self) -> Path:
@@ -124,7 +124,7 @@ class Server(ABC):
             try:
                 self._check()
                 break
-            except (psycopg.Error, redis.RedisError) as error:
+            except (Unavailable, psycopg.Error, redis.RedisError) as error:
                 problem = in_one_line(error)
             status = self.process.poll()
             if status is not None and status > 0:  # negative: a signal killed it

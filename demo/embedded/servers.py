@@ -17,7 +17,6 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-import psycopg
 import redis
 from psycopg import sql
 
@@ -103,25 +102,12 @@ class Postgres(Server):
         return [f"{self.programs}/postgres", "-D", str(self.folder), *options]
 
     def _check(self) -> None:
-        with self._connect("postgres") as connection:
+        url = self.url.replace(f"/{DATABASE_NAME}?", "/postgres?")
+        with database.connect(url, "servers") as connection:
             known = "SELECT 1 FROM pg_database WHERE datname = %s"
             if not connection.execute(known, [DATABASE_NAME]).fetchone():
                 create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE_NAME))
                 connection.execute(create)
-        self._connect(DATABASE_NAME).close()  # its files may be damaged, and the other's intact
-
-    def _connect(self, name: str) -> psycopg.Connection:
-        # Its error, as it is, tells a server that starts from one that never will.
-        connection = psycopg.connect(  # noqa: TID251
-            host=str(self.sockets),
-            port=EMBEDDED_PORT,
-            user="postgres",
-            dbname=name,
-            autocommit=True,
-            connect_timeout=2,
-        )
-        database.configure(connection)
-        return connection
 
 
 class Redis(Server):

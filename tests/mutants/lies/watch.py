@@ -168,7 +168,7 @@ MUTANTS = [
         "preexec_fn=preexec_die_with_parent(orphan_signal)",
         "preexec_fn=None",
         file="demo/embedded/spawn.py",
-        tests="fleet/test_embedded.py fleet/test_servers_process.py",
+        tests="fleet/test_servers_process.py",
     ),
     words(
         "no drift at all has a sign",
