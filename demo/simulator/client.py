@@ -38,8 +38,8 @@ async def wait_for_api(api: aiohttp.ClientSession, url: str, fleet: str) -> None
         try:
             async with api.get("readyz") as answer:
                 said = await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            reason = errors.in_one_line(error)
+        except (aiohttp.ClientError, TimeoutError):
+            reason = "it does not answer"
         else:
             if answer.ok:
                 if fleet and _fleet_of(said) != fleet:
