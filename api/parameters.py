@@ -92,6 +92,14 @@ def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:
         raise UnprocessableEntity(str(refusal)) from None
 
 
+def _number(text: str) -> Decimal:
+    """It, exactly; one whose exponent no Decimal can have is no distance."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("Infinity")
+
+
 def _json_fields(body: bytes) -> list[tuple[str, Any]]:
     """The members of a JSON object as pairs; numbers as exact text, anything else as None."""
 
@@ -101,12 +109,12 @@ def _json_fields(body: bytes) -> list[tuple[str, Any]]:
     try:
         fields = json.loads(
             body.decode(),
-            parse_int=Decimal,
-            parse_float=Decimal,
+            parse_int=_number,
+            parse_float=_number,
             parse_constant=refuse,
             object_pairs_hook=tuple,
         )
-    except (ValueError, InvalidOperation, RecursionError):  # or an exponent that no Decimal has
+    except (ValueError, RecursionError):
         raise BadRequest("the body is not valid JSON") from None
     if not isinstance(fields, tuple):
         raise UnprocessableEntity("the body must be a JSON object")

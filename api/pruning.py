@@ -31,7 +31,7 @@ from rocket_rides.settings import Settings
 logger = logging.getLogger("api")
 
 A_DAY = 86_400.0  # seconds
-RETRY = 3600.0  # seconds after an attempt that failed
+SOON, RETRY = 60.0, 3600.0  # seconds after an attempt that failed, and after the next ones
 
 BLOCKS_AT_A_TIME = 128  # a megabyte
 PAUSE = 0.02  # seconds between two ranges: requests come first
@@ -88,10 +88,10 @@ class Pruner:
                 self._attempt()
             except (Unavailable, psycopg.Error) as error:
                 # At first the server may be starting together with us.
-                level = logging.WARNING if failed else logging.DEBUG
+                level, pause = (logging.WARNING, RETRY) if failed else (logging.DEBUG, SOON)
                 logger.log(level, "can't prune idempotency keys: %s", in_one_line(error))
                 failed = True
-                self._stop.wait(RETRY)
+                self._stop.wait(pause)
             else:
                 failed = False
                 # So that workers that started together drift apart.

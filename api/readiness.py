@@ -9,8 +9,7 @@ from rocket_rides.errors import Unavailable
 # next number free?
 # * DELETE on idempotency_keys is not asked for: without it old keys are not pruned, but every ride
 #   can be taken. `api.pruning` warns of it.
-# * One column stands for all, but for ride_id, which was not always inserted. This query itself
-#   needs SELECT on rides.
+# * One column stands for all. This query itself needs SELECT on rides.
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.
 # * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
@@ -19,7 +18,6 @@ LOOK = """
            (SELECT string_agg(DISTINCT privilege || ' on ' || name, ', ')
             FROM (VALUES ('rides', 'distance', 'INSERT'), ('staged_log_records', 'data', 'INSERT'),
                          ('idempotency_keys', 'key', 'INSERT'),
-                         ('idempotency_keys', 'ride_id', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
             WHERE NOT has_column_privilege(name, field, privilege)),
            drawn >= seqmax,

@@ -40,6 +40,8 @@ def main() -> int:
     parser.add_argument("kind", choices=[sessions.STREAMER, sessions.ROLLUP, *NAMED])
     parser.add_argument("name", nargs="?", default="", help="of a consumer or receipts' worker")
     asked = parser.parse_args()
+    if bool(asked.name) != (asked.kind in NAMED):
+        parser.error(f"a name is needed by {', '.join(NAMED)}, and by no other")
     session = NAMED[asked.kind](asked.name) if asked.kind in NAMED else asked.kind
     try:
         url = settings.load().postgres_url

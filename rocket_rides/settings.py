@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import sys
 from collections.abc import Callable
 from functools import cached_property
@@ -29,7 +30,7 @@ EMBEDDED_PORT = 5432
 NAME_LENGTH = 64
 
 # What receipts are signed with; in bytes, as Standard Webhooks has it.
-PREFIX = "whsec_"
+SECRET_PREFIX = "whsec_"  # noqa: S105 (what every secret begins with)
 SHORTEST_SECRET, LONGEST_SECRET = 24, 64
 # Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
@@ -48,15 +49,21 @@ def _unless_empty(check: Callable[[str], str]) -> AfterValidator:
 
 def _webhook_secret(secret: str) -> str:
     """Check a secret that signs receipts, as Standard Webhooks writes it, and never show it."""
-    prefix, encoded = secret[: len(PREFIX)], secret[len(PREFIX) :]
+    prefix, encoded = secret[: len(SECRET_PREFIX)], secret[len(SECRET_PREFIX) :]
     try:
         size = len(base64.b64decode(encoded, validate=True))
     except ValueError:
         size = 0
-    if prefix != PREFIX or not SHORTEST_SECRET <= size <= LONGEST_SECRET:
-        form = f"{PREFIX} and the base64 of {SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
+    if prefix != SECRET_PREFIX or not SHORTEST_SECRET <= size <= LONGEST_SECRET:
+        form = f"{SECRET_PREFIX} and the base64 of {SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
         raise ValueError(f"{form} is expected")
     return secret
+
+
+def _time_of_day(text: str) -> str:
+    if not re.fullmatch("([01][0-9]|2[0-3]):[0-5][0-9]", text):
+        raise ValueError("a time of day is expected, such as 03:00")
+    return text
 
 
 # Given as 90s, 10m, 12h or 7d; here in seconds.
@@ -100,7 +107,7 @@ class Settings(BaseSettings):
     warehouse_dir: Path | None = None
     warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
     spark_master: str = ""
-    reconcile_at: str = Field(default="03:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
+    reconcile_at: Annotated[str, AfterValidator(_time_of_day)] = "03:00"
     idempotency_days: int = Field(default=30, ge=1, le=36500)
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)

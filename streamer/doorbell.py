@@ -2,9 +2,10 @@
 
 So the leader sends a ride at once, without looking for one all the time. Whoever stages a record
 rings with a NOTIFY, in the same statement, if the bell is armed. The leader arms it only before it
-sleeps, and whoever rings disarms it (migration 0007): the first ride after a pause rings, and no
-other. To notify each time would be dear: such a transaction holds a lock that there is once in the
-whole server until its commit is on disk, so the commits queue, at a third of the rate.
+sleeps, and whoever rings disarms it (`ring_doorbell` in the schema): the first ride after a pause
+rings, and no other. To notify each time would be dear: such a transaction holds a lock that there
+is once in the whole server until its commit is on disk, so the commits queue, at a third of the
+rate.
 
 No ride is missed between the last look and the sleep. The leader arms the bell, looks once more at
 the numbers that were drawn, and only then sleeps. A ride that drew its number before that look is

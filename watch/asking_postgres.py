@@ -108,14 +108,10 @@ class AskingPostgres:
 
 
 def _completed(said: _Document) -> Database:
-    """With each reader's processes, and what happened in words.
-
-    The receipts' group is no reader here: what it lacks is told of the receipts.
-    """
-    readers = (reader for reader in said.database.readers if reader.kind != "group")
+    """With each reader's processes, and what happened in words."""
     return replace(
         said.database,
-        readers=tuple(_with_processes(reader, said) for reader in readers),
+        readers=tuple(_with_processes(reader, said) for reader in said.database.readers),
         happened=tuple(kept.happened() for kept in said.kept),
     )
 

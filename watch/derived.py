@@ -1,6 +1,7 @@
 """The parts of the statement about what is made of the rides: rollup, receipts, runs, events."""
 
 from rocket_rides.locks import Lock
+from rocket_rides.receipts import WAITS_FOR_A_DECISION
 from rocket_rides.sessions import RECEIPTS, ROLLUP
 
 NEWEST = 20  # dead receipts, and events of each kind
@@ -34,8 +35,6 @@ ROLLUP_FACTS = f"""
     )
     FROM (SELECT coalesce(max(complete_to), 0) AS complete_to FROM rollup_state) state
 """  # noqa: S608
-# In the words of the index `receipts_waiting`: most dead receipts have long been decided about.
-WAITING = "dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL"
 # Where there are more rides after `complete_to` than one look counts, those of the newest ones that
 # are pending are told, and the first one after it, if it is. That one is the oldest then, or close
 # to it.
@@ -45,7 +44,7 @@ RECEIPTS_FACTS = f"""
                     WHERE starts_with(name, '{RECEIPTS}')),
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
         'dead', (SELECT count(*) FROM (
-            SELECT FROM receipts WHERE {WAITING} LIMIT %(limit)s) letters),
+            SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT %(limit)s) letters),
         'being_sent_again', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE replay_at IS NOT NULL LIMIT %(limit)s) marked),
         'pending', greatest(lag.pending, (oldest.id IS NOT NULL AND oldest.outcome IS NULL)::int),
@@ -53,7 +52,7 @@ RECEIPTS_FACTS = f"""
         'newest_dead', (SELECT coalesce(json_agg(json_build_object(
             'ride', ride_id, 'attempts', attempts, 'reason', coalesce(reason, ''), 'since', dead_at
         ) ORDER BY ride_id DESC), '[]') FROM (
-            SELECT * FROM receipts WHERE {WAITING} ORDER BY ride_id DESC LIMIT {NEWEST}
+            SELECT * FROM receipts WHERE {WAITS_FOR_A_DECISION} ORDER BY ride_id DESC LIMIT {NEWEST}
         ) newest)
     )
     FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,

@@ -37,8 +37,8 @@ class Events:
         events: list[Event] = list(self._servers(facts))
         if facts.log:
             if self._log and self._log.length and facts.log.added < self._log.added:
-                had = number(self._log.length)
-                words = f"the log lost its entries: {had} at the last look"
+                had, has = number(self._log.length), number(facts.log.length)
+                words = f"the log lost entries: {had} at the last look, {has} now"
                 events.append(Event(facts.at, "fault", words))
             self._log = facts.log
         if facts.database:

@@ -66,8 +66,8 @@ class Reader:
     kind: str
     name: str
     processes: int | None  # sessions at work; None for readers that are not ours
-    ride: int | None  # it has all rides up to this one
-    rides_behind: int | None  # up to MOST
+    ride: int  # it has all rides up to this one
+    rides_behind: int  # up to MOST
     seconds_behind: float | None  # the age of the oldest ride that it lacks; 0 when it has all
     total: Decimal | None = None  # of a total
     # From the POST's transaction to the reader's commit, of the newest ride that it counted; None

@@ -62,6 +62,7 @@ RIDES = f"""
         WHERE created_at > now() - interval '{RATE_SECONDS} seconds' AND isfinite(created_at)
     ) recent
 """  # noqa: S608
+# The receipts have no checkpoint: what they lack is told of them, and not of a reader.
 READERS = f"""
     SELECT coalesce(json_agg(json_build_object(
         'kind', kind, 'name', name, 'processes', NULL, 'ride', standings.last_ride_id,
@@ -70,15 +71,15 @@ READERS = f"""
             WHEN counted_at > now() - interval '{LATENCY_SECONDS} seconds'
              AND isfinite(counted_at) AND isfinite(created_at)
             THEN greatest(0, extract(epoch FROM counted_at - created_at)) END,
-        'counts', CASE WHEN checkpoints.id IS NOT NULL THEN json_build_object(
+        'counts', json_build_object(
             'gaps_healed', gaps_healed, 'rides_healed', rides_healed,
             'distance_healed', distance_healed, 'resends_skipped', resends_skipped,
             'entries_set_aside', entries_set_aside,
             'unbelieved_entries', checkpoints.unbelieved_entries,
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied
-        ) END
+        )
     ) ORDER BY kind, name), '[]')
-    FROM standings LEFT JOIN checkpoints USING (kind, name)
+    FROM standings JOIN checkpoints USING (kind, name)
     LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN rides ON rides.id = checkpoints.last_ride_id
 """  # noqa: S608

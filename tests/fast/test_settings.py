@@ -24,7 +24,7 @@ BAD = {
     "LOG_LEVEL": "LOUD",
     "PRINT_RIDES": "maybe",
     "BATCH_SIZE": "2001",
-    "RECONCILE_AT": "3 o'clock",
+    "RECONCILE_AT": "0\N{ARABIC-INDIC DIGIT THREE}:00",
     "IDEMPOTENCY_DAYS": "0",
     "RECEIPT_URL": "localhost:8002",
     "RECEIPT_SECRET": "hunter2",

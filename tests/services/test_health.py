@@ -144,6 +144,15 @@ def test_no_two_sessions_share_a_name_and_postgres_keeps_them_as_they_are(world:
             assert kept == shown
 
 
+@pytest.mark.parametrize("words", [["consumer"], ["streamer", "one"]])
+def test_a_name_is_given_where_there_are_many(words: list[str]) -> None:
+    asked = subprocess.run(
+        [sys.executable, "-m", "rocket_rides.health", *words], capture_output=True, text=True
+    )
+    assert asked.returncode == 2
+    assert "a name is needed by" in asked.stderr
+
+
 def test_without_a_database_nobody_is_well(world: World) -> None:
     check = world.service(
         "rocket_rides.health", "streamer", DATABASE_URL="postgresql:///x?host=/nowhere"

@@ -283,6 +283,7 @@ def test_what_cannot_be_pruned_now_is_tried_again_and_told_when_it_lasts(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
+    monkeypatch.setattr(pruning, "SOON", 0.01)
     monkeypatch.setattr(pruning, "RETRY", 0.01)
     world.connection.execute(OLD_KEYS)
     world.connection.execute("ALTER TABLE idempotency_keys RENAME TO away")

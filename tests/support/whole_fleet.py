@@ -52,7 +52,6 @@ READERS = (
     total("consumer1", ride=990, total="258001.001"),
     Reader("rollup", "rollup", 1, 999, 1, 0.5, latency_seconds=0.3, counts=COUNTS),
     Reader("outside", "latecomer", None, 0, 1000, 500.0, counts=COUNTS),
-    Reader("group", "strangers", None, None, None, None),
 )
 DATABASE = Database(
     rides=Rides(

@@ -17,7 +17,6 @@ periods = partial(
 lean = partial(Mutant, file="api/lean.py", tests="fast/test_lean.py")
 app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
 standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
-standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
 schema = partial(Mutant, tests="services/test_schema.py")
 
 MUTANTS = [
@@ -147,7 +146,7 @@ MUTANTS = [
     ),
     parameters(
         "JSON numbers go through binary floats",
-        "            parse_float=Decimal,\n",
+        "            parse_float=_number,\n",
         "            parse_float=lambda text: Decimal(float(text)),\n",
     ),
     parameters("a key may have a comma", r"[\x21-\x2b\x2d-\x7e]", r"[\x21-\x7e]"),

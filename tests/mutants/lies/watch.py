@@ -81,8 +81,8 @@ MUTANTS = [
     ),
     facts(
         "a receipt that waits for nobody waits for a person",
-        'WAITING = "dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL"',
-        'WAITING = "dead_at IS NOT NULL AND replay_at IS NULL"',
+        "SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT",
+        "SELECT FROM receipts WHERE dead_at IS NOT NULL LIMIT",
     ),
     facts(
         "a reset that was applied is still to be",
