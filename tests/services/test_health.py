@@ -1,6 +1,8 @@
 """The containers' health check: a process is well while it has a session that is at work."""
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 
