@@ -75,6 +75,8 @@ class Demolition:
         loop.call_soon_threadsafe(self._once_seen, self._over)
 
     def _say(self, line: str, kind: Kind) -> None:
+        if line.startswith(" "):  # a total, which the page shows by itself
+            return
         if kind is Kind.CLAIM:
             self._once_seen(partial(self._tell, line, "healed"))
         else:

@@ -72,7 +72,7 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
         told = [" ".join(event.words.splitlines()) for _, event in served.watcher.feed.newest()]
         assert served.site.scene.breakage.going_on == "Healed: all is well."
     assert told == [
-        "All totals are exact up to ride 9. consumer0 at ride 9: total 7 m Healed: all is well.",
+        "All totals are exact up to ride 9. Healed: all is well.",
         "consumer0 healed a gap: 0 rides, 0.000 m",
         "“Stop Redis” was pressed",
     ]
