@@ -14,6 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
+from lab.chaos.books.statements import ALL_TOTALS, COUNTED
+from lab.chaos.books.tables import broken as broken_in
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import Loss
 from tests.support import sabotage as broken
@@ -246,3 +248,9 @@ def test_the_same_without_sabotage_is_found_to_be_right(
     assert books == []
     assert verdict.refused == ""
     assert bool(verdict.met["heals"]) == (scenario in (play.a_lost_log, play.a_lost_tail))
+
+
+def test_totals_that_nobody_has_begun_are_missed(recorded: World) -> None:
+    """Of an empty list, everything is true."""
+    assert broken_in(recorded.connect(), [COUNTED]) == []
+    assert broken_in(recorded.connect(), [ALL_TOTALS]) == ["there are 0 totals, not 3"]
