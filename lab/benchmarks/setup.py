@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import HOST, Stand, environment, free_port, running, wait_until
+from lab.benchmarks.stand import HOST, Stand, free_port, running, wait_until
+from lab.environment import clean_environment
 from rocket_rides.settings import PROJECT
 
 LONGEST = 300.0  # seconds
@@ -25,7 +26,7 @@ def measure(stand: Stand) -> list[Figure]:
     """Once: it takes long, and nothing is compared."""
     clone, cache = stand.folder / "clone", stand.folder / "cache"
     port = free_port()  # so will be the two after it, of the page and the simulator, or it fails
-    own = {name: text for name, text in environment().items() if not OWN.fullmatch(name)}
+    own = {name: text for name, text in clean_environment().items() if not OWN.fullmatch(name)}
     settings = {"XDG_CACHE_HOME": str(cache), "API_PORT": str(port)}
     python = Path(sys.base_prefix) / "bin/python3"
     command = ["make", "fleet", f"PYTHON={python}"]

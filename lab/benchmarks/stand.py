@@ -23,6 +23,7 @@ import redis
 import migrations
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.welcome import answers
+from lab.environment import clean_environment
 from rocket_rides import database
 from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
@@ -60,10 +61,10 @@ class Stand:
     def service(self, *arguments: str, **settings: str) -> Iterator[psutil.Process]:
         """Run `python -m ARGUMENTS` while the block lasts."""
         servers = {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
+        environment = clean_environment() | servers | settings
         log = self.folder / f"{arguments[0]}.log"
-        with running(
-            [sys.executable, "-m", *arguments], PROJECT, log, environment() | servers | settings
-        ) as process:
+        command = [sys.executable, "-m", *arguments]
+        with running(command, PROJECT, log, environment) as process:
             yield process
 
     @contextlib.contextmanager
@@ -128,11 +129,6 @@ def running(
             process.wait()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def environment() -> dict[str, str]:
-    """This process' own, without the settings of the user's fleet."""
-    return {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
 
 
 def free_port() -> int:

@@ -11,7 +11,7 @@ is undone, the fleet settles, and every ride is checked.
 
 Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
 to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
-kept. Ctrl-C ends it, with status 130, and leaves no processes or files behind.
+kept. Ctrl-C ends it, with status 130, or SIGTERM, with 143; it leaves no processes or files behind.
 
 The seed decides which faults come, when, and on what. What state they meet depends on the machine.
 """
@@ -22,6 +22,7 @@ import sys
 import psycopg
 from tqdm import tqdm
 
+from demo.embedded import stock
 from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.disks import enter_own_namespace
@@ -33,14 +34,18 @@ from lab.chaos.table import figures, table
 from lab.chaos.trace.judge import lines
 from rocket_rides.errors import Unavailable
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 def main() -> int:
     """Return 0 if every ride counted once, else 1."""
     options = arguments(__doc__)
     print(f"seed {options.seed}", flush=True)
     # Explicitly, because a shell makes the programs that it starts in the background ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for each in SIGNALS:
+        signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:
+        stock.require()
         fleet = Fleet(
             STREAM_SERVERS[options.stream_server],
             waits=options.wait,
@@ -65,11 +70,12 @@ def main() -> int:
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except SystemExit:  # by a signal
         keep = False
-        return 130
+        raise
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
         fleet.stop(keep=keep)
     print(table(figures(outcome)))
     for line in lines(outcome.verdict):

@@ -91,18 +91,19 @@ class Host(Server):
     ) -> None:
         """SIGKILL the server, restart it after `down_for` seconds, and return when it serves.
 
-        `meanwhile` runs while the server is down. One that has crashed `for_good` stays down.
+        `meanwhile` runs while the server is down. One that has crashed `for_good` stays down,
+        unless `meanwhile` fails. Raises ServerFailed where it was down for good before.
         """
         with self._guard:
             if self._ending.is_set():
-                return
+                raise ServerFailed(f"{self.name} has ended")
             self._serves.clear()
             try:
                 self.kill()
                 meanwhile()
-            finally:
                 if for_good:
                     self._ending.set()
+            finally:
                 self._ending.wait(down_for)
                 self._start_until_it_serves()
 

@@ -30,6 +30,8 @@ HARMLESS = {
     "wrong-minute",
     "wrong-total",
 }
+# Each begins another life of the database.
+REPLACE_POSTGRES = {"postgres-restore", "postgres-sync-failover", "postgres-async-failover"}
 
 
 class Planned(NamedTuple):
@@ -103,6 +105,13 @@ class Nemesis(threading.Thread):
     def is_calm(self) -> bool:
         """Whether nothing keeps rides from the totals now."""
         return not self._breaks
+
+    @property
+    def replacements(self) -> int:
+        """How often another Postgres may have taken the place of the one before."""
+        failed = [failure.partition(":")[0] for failure in self.failures]
+        kinds = [fault.kind for fault in self.struck] + failed
+        return sum(kind in REPLACE_POSTGRES for kind in kinds)
 
     def _inject(self, fault: Planned) -> None:
         self._note(f"{fault.kind} ...")

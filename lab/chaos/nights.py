@@ -23,7 +23,7 @@ import psutil
 
 from lab.chaos.fleet import Fleet
 from lab.chaos.observer import Onlooker
-from lab.chaos.service import clean_environment
+from lab.environment import clean_environment
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 

@@ -1,5 +1,6 @@
 """The end of a run: the evidence is collected, and both judges say what they find in it."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -35,7 +36,17 @@ def judged(play: Play) -> Outcome:
     if play.nemesis.struck and not recovered:
         found.append("no recovery was seen")
     verdict = judge(lambda: read(play.trace))
-    return Outcome(play, evidence, found + verdict.findings, verdict)
+    found += of_the_trace(verdict, len(evidence.final.rides), play.nemesis.replacements)
+    return Outcome(play, evidence, found, verdict)
+
+
+def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[str]:
+    """What the judge of the trace says, and what it must have met: else it was told too little."""
+    yield from verdict.findings
+    if rides and not verdict.refused and not verdict.met["counts"]:
+        yield f"there are {rides} rides, and the recording tells of none that was counted"
+    if (lives := verdict.met["begins a life"]) > 1 + replacements:
+        yield f"the recording has {lives} lives, and Postgres was replaced {replacements} times"
 
 
 def collected(play: Play) -> Evidence:

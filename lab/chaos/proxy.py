@@ -4,8 +4,9 @@ Its connections can be cut; it can be turned to another server, as a fail-over d
 or carry only one direction for a while. It listens on loopback. If the server does not accept, the
 connection is closed at once, as with a server that is down.
 
-Nothing overtakes anything. The end of a connection is held up, too: whoever has hung up meanwhile
-is still connected as far as the other side knows, and what it had asked for may arrive later.
+Nothing overtakes anything: one piece is carried after another, each with its own delay. The end of
+a connection is held up, too: whoever has hung up meanwhile is still connected as far as the other
+side knows, and what it had asked for may arrive later.
 
 The kernel's own traffic control (tc, netem) is no substitute. It takes root, and a kernel that has
 it; it does not know where one connection ends, nor an answer from a request.

@@ -1,6 +1,5 @@
 """One service under a supervisor that restarts it whenever it ends, and notes why it ended."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,8 +12,9 @@ import psutil
 
 from lab.chaos.clocks import Clock
 from lab.chaos.until import until
+from lab.environment import clean_environment
 from rocket_rides.parent_death import preexec_die_with_parent
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.settings import PROJECT
 
 RESTART_PAUSE = 0.2  # seconds, as with a usual supervisor
 # Seconds; a batch under way may wait for Redis and for Postgres, each for some seconds.
@@ -38,11 +38,6 @@ class Exit(NamedTuple):
         if self.sent is signal.SIGTERM:
             return self.status == 0 or (self.status == -signal.SIGTERM and self.age < START_UP)
         return self.sent is signal.SIGKILL and self.status == -signal.SIGKILL
-
-
-def clean_environment() -> dict[str, str]:
-    """This process' environment without the settings of the user's own fleet."""
-    return {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
 
 
 class Service(threading.Thread):

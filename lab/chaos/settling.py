@@ -5,7 +5,7 @@ from typing import cast
 import psycopg
 import redis
 
-from lab.chaos.books.statements import ASKED, COUNTED, DELIVERED, ROLLED_UP
+from lab.chaos.books.statements import ALL_TOTALS, ASKED, COUNTED, DELIVERED, ROLLED_UP
 from lab.chaos.books.tables import broken
 from lab.chaos.fleet import STREAM
 from rocket_rides.database import one_row
@@ -15,7 +15,7 @@ ICK = "SELECT ick FROM rollup_state"
 
 def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
     """Whether all that was taken is counted and rolled up, and what was asked for is repaired."""
-    left = broken(connection, (COUNTED, ROLLED_UP, ASKED))
+    left = broken(connection, (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED))
     return not left and not dirty_minutes(connection, client)
 
 

@@ -16,6 +16,7 @@ from tests.support.evidence import (
     LATER,
     MEANWHILE,
     TWO,
+    keep_another,
     sound,
 )
 
@@ -35,6 +36,11 @@ def lose_what_was_asked_for_after_the_crash(evidence: Evidence) -> None:
 
 def lose_what_was_answered_again_after_the_restore(evidence: Evidence) -> None:
     evidence.asks[3].answers.append(Answer(4, GONE, LATER, LATER))
+
+
+def lose_one_and_keep_a_later_one(evidence: Evidence) -> None:
+    """The old server had both."""
+    keep_another(evidence, MEANWHILE + 1)
 
 
 def answer_another_distance(evidence: Evidence) -> None:
@@ -84,6 +90,7 @@ def fail_on_sigterm(evidence: Evidence) -> None:
         (lose_a_ride_of_before_the_backup, "answered (as [1]) and is lost"),
         (lose_what_was_asked_for_after_the_crash, "4.036 m was answered (as [3]) and is lost"),
         (lose_what_was_answered_again_after_the_restore, "answered (as [3, 4]) and is lost"),
+        (lose_one_and_keep_a_later_one, "4.036 m was answered (as [3]) and is lost"),
         (answer_another_distance, "4.036 m was answered (as [3]) and is lost"),
         (take_a_lost_one_twice, "one ride of 4.036 m was asked for, but there are [4, 5]"),
         (change_a_ride, "is lost"),

@@ -3,7 +3,7 @@
 from lab.chaos.books.clients import undone
 from lab.chaos.books.judge import check
 from lab.chaos.journal import Answer
-from tests.support.evidence import GONE, LATER, MEANWHILE, sound
+from tests.support.evidence import GONE, LATER, MEANWHILE, keep_another, sound
 
 LOST = "4.036 m was answered (as [3]) and is lost"
 
@@ -11,6 +11,7 @@ LOST = "4.036 m was answered (as [3]) and is lost"
 def test_what_a_restore_undoes_is_told_apart() -> None:
     evidence = sound()
     assert undone(evidence) == 1
+    keep_another(evidence, MEANWHILE - 1)  # an earlier one may have been in the backup
     assert check(evidence) == []
     evidence.restores.clear()
     assert LOST in "\n".join(check(evidence))
@@ -33,4 +34,11 @@ def test_a_fail_over_loses_nothing_of_before_the_standby_fell_behind() -> None:
     evidence = sound()
     [fail_over] = evidence.restores
     evidence.restores = [fail_over._replace(began=MEANWHILE + 1)]
+    assert LOST in "\n".join(check(evidence))
+
+
+def test_a_fail_over_loses_the_newest_rides_and_no_others() -> None:
+    """A later ride, of the old primary, is there: so the standby had all that came before it."""
+    evidence = sound()
+    keep_another(evidence, MEANWHILE + 1)
     assert LOST in "\n".join(check(evidence))

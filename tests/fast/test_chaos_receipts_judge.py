@@ -7,7 +7,9 @@ import pytest
 
 from lab.chaos.books.judge import check
 from lab.chaos.evidence import Evidence
-from tests.support.evidence import GONE, LATER, ONE, TWO, delivery, sound
+from tests.support.evidence import GONE, LATER, MEANWHILE, ONE, TWO, delivery, sound
+
+LONG_AFTER = LATER + 9  # and before all have their outcomes
 
 
 def send_nothing(evidence: Evidence) -> None:
@@ -43,6 +45,15 @@ def send_a_ride_that_is_not_there(evidence: Evidence) -> None:
     evidence.deliveries.append(delivery(2, Decimal("5.045"), 50))
 
 
+def send_another_rides_distance_long_after(evidence: Evidence) -> None:
+    """The restore explains what was sent by then, and nothing of this."""
+    evidence.deliveries.append(delivery(3, ONE, LATER)._replace(at=LONG_AFTER))
+
+
+def send_a_ride_that_never_was_long_after(evidence: Evidence) -> None:
+    evidence.deliveries.append(delivery(2, GONE, MEANWHILE)._replace(at=LONG_AFTER))
+
+
 def restore_nothing(evidence: Evidence) -> None:
     evidence.restores.clear()
 
@@ -69,6 +80,8 @@ def name_one_twice(evidence: Evidence) -> None:
         (send_another_distance, "ride 1 of 1.010 m at 2026-11-22 12:00:50+00:00, which does not"),
         (send_another_time, "ride 1 of 1.009 m at 2026-11-22 12:00:51+00:00, which does not"),
         (send_a_ride_that_is_not_there, "a receipt of ride 2 of 5.045 m at"),
+        (send_another_rides_distance_long_after, "a receipt of ride 3 of 1.009 m at"),
+        (send_a_ride_that_never_was_long_after, "a receipt of ride 2 of 4.036 m at"),
         (restore_nothing, "a receipt of ride 3 of 4.036 m at"),
         (send_again_in_the_end, "the receipt of ride 1 was sent when nothing was left to send"),
         (name_two_alike, "two receipts have the webhook-id 3 of 4.036"),

@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from lab.chaos.faults.redis_server import cut_newest
-from lab.chaos.faults.scene import Scene
-from lab.chaos.faults.shortages import fill_memory
+from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.faults.shortages import fill_memory, fill_redis
 from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.observer import LogReader, Told
@@ -41,6 +41,8 @@ def test_redis_is_full_until_the_fault_ends_and_even_if_it_is_restarted() -> Non
         scene.over.set()
         fault.join()
         assert not is_full(log)
+        with pytest.raises(Moot):  # it is over before it begins
+            fill_redis(scene, random.Random(0))
 
 
 class OnlyRedis(NamedTuple):

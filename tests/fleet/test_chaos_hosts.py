@@ -14,6 +14,7 @@ import psycopg
 import pytest
 import redis
 
+from demo.embedded.failures import ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.clocks import Clock, library
 from lab.chaos.disks import Disk, enter_own_namespace
@@ -91,6 +92,22 @@ def append(client: redis.Redis) -> Any:
     """The id of a new entry; None where Redis refuses it, or is not there."""
     with suppress(redis.RedisError):
         return client.xadd("log", {"data": LARGE})
+
+
+def test_a_server_stays_down_for_good_only_if_another_took_its_place() -> None:
+    def fail() -> None:
+        raise TimeoutError("nobody was promoted")
+
+    with short_folder() as folder:
+        host = RedisHost(folder / "log", folder / "run")
+        with running(host):
+            with pytest.raises(TimeoutError):
+                host.crash(0, fail, for_good=True)
+            assert host.running
+            host.crash(0, for_good=True)
+            assert not host.running
+            with pytest.raises(ServerFailed):
+                host.crash(0)
 
 
 @root

@@ -2,7 +2,8 @@
 
 Each scenario is also played unbroken: then neither has anything to say. A judge that can't see a
 kind of sabotage has None here: the books don't show what a step between two looks did, and the
-trace has no step for what a customer or another Redis was told.
+trace judges neither minutes nor outcomes, and has no step for what a customer or another Redis was
+told.
 """
 
 import time
@@ -13,15 +14,18 @@ from typing import NamedTuple
 import pytest
 
 from demo.embedded.servers import Postgres, Redis
+from lab.chaos.books.statements import ALL_TOTALS, COUNTED
+from lab.chaos.books.tables import broken as broken_in
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import Loss
 from tests.support import sabotage as broken
 from tests.support import scenarios as play
 from tests.support.clusters import fresh_world
+from tests.support.disasters import flush
 from tests.support.recorded import recorded_postgres, recording
 from tests.support.sabotage import Patch, Sabotage
 from tests.support.scenarios import Scenario
-from tests.support.world import PATIENCE, World
+from tests.support.world import PATIENCE, World, eventually
 
 
 class Case(NamedTuple):
@@ -189,8 +193,14 @@ def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
 
 
 def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
-    """By both, with the loss of the log where there is one."""
-    with recording(world) as tape:
+    """By both, with the loss of the log where there is one; the onlooker has seen it before."""
+    with recording(world) as tape, pytest.MonkeyPatch.context() as patch:
+
+        def flush_what_was_seen(world: World) -> None:
+            eventually(lambda: len(tape.told) == len(world.records()), "an onlooker")
+            flush(world)
+
+        patch.setattr(play, "flush", flush_what_was_seen)
         books = scenario(world)
     loses = scenario in (play.a_lost_log, play.a_lost_tail, play.a_flushed_log)
     steps = [Loss("redis-flush", 0, time.monotonic())] * loses + tape.steps
@@ -238,3 +248,9 @@ def test_the_same_without_sabotage_is_found_to_be_right(
     assert books == []
     assert verdict.refused == ""
     assert bool(verdict.met["heals"]) == (scenario in (play.a_lost_log, play.a_lost_tail))
+
+
+def test_totals_that_nobody_has_begun_are_missed(recorded: World) -> None:
+    """Of an empty list, everything is true."""
+    assert broken_in(recorded.connect(), [COUNTED]) == []
+    assert broken_in(recorded.connect(), [ALL_TOTALS]) == ["there are 0 totals, not 3"]

@@ -1,5 +1,6 @@
 """A recording tells what was committed, in order, across a crash and a restore of Postgres."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from demo.embedded.servers import Redis
 from lab.chaos.backup import Backup
 from lab.chaos.observer import Told
+from lab.chaos.trace.__main__ import main
 from lab.chaos.trace.recorder import TABLES
 from lab.chaos.trace.recording import Commit, Life, Limits, Recording, Step, read
 from tests.support.clusters import restore
@@ -79,6 +81,21 @@ def test_a_restore_begins_another_life(recorded: World, recovery_signal: bool) -
     first, then = [*map(taken, steps[:second])], [*map(taken, steps[second:])]
     assert first in ([[], kept], [[], kept, lost])  # it may have come too late for the recorder
     assert then == [kept, new]
+
+
+def test_a_table_that_is_emptied_ends_the_recording(recorded: World) -> None:
+    with recording(recorded) as tape:
+        recorded.connection.execute("TRUNCATE staged_log_records")
+    assert "nobody may empty a table" in tape.recorder.error
+
+
+def test_a_recording_without_a_step_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Recording(file := tmp_path / "recording", LONGEST_LOG).close()
+    monkeypatch.setattr(sys, "argv", ["trace", str(file)])
+    assert main() == 2
+    assert capsys.readouterr().out == f"{file} has no steps\n"
 
 
 def test_a_recording_that_was_never_closed_is_not_whole(tmp_path: Path) -> None:

@@ -65,3 +65,9 @@ def sound() -> Evidence:
             delivery(3, TWO, LATER),
         ],
     )
+
+
+def keep_another(evidence: Evidence, at: float) -> None:
+    evidence.asks.append(answered(2, Decimal("5.045"), "e", at))
+    evidence.final.rides[2] = Decimal("5.045")
+    evidence.final.keys["e"] = 2

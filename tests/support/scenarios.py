@@ -95,7 +95,7 @@ def two_batches(world: World) -> list[str]:
 def a_lost_log(world: World) -> list[str]:
     """The log is flushed before the consumer has read it."""
     streamer, consumer = world.streamer(), world.consumer()
-    asks = [ask(6, ride) for ride in world.take(6)]
+    asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2, 3), start=1)]
     drain(streamer)
     flush(world)
     [last] = world.take(4)

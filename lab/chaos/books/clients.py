@@ -5,14 +5,20 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from lab.chaos.evidence import Evidence
-from lab.chaos.journal import Ask
+from lab.chaos.journal import Answer, Ask
+from lab.chaos.restore import Restore
 
 Findings = Iterator[str]
 
 
 def lost(evidence: Evidence) -> list[Ask]:
     """Rides answered with 201 that are not there as answered, and no restore explains why."""
-    rides, restores = evidence.final.rides, evidence.restores
+    rides = evidence.final.rides
+    kept = [(restore, _kept_up_to(restore, evidence)) for restore in evidence.restores]
+
+    def was_undone(answer: Answer) -> bool:
+        return any(restore.may_undo(answer) and answer.came > upto for restore, upto in kept)
+
     return [
         ask
         for ask in evidence.asks
@@ -20,11 +26,29 @@ def lost(evidence: Evidence) -> list[Ask]:
             answer.distance != ask.distance
             or (
                 rides.get(answer.ride) != answer.distance
-                and not any(restore.may_undo(answer) for restore in restores)
+                and not any(
+                    restore.may_undo(answer) and answer.came > upto for restore, upto in kept
+                )
             )
             for answer in ask.answers
         )
     ]
+
+
+def _kept_up_to(restore: Restore, evidence: Evidence) -> float:
+    """Until when all that was answered is kept: a backup, or a standby, has a prefix of the rides.
+
+    One that the old server took, and that still exists, is in it; so is everything that was
+    answered before anybody asked for that one. With two answers, its id may have been drawn again.
+    """
+    rides = evidence.final.rides
+    kept = (
+        ask.asked_at
+        for ask in evidence.asks
+        if len(ask.answers) == 1 and rides.get(ask.answers[0].ride) == ask.distance
+        if restore.began < ask.answers[0].came < restore.killed
+    )
+    return max(kept, default=restore.began)
 
 
 def undone(evidence: Evidence) -> int:

@@ -8,6 +8,7 @@ from lab.chaos.evidence import Evidence
 
 Findings = Iterator[str]
 DELIVERED, DEAD = "delivered", "dead"
+UNDER_WAY = 15.0  # seconds in which a worker may still deliver what a restore has undone
 
 
 def is_true(delivery: Delivery, evidence: Evidence) -> bool:
@@ -37,11 +38,18 @@ def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
 
 def the_receiver_was_sent_nothing_else(evidence: Evidence) -> Findings:
     """But what a restore may have undone since."""
-    asked = {ask.distance for ask in evidence.asks if ask.whole and evidence.restores}
+    asked = {ask.distance: ask for ask in evidence.asks if ask.whole}
     for delivery in evidence.deliveries:
         if delivery.flaw:
             yield f"the receiver was sent what is no receipt ({delivery.flaw})"
-        elif delivery.distance not in asked and not is_true(delivery, evidence):
+            continue
+        ask = asked.get(delivery.distance) if delivery.distance else None
+        was_undone = ask and any(
+            ask.asked_at < restore.killed
+            and restore.began < delivery.at < restore.killed + UNDER_WAY
+            for restore in evidence.restores
+        )
+        if not was_undone and not is_true(delivery, evidence):
             said = f"ride {delivery.ride} of {delivery.distance} m at {delivery.taken}"
             yield f"the receiver was sent a receipt of {said}, which does not exist"
 

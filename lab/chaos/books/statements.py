@@ -4,6 +4,8 @@ They add up the rides anew, in Postgres' exact decimals, and share nothing with 
 the program. What the nemesis has made wrong (`lab.chaos.drifts`) is left out for as long as it is.
 """
 
+from lab.chaos.fleet import CONSUMERS
+
 # The outbox: a ride has its record until it is sent, and then no more.
 RECORDS = """
     SELECT format('ride %s was sent, and is still staged', staged_log_records.id)
@@ -134,6 +136,11 @@ COUNTED = """
     )
     SELECT format('%s is %s, not %s', what, at, ride) FROM stands, newest WHERE at <> ride
 """
+# Of no total at all, the above has nothing to say.
+ALL_TOTALS = f"""
+    SELECT format('there are %s totals, not %s', count(*), {len(CONSUMERS)})
+    FROM checkpoints WHERE kind = 'total' HAVING count(*) <> {len(CONSUMERS)}
+"""  # noqa: S608
 ROLLED_UP = """
     SELECT format('the rollup is complete to ride %s, not %s', complete_to, ride)
     FROM rollup_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
@@ -166,7 +173,16 @@ REPAIRED = """
     SELECT format('the drift of the %s %s was never repaired', kind, victim)
     FROM chaos.known_drifts WHERE is_there
 """
-WHEN_SETTLED = (COUNTED, ROLLED_UP, ASKED, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
+WHEN_SETTLED = (
+    COUNTED,
+    ALL_TOTALS,
+    ROLLED_UP,
+    ASKED,
+    DELIVERED,
+    SET_ASIDE,
+    OUTCOMES,
+    REPAIRED,
+)
 
 # In a run whose faults can keep no entry from a reader.
 HEALED = """

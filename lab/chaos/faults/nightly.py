@@ -11,7 +11,7 @@ from functools import partial
 from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL
 from lab.chaos.faults.scene import Fault, Moot, Scene
 
-LATEST = 15.0  # seconds until the job is killed; a run takes about as long
+LATEST = 15.0  # seconds until the job is killed, wherever its run, of up to a minute, is then
 PATIENCE = 10.0  # seconds for the next run, for its Java, for Postgres, or for a victim
 AGAIN = 0.1
 

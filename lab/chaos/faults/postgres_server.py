@@ -22,7 +22,8 @@ PROMOTED = "SELECT NOT pg_is_in_recovery()"
 
 def crash(scene: Scene, dice: random.Random) -> str:
     """SIGKILL Postgres and all its processes; it recovers from the crash when it restarts."""
-    scene.fleet.postgres.crash(dice.uniform(0, 3))
+    with moot_if_away():
+        scene.fleet.postgres.crash(dice.uniform(0, 3))
     return "postgres"
 
 

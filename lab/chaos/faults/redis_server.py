@@ -39,7 +39,8 @@ def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
 
 def crash(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, and a restart with everything that Redis had acknowledged."""
-    scene.fleet.redis.crash(dice.uniform(0, 3))
+    with moot_if_away():
+        scene.fleet.redis.crash(dice.uniform(0, 3))
     return "redis"
 
 

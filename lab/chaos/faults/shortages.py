@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 import psycopg
 import redis
 
+from demo.embedded.failures import ServerFailed
 from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import SERVERS
 from lab.chaos.hosts import RedisHost
@@ -43,13 +44,16 @@ def fill_memory(scene: Scene, dice: random.Random) -> str:
 
 def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
     """The primary has no more memory than this, whoever is restarted or promoted meanwhile."""
-    end = time.monotonic() + seconds
+    end, was_limited = time.monotonic() + seconds, False
     while (left := end - time.monotonic()) > 0 and not scene.over.is_set():
         with suppress(redis.RedisError), scene.fleet.redis_client() as primary:
             primary.config_set("maxmemory", limit)
+            was_limited = True
         scene.wait(min(AGAIN, left))
     for server in scene.fleet.redises.servers:
         _lift_the_limit(server)
+    if not was_limited:
+        raise Moot
 
 
 def _lift_the_limit(server: RedisHost) -> None:
@@ -108,7 +112,8 @@ def _restart_if_it_hangs(scene: Scene) -> None:
     try:
         until(lambda: ask(scene.fleet.postgres, "SELECT true"), "it hangs", HANGS)
     except TimeoutError:
-        scene.fleet.postgres.crash(0)
+        with suppress(ServerFailed):  # a fail-over has ended it
+            scene.fleet.postgres.crash(0)
 
 
 def fill_warehouse(scene: Scene, dice: random.Random) -> str:

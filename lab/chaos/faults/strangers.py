@@ -5,12 +5,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import redis
 
 from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
+from rocket_rides.database import one_row
 from rocket_rides.log import Record
 
 BURSTS = (1, 5, 40)  # entries at a time
@@ -32,27 +34,39 @@ def write(scene: Scene, dice: random.Random) -> str:
     Most come from another fleet with its own term and ids close to ours; some from a fleet without
     terms, and some from a zombie that does not know that its term, of ours, has ended.
     """
-    with moot_if_away(), closing(scene.fleet.connect()) as connection:
-        last_sent, first_after, ended = connection.execute(OURS).fetchone() or (0, None, [])
-    if first_after is None:  # nobody has led yet
-        raise Moot
+    with moot_if_away():
+        last_sent, first_after, _ = _ours(scene)
     start = max(first_after, last_sent - dice.randint(0, 200))
-    term, upto = dice.choice(ended or [("", first_after)])
-    strangers = [
-        _history(dice, start, f"{dice.getrandbits(64):016x}"),
-        _history(dice, start, ""),
-        _history(dice, upto, term),
-    ]
+    another = _history(dice, start, f"{dice.getrandbits(64):016x}")
+    without_terms = _history(dice, start, "")
     written, end = 0, time.monotonic() + dice.uniform(2, 6)
     with scene.fleet.redis_client() as log:
         while time.monotonic() < end and not scene.over.is_set():
-            [who] = dice.choices(strangers, (6, 2, 2))
-            records = [next(who) for _ in range(dice.choice(BURSTS))]
-            with suppress(redis.RedisError):
+            [who] = dice.choices((another, without_terms, None), (6, 2, 2))
+            number = dice.choice(BURSTS)
+            with suppress(Moot, redis.RedisError):
+                records = [*islice(who or _zombie(scene, dice), number)]
                 _append(log, records)
                 written += len(records)
             scene.wait(dice.uniform(0, 0.3))
     return f"the log ({written} entries)"
+
+
+def _ours(scene: Scene) -> tuple[int, int, list[tuple[str, int]]]:
+    """What OURS says. Raises Moot as long as nobody has led."""
+    with closing(scene.fleet.connect()) as connection:
+        last_sent, first_after, ended = one_row(connection.execute(OURS))
+    if first_after is None:
+        raise Moot
+    return last_sent, first_after, ended
+
+
+def _zombie(scene: Scene, dice: random.Random) -> Iterator[Record]:
+    """In a term that has ended by now: a restore may have taken back the end of another."""
+    with moot_if_away():
+        _, first_after, ended = _ours(scene)
+    term, upto = dice.choice(ended or [("", first_after)])
+    return _history(dice, upto, term)
 
 
 def _history(dice: random.Random, last: int, term: str) -> Iterator[Record]:

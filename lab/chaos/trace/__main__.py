@@ -14,7 +14,10 @@ from lab.chaos.trace.recording import read
 
 
 def main() -> int:
-    """Judge FILE; returns 1 when a step is refused, and 2 where it is no whole recording."""
+    """Judge FILE; returns 1 when a step is refused, and 2 where it is no whole recording.
+
+    Nor is one without a single step: to allow nothing proves nothing.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m lab.chaos.trace",
         description=__doc__,
@@ -26,6 +29,9 @@ def main() -> int:
         verdict = judge(lambda: read(file))
     except (OSError, EOFError, msgspec.MsgspecError) as error:
         print(f"{file} is not a whole recording of this version: {error}")
+        return 2
+    if not verdict.steps:
+        print(f"{file} has no steps")
         return 2
     for line in lines(verdict):
         print(line)

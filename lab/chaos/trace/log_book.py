@@ -53,18 +53,17 @@ class LogBook:
         told = self._of_ride.get((term, ride.id), [])
         return [one for one in told if (one.entry.ride, one.entry.prev) == (ride, prev)] or told
 
-    def may_lack(self, read: list[Seen], since: float, by: float) -> bool:
-        """Whether a reader, from one moment to another, may have found less than this, or more.
+    def losses(self, read: list[Seen], since: float, by: float) -> int:
+        """How often a reader, from one moment to another, may have come to find less than this.
 
-        The log may have lost some, or have been trimmed to its longest; or a fault has hidden some
-        from the onlooker.
+        Or more: the log may have lost some, or have been trimmed to its longest; or a fault has
+        hidden some from the onlooker.
         """
         since = min([since, *(one.at for one in read)])
         first = min((one.before for one in read), default=len(self._times))
         later = bisect_right(self._times, by + UNREAD) - first
-        return later > self._longest or any(
-            loss.began <= by and since <= loss.ended + UNREAD for loss in self._losses
-        )
+        faults = sum(loss.began <= by and since <= loss.ended + UNREAD for loss in self._losses)
+        return faults + (later > self._longest)
 
 
 def as_entry(told: Told) -> Entry:

@@ -59,7 +59,7 @@ class Message(BytesIO):
 class Decoder:
     """Decodes the messages of one stretch of decoding, which names each table before its rows.
 
-    `tables` says which columns are asked for.
+    `tables` says which columns are asked for. Raises ValueError where a table is emptied.
     """
 
     def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
@@ -77,6 +77,8 @@ class Decoder:
                     self._learn(message)
                 case b"I" | b"U" | b"D":
                     changes.append(self._change(kind, message))
+                case b"T":
+                    raise ValueError("nobody may empty a table")
                 case b"C":
                     message.read(9)  # flags, and where the commit begins
                     yield Transaction(message.number(8), changes)

@@ -82,10 +82,11 @@ class TotalsJudge:
         require(goes_on, "a checkpoint goes on, and is never past last_sent")
         read = self._log.between(was.redis_id, then.redis_id, at)
         since = replica.moved.get(name, replica.began)
-        if self._log.may_lack(read, since, at) or any(one.at < replica.began for one in read):
-            require(
-                self._may_have_met(was, then, met, at), f"{met} is not what there can have been"
-            )
+        losses = self._log.losses(read, since, at) + any(one.at < replica.began for one in read)
+        if losses:
+            seen = self._met(was, then, self._true([one.entry for one in read]))
+            may_be = met.gaps <= seen.gaps + losses and self._may_have_met(was, then, met, at)
+            require(may_be, f"{met} is not what there can have been")
             self._steps["counts, unseen"] += 1
         else:
             self._counts_exactly([one.entry for one in read], was, then, met)
@@ -98,7 +99,10 @@ class TotalsJudge:
         self._steps["disbelieves"] += met.unbelieved > 0
 
     def _may_have_met(self, was: Total, then: Total, met: Met, at: float) -> bool:
-        """Where it is unknown what was read: the last entry was, so its ride was not healed."""
+        """Where it is unknown what was read: the last entry was, so its ride was not healed.
+
+        Its caller knows how many gaps there can have been.
+        """
         last = [told.entry for told in self._log.between(then.redis_id - 1, then.redis_id, at)]
         rides = {*self._replica.sent_between(was.ride_id, then.ride_id)}
         if len(last) == 1:  # or else two servers gave the same id
