@@ -10,7 +10,7 @@ import logging
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -30,23 +30,33 @@ AFTER_THE_START = 300.0  # seconds: not during the first rides
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
-def install_in_the_background(stop: Stop) -> None:
-    """Have a thread install what a run lacks."""
+def install_in_the_background(stop: Stop) -> Callable[[], bool]:
+    """Have a thread install what a run lacks; returns what says whether it is not over yet."""
     pauses = chain([AFTER_THE_START], delays(60, 3600))
-    threading.Thread(target=install, args=[stop, pauses]).start()
+    thread = threading.Thread(target=install, args=[stop, pauses])
+    if is_wanted():
+        thread.start()
+    return thread.is_alive
 
 
-def install(stop: Stop, pauses: Iterator[float], command: Sequence[str] = FETCH) -> None:
+def install(stop: Stop, pauses: Iterable[float], command: Sequence[str] = FETCH) -> None:
     """After a pause, install what a run lacks; and again, until it is there, or until `stop`."""
-    while is_wanted() and not stop.wait(next(pauses)):
+    for pause in pauses:
+        if stop.wait(pause) or not is_wanted():  # somebody else may have installed it
+            return
         logger.info(
             "installing what only a reconciliation needs (Spark: 400 MB), in the background"
         )
         status = child.run(command, stop, FOR_EVER)
-        if status == 0:
+        if stop:
+            return
+        if not is_wanted():
             logger.info("installed what a reconciliation needs")
-        elif not stop:
-            logger.warning("what a reconciliation needs could not be installed; trying again later")
+            return
+        if status == 0:
+            logger.warning("Java could not be installed; the next start tries again")
+            return
+        logger.warning("what a reconciliation needs could not be installed; trying again later")
 
 
 def is_wanted() -> bool:

@@ -3,9 +3,9 @@
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night missed while the machine slept or
 this process was down is made up for, once; and that a run that could not do its work, because a
-server was down or another run was in progress, is retried until the next night. What a run prints
-stands among our own lines, and how it ended is logged. This process ends only when told to: without
-Java it logs a warning every night.
+server was down, another run was in progress, or Spark or Java is not there (yet), is retried until
+the next night. What a run prints stands among our own lines, and how it ended is logged. This
+process ends only when told to: without Java it logs a warning every night.
 
 A crash leaves behind, by the step at which it comes:
 
@@ -35,6 +35,11 @@ logger = logging.getLogger("reconciler")
 RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 
 
+def install_nothing(_stop: process.Stop) -> Callable[[], bool]:
+    """What a run lacks stays so: this process, by itself, knows of no installer."""
+    return lambda: False
+
+
 class Reconciler:
     """The schedule, and the command that it starts. Tests pass other commands and pauses."""
 
@@ -44,11 +49,13 @@ class Reconciler:
         stop: process.Stop,
         command: Sequence[str] = RECONCILE,
         first_pause: float = attempts.FIRST_PAUSE,
+        is_installing: Callable[[], bool] = lambda: False,
     ) -> None:
         self._config = config
         self._stop = stop
         self._command = command
         self._first_pause = first_pause
+        self._is_installing = is_installing
         self._at = time.fromisoformat(config.reconcile_at)
         self._zone = get_localzone()
 
@@ -84,21 +91,26 @@ class Reconciler:
         A night that began while this has not returned would be left out.
         """
         until = nights.next_due(self.now(), self._at) - attempts.TO_END
-        attempts.run_with_retries(self._command, until, self._stop, self._first_pause)
+        attempts.run_with_retries(
+            self._command, until, self._stop, self._first_pause, self._is_installing
+        )
 
 
-def main(at_first: Callable[[process.Stop], None] = lambda _stop: None) -> None:
-    """Run the reconciler until SIGTERM or SIGINT. `at_first` is called before."""
+def main(install: Callable[[process.Stop], Callable[[], bool]] = install_nothing) -> None:
+    """Run the reconciler until SIGTERM or SIGINT.
+
+    `install` begins to install what a run lacks; what it returns says whether that is not over yet.
+    """
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     process.begin(config.log_level)
+    stop = process.Stop().on_signals()
     try:
-        stop = process.Stop().on_signals()
-        reconciler = Reconciler(config, stop)
+        Reconciler(config, stop, is_installing=install(stop)).run()
     except ZoneInfoNotFoundError as error:
         raise SystemExit(f"TZ is refused: {error.args[0]}") from None
-    at_first(stop)
-    reconciler.run()
+    finally:
+        stop.ask()  # an installation, too
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One night's reconciliation: a run, retried while it can't do its work."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from signal import Signals
 
@@ -21,16 +21,35 @@ LOOK_AT_THE_CLOCK = 30.0
 
 
 def run_with_retries(
-    command: Sequence[str], until: datetime, stop: Stop, first_pause: float
+    command: Sequence[str],
+    until: datetime,
+    stop: Stop,
+    first_pause: float,
+    is_installing: Callable[[], bool],
 ) -> None:
-    """Run `command`; retry with back-off while it ends with COULD_NOT_RUN, but not past `until`."""
+    """Run `command`; retry with back-off while it can't do its work, but not past `until`.
+
+    It can't without Spark or Java, nor before they are all there.
+    """
+    said = ""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if stop or not is_able() or run_once(command, stop, until) != COULD_NOT_RUN:
+        if stop:
             return
+        if is_installing():
+            level, lack = logging.INFO, "what a run needs is yet to be installed"
+        else:
+            level, lack = logging.WARNING, what_is_lacking()
+        if lack:
+            if lack != said:
+                logger.log(level, "can't reconcile the rides: %s", lack)
+        elif run_once(command, stop, until) != COULD_NOT_RUN:
+            return
+        said = lack
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
             return
-        logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
+        if not lack:
+            logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
         wait_until(again, stop)
 
 
@@ -57,12 +76,11 @@ def run_once(command: Sequence[str], stop: Stop, until: datetime) -> int | None:
     return status
 
 
-def is_able() -> bool:
-    """Whether a run could start Spark; if not, logs why."""
+def what_is_lacking() -> str:
+    """Why a run could not start Spark; empty if it could."""
     try:
         require_packages()
         require_java()
     except Unavailable as reason:
-        logger.warning("can't reconcile the rides: %s", reason)
-        return False
-    return True
+        return str(reason)
+    return ""

@@ -26,6 +26,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from signal import Signals
 
 from demo.embedded import welcome
 from demo.embedded.failures import NeverStarts
@@ -84,7 +85,7 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     """Keep the servers running and migrate the database; stop the servers when asked to.
 
     Once it is migrated, tell the user what to do with the fleet. Raises SystemExit where the
-    database can't be migrated, which its program has said.
+    database can't be migrated, which its program has said unless it was killed.
     """
     supervised = [Supervised(server) for server in servers]
     migration: subprocess.Popen[bytes] | None = None
@@ -96,13 +97,15 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
             if migration is None and all(server.running for server in servers):
                 migration = subprocess.Popen(MIGRATE, preexec_fn=preexec_die_with_parent())
             if migration and not is_migrated and (status := migration.poll()) is not None:
+                if status < 0:
+                    raise SystemExit(f"the migration was killed by {Signals(-status).name}")
                 if status:
                     raise SystemExit(status)
                 is_migrated = True
                 welcome.begin(config, stop)
     finally:
         if migration:
-            migration.terminate()
+            migration.kill()  # it is one transaction
             migration.wait()
         stop_last(servers)
 

@@ -88,7 +88,7 @@ def main() -> None:
         if missing(arguments.parts):
             wait_for_others(quiet=arguments.quiet)
             Steps(missing(arguments.parts), quiet=arguments.quiet).take()
-    except StepFailed as reason:
+    except (OSError, StepFailed) as reason:  # a program is missing, or the disk is full
         sys.exit(str(reason).splitlines()[-1] if arguments.quiet else str(reason))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -58,9 +58,13 @@ def uv_is_there() -> bool:
 
 
 def get_uv(steps: Steps) -> None:
-    """Install uv, which is much faster than pip. Raises StepFailed."""
+    """Install uv, which is much faster than pip; where there is none for the platform, pip does."""
     from_scratch = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
-    steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
+    try:
+        steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
+    except StepFailed as reason:
+        steps.note(f"{reason}\nuv can't be installed; using pip, which is slower")
+        return
     _stamp("uv").write_text(_digest(UV_LOCK))
 
 
@@ -70,7 +74,7 @@ def is_there(part: str) -> bool:
 
 
 def install(part: str, steps: Steps) -> None:
-    """Install what `part` has and no finished part has, from scratch. Raises StepFailed."""
+    """Install what `part` has and no finished part has, from scratch. Raises as Steps.run does."""
     wanted = VENV / f".{part}.txt"
     _stamp(part).unlink(missing_ok=True)
     # What a finished part has is left alone: a fleet may be running from it.
@@ -82,7 +86,7 @@ def install(part: str, steps: Steps) -> None:
     with_uv = [str(UV), "pip", "install", "--python", str(PYTHON), "--reinstall", *as_locked]
     try:
         steps.run(with_uv, sources(PIP))
-    except StepFailed as reason:
+    except (OSError, StepFailed) as reason:
         steps.note(f"{reason}\nuv failed; trying pip")
         steps.run([*PIP, "install", "--force-reinstall", *as_locked])
     _stamp(part).write_text(_digest(LOCKS[part]))

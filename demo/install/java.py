@@ -5,15 +5,17 @@ Otherwise it says what to install. Everything but the nightly job works without 
 
 import os
 import shutil
+from contextlib import suppress
 
 from analytics.prerequisites import OLDEST_JAVA, require_java
 from demo.install.steps import StepFailed, Steps
 from rocket_rides.errors import Unavailable
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
+UPDATE = ("update",)
 # `satisfy` installs nothing if the release's own package is too old.
-SATISFY = ("satisfy", "--yes", "--no-install-recommends")
 PACKAGE = f"default-jre-headless (>= 2:1.{OLDEST_JAVA})"
+SATISFY = ("satisfy", "--yes", "--no-install-recommends", PACKAGE)
 QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
@@ -35,10 +37,12 @@ def can_be_installed() -> bool:
 def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
     if can_be_installed():
-        try:
-            steps.run([*APT_GET, "update"], QUIETLY)
-            steps.run([*APT_GET, *SATISFY, PACKAGE], QUIETLY)
-        except StepFailed:
+        # The lists may do as they are, and one source that is broken makes an update fail.
+        for command in (SATISFY, UPDATE, SATISFY):
+            if not is_there():
+                with suppress(StepFailed):
+                    steps.run([*APT_GET, *command], QUIETLY)
+        if not is_there():
             steps.note("apt-get can't install Java now, or this release only has an older one")
     try:
         require_java()

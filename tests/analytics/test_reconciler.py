@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from itertools import repeat
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from demo.install import environment
 from rocket_rides.database import REVISION
 from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
-from tests.support.world import Service, World, eventually
+from tests.support.world import PATIENCE, Service, World, eventually
 
 NO_JAVA = {"JAVA_HOME": "/nonexistent"}
 HONCHOS_PATIENCE = 5  # seconds
@@ -109,6 +109,25 @@ def test_without_java_it_says_so_and_lives_on(world: World) -> None:
     reconciler.says("Java 17 or newer is needed")
     assert reconciler.stop() == 0
     assert reconciler.output.read_text().count("Java 17") == 1
+
+
+def test_a_night_is_reconciled_once_what_it_needs_is_there(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """That what it lacks is yet to be installed is no warning; each reason is told once."""
+    none, started = "there is no Java", tmp_path / "started"
+    lacks, installing = iter([none, none, ""]), iter([True, True, False, False, False])
+    monkeypatch.setattr(attempts, "what_is_lacking", lambda: next(lacks))
+    caplog.set_level("INFO")
+    command = [sys.executable, "-c", f"open({str(started)!r}, 'w')"]
+    until = datetime.now(UTC) + timedelta(hours=1)
+    attempts.run_with_retries(command, until, Stop(), 0.01, lambda: next(installing))
+    assert started.exists()
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("INFO", "can't reconcile the rides: what a run needs is yet to be installed"),
+        ("WARNING", f"can't reconcile the rides: {none}"),
+        ("INFO", "reconciled"),
+    ]
 
 
 def test_it_waits_for_the_database_and_for_the_schema(world: World) -> None:
@@ -233,9 +252,55 @@ def test_what_is_missing_is_installed_in_the_background_and_a_failure_is_told(
         thread.join()
 
 
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ([True, False], "installed what a reconciliation needs"),
+        ([True, True], "Java could not be installed; the next start tries again"),
+        ([False], ""),  # `make reconcile` has installed it meanwhile
+    ],
+)
+def test_what_was_installed_is_told_as_it_is(
+    wanted: list[bool],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(nightly, "is_wanted", lambda: wanted.pop(0))
+    caplog.set_level("INFO")
+    nightly.install(Stop(), [0], [sys.executable, "-c", ""])
+    assert not wanted
+    assert [record.getMessage() for record in caplog.records[1:]] == [told] * bool(told)
+
+
+ENDING = """
+import threading
+from analytics.nightly import __main__ as nightly
+
+def install(stop):
+    thread = threading.Thread(target=stop.wait, args=[600])
+    thread.start()
+    return thread.is_alive
+
+def fail(reconciler):
+    raise SystemExit("no more")
+
+nightly.Reconciler.run = fail
+nightly.main(install)
+"""
+
+
+def test_an_installation_ends_with_the_process_however_that_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDING], cwd=PROJECT, capture_output=True, timeout=PATIENCE
+    )
+    assert b"no more" in ended.stderr
+
+
 def test_the_demo_installs_some_minutes_after_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not during the first rides."""
     pauses: list[float] = []
+    monkeypatch.setattr(nightly, "is_wanted", lambda: True)
     monkeypatch.setattr(nightly, "install", lambda _stop, given: pauses.append(next(given)))
     nightly.install_in_the_background(Stop())
     eventually(lambda: pauses)

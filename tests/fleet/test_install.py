@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from demo.install import environment, sources
-from demo.install.__main__ import missing
+from demo.install.__main__ import main, missing
 from demo.install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE
@@ -195,11 +195,36 @@ def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     assert capsys.readouterr().err == ""
 
 
-# It finds nothing before it was told to update its lists.
+def test_where_there_is_no_uv_pip_installs(venv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Pip(Steps):
+        """For which there is no uv."""
+
+        def run(self, command: Sequence[str], environment_: object = None) -> None:
+            if command[0] == str(environment.UV):
+                super().run(command)
+            elif str(environment.UV_LOCK) in command:
+                raise StepFailed("no matching distribution")
+
+    Pip(missing(["fleet"]), quiet=False).take()
+    assert environment.is_there("fleet")
+    assert "uv can't be installed; using pip, which is slower" in capsys.readouterr().err
+
+
+def test_a_program_that_is_missing_is_said_in_one_line(
+    venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "PIP", ("/nowhere/python",))
+    monkeypatch.setattr(sys, "argv", ["install", "fleet"])
+    with pytest.raises(SystemExit, match="No such file or directory: '/nowhere/python'"):
+        main()
+
+
+# It finds nothing before it was told to update its lists, which is always a failure: one is broken.
 APT_GET = """\
 #!/bin/sh
 if [ "$4" = update ]; then
     : > {folder}/lists
+    exit 100
 elif [ -e {folder}/lists ]; then
     printf '#!/bin/sh\\necho version \\"17.0.15\\" >&2\\n' > {folder}/java
     /bin/chmod +x {folder}/java

@@ -9,14 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import psycopg
 import pytest
 import redis
 
+from demo.embedded import supervision
 from demo.embedded.stream_servers import VALKEY, append_only_file
+from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.waiting import FIRST_DELAY
 from tests.support.folders import short_folder
 from tests.support.world import PATIENCE, eventually
 
@@ -236,6 +241,50 @@ def test_a_server_that_has_served_is_revived_for_ever(ready: Servers) -> None:
     away.rename(control)
     assert eventually(ready.postgres_pid)
     assert ready.output.read_text().count("No such file") <= 2
+
+
+def test_a_server_that_ends_right_after_each_start_is_started_ever_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until it has run for a while."""
+    now, starts = 0.0, list[float]()
+    monkeypatch.setattr(supervision, "time", SimpleNamespace(monotonic=lambda: now))
+    process = SimpleNamespace(poll=lambda: 1)
+    server: Any = SimpleNamespace(name="Redis", folder="here", running=False, process=process)
+    server.start = lambda _stop: starts.append(now)
+    supervised = supervision.Supervised(server)
+    while now < 20:
+        supervised.revive(Stop())
+        now += supervision.POLL
+    assert 10 < len(starts) < 30
+    now += 2 * supervision.STEADY  # for which it ran
+    supervised.revive(Stop())
+    now += 2 * FIRST_DELAY
+    supervised.revive(Stop())
+    assert starts[-1] - starts[-2] < 0.2
+
+
+def migrating(servers: Servers) -> tuple[subprocess.Popen[bytes], psutil.Process]:
+    """The process, and its migration, which waits for a database that is not there."""
+    process = servers.start(DATABASE_URL="postgresql://nobody@/none?host=/nowhere")
+    servers.says("INFO    waiting: Postgres can't be reached")
+    children = psutil.Process(process.pid).children()
+    [migration] = [each for each in children if "migrations" in each.cmdline()]
+    return process, migration
+
+
+def test_a_migration_that_hangs_does_not_keep_it_from_its_end(servers: Servers) -> None:
+    process, migration = migrating(servers)
+    migration.suspend()
+    process.terminate()
+    assert process.wait(PATIENCE) == 0
+
+
+def test_a_migration_that_is_killed_ends_it_with_one_line(servers: Servers) -> None:
+    process, migration = migrating(servers)
+    migration.kill()
+    assert process.wait(PATIENCE) == 1
+    assert servers.output.read_text().endswith("\nthe migration was killed by SIGKILL\n")
 
 
 def test_a_second_fleet_in_the_same_folder_is_refused_with_one_line(ready: Servers) -> None:
