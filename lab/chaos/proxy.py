@@ -38,7 +38,7 @@ class Proxy:
         self.port = 0
         self.connections: set[Connection] = set()
         self._server = server
-        self._deaf = False
+        self.deaf = False
         self._longest_delay = 0.0  # seconds
         self._dice = random.Random()
         self._is_free = {way: asyncio.Event() for way in Way}
@@ -85,7 +85,7 @@ class Proxy:
                 data = await source.read(PIECE)
             except OSError:  # it was reset, which is an end as well
                 data = b""
-            if data and self._deaf and way is Way.ANSWERS:
+            if data and way is Way.ANSWERS and self.deaf:
                 connection.cut()
             connection.waits.add(way)
             if self._longest_delay:
@@ -118,7 +118,7 @@ class Proxy:
 
     def lose_answers(self, lose: bool) -> None:
         """While set, cut each connection on which the server answers: nobody learns what it did."""
-        self._deaf = lose
+        self.deaf = lose
 
     def slow_down(self, longest_delay: float, dice: random.Random) -> None:
         """From now on each piece of data takes up to so many seconds."""
