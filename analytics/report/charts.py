@@ -8,6 +8,7 @@ from math import copysign, log10
 from markupsafe import Markup
 
 from rocket_rides.charts import RIGHT, Frame
+from rocket_rides.words import MINUS
 
 FEWEST = 14  # runs that an axis has room for, so that a single one is not in the middle of it
 DRIFT = Frame(height=96, left=64, top=10, bottom=70)
@@ -43,7 +44,7 @@ def drift(moments: Sequence[datetime], drifts: Sequence[Decimal | None]) -> Mark
     # Zero and the largest drift on either side are labelled, unless the labels would overlap.
     at_most = {at: wrong[run] for run, at in heights.items()}
     for at in {0.0, *(end for end in (low, high) if abs(end) > span * 0.4)}:
-        said = length(at_most.get(at, 0))
+        said = label(at_most.get(at, 0))
         marks.append(f'<text class="last" x="{DRIFT.left - 8}" y="{y(at) + 4:.1f}">{said}</text>')
     shape = "%H:%M" if moments[0].date() == moments[last].date() else "%-d %b %Y"
     ticks = [(1.0, f"{moments[last]:{shape}}")]
@@ -57,26 +58,6 @@ def height(metres: float) -> float:
     return copysign(log10(1 + abs(metres) * 1000), metres)
 
 
-def short(number: float) -> str:
-    """A number for an axis: 250, 1.5k, 2M."""
-    size, sign = abs(number), "\N{MINUS SIGN}" if number < 0 else ""
-    if size >= 1e12:
-        return f"{sign}{size:.0e}"
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if size >= unit:
-            return f"{sign}{size / unit:.4g}{letter}"
-    return f"{sign}{size:.4g}"
-
-
-def length(metres: float) -> str:
-    """Metres for an axis: 1 mm, 2.5 m, 40 km."""
-    if not metres:
-        return "0"
-    if abs(metres) >= 1000:
-        digits = ",.0f" if abs(metres) >= 1e6 else ".4g"
-        return (
-            f"{metres / 1000:{digits}} km".replace("-", "\N{MINUS SIGN}")
-            if abs(metres) < 1e9
-            else f"{short(metres / 1e6)} Mm"
-        )
-    return f"{short(metres)} m" if abs(metres) >= 1 else f"{short(metres * 1000)} mm"
+def label(metres: float) -> str:
+    """Metres for an axis: 0.001 m, 2.5 m, 1,200 m."""
+    return f"{metres:,.4g} m".replace("-", MINUS) if metres else "0"

@@ -36,8 +36,8 @@ REPLICAS_TIMEOUT = 0.5  # seconds; a leader that waits holds a transaction open 
 class Log:
     """The stream `name` on one Redis connection. Every method raises redis.RedisError.
 
-    No answer takes longer than `timeout` seconds. An append
-    succeeds only once `replicas` replicas have it in memory.
+    No answer takes longer than `timeout` seconds. An append succeeds only once `replicas` replicas
+    have it in memory.
     """
 
     def __init__(
