@@ -106,13 +106,6 @@ class Nemesis(threading.Thread):
         """Whether nothing keeps rides from the totals now."""
         return not self._breaks
 
-    @property
-    def replacements(self) -> int:
-        """How often another Postgres may have taken the place of the one before."""
-        failed = [failure.partition(":")[0] for failure in self.failures]
-        kinds = [fault.kind for fault in self.struck] + failed
-        return sum(kind in REPLACE_POSTGRES for kind in kinds)
-
     def _inject(self, fault: Planned) -> None:
         self._note(f"{fault.kind} ...")
         began = time.monotonic()

@@ -10,6 +10,7 @@ from lab.chaos.books.statements import HEALED
 from lab.chaos.books.tables import WHEN_SETTLED, broken, most_of
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.fleet import STREAM
+from lab.chaos.nemesis import REPLACE_POSTGRES
 from lab.chaos.nights import read_warehouse
 from lab.chaos.play import Play
 from lab.chaos.recovery import too_slow
@@ -36,7 +37,9 @@ def judged(play: Play) -> Outcome:
     if play.nemesis.struck and not recovered:
         found.append("no recovery was seen")
     verdict = judge(lambda: read(play.trace))
-    found += of_the_trace(verdict, len(evidence.final.rides), play.nemesis.replacements)
+    replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)
+    replacements += len(play.nemesis.failures)  # as those that failed may have done, too
+    found += of_the_trace(verdict, len(evidence.final.rides), replacements)
     return Outcome(play, evidence, found, verdict)
 
 

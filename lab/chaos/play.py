@@ -138,19 +138,16 @@ class Play:
     def _nights_end(self, settle_by: float) -> bool:
         """A run that compares everything, and, when that is repaired, one that must agree.
 
-        Returns False where the fleet does not settle before and in between.
+        Returns False where the fleet does not settle before.
         """
-        if not self.nights:
-            return True
-        self.nights.end()
-        if not self._is_settled(settle_by):  # what the last one has found is repaired
-            return False
-        self.last_nights.append(self.nights.play(full=True))
-        repair_by = time.monotonic() + REPAIR_LIMIT
-        self._wait_until(lambda connection, _: not broken(connection, (REPAIRED,)), repair_by)
-        if not self._is_settled(settle_by):
-            return False
-        self.last_nights.append(self.nights.play())
+        if self.nights:
+            self.nights.end()
+            for full in (True, False):
+                if not self._is_settled(settle_by):
+                    return False
+                self.last_nights.append(self.nights.play(full=full))
+                repair_by = time.monotonic() + REPAIR_LIMIT
+                self._wait_until(lambda postgres, _: not broken(postgres, (REPAIRED,)), repair_by)
         return True
 
     def _is_settled(self, by: float) -> bool:

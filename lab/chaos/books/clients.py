@@ -24,12 +24,7 @@ def lost(evidence: Evidence) -> list[Ask]:
         for ask in evidence.asks
         if any(
             answer.distance != ask.distance
-            or (
-                rides.get(answer.ride) != answer.distance
-                and not any(
-                    restore.may_undo(answer) and answer.came > upto for restore, upto in kept
-                )
-            )
+            or (rides.get(answer.ride) != answer.distance and not was_undone(answer))
             for answer in ask.answers
         )
     ]

@@ -173,16 +173,7 @@ REPAIRED = """
     SELECT format('the drift of the %s %s was never repaired', kind, victim)
     FROM chaos.known_drifts WHERE is_there
 """
-WHEN_SETTLED = (
-    COUNTED,
-    ALL_TOTALS,
-    ROLLED_UP,
-    ASKED,
-    DELIVERED,
-    SET_ASIDE,
-    OUTCOMES,
-    REPAIRED,
-)
+WHEN_SETTLED = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
 
 # In a run whose faults can keep no entry from a reader.
 HEALED = """

@@ -34,8 +34,7 @@ def write(scene: Scene, dice: random.Random) -> str:
     Most come from another fleet with its own term and ids close to ours; some from a fleet without
     terms, and some from a zombie that does not know that its term, of ours, has ended.
     """
-    with moot_if_away():
-        last_sent, first_after, _ = _ours(scene)
+    last_sent, first_after, _ = _ours(scene)
     start = max(first_after, last_sent - dice.randint(0, 200))
     another = _history(dice, start, f"{dice.getrandbits(64):016x}")
     without_terms = _history(dice, start, "")
@@ -53,8 +52,8 @@ def write(scene: Scene, dice: random.Random) -> str:
 
 
 def _ours(scene: Scene) -> tuple[int, int, list[tuple[str, int]]]:
-    """What OURS says. Raises Moot as long as nobody has led."""
-    with closing(scene.fleet.connect()) as connection:
+    """What OURS says. Raises Moot as long as nobody has led, or where nobody answers."""
+    with moot_if_away(), closing(scene.fleet.connect()) as connection:
         last_sent, first_after, ended = one_row(connection.execute(OURS))
     if first_after is None:
         raise Moot
@@ -63,8 +62,7 @@ def _ours(scene: Scene) -> tuple[int, int, list[tuple[str, int]]]:
 
 def _zombie(scene: Scene, dice: random.Random) -> Iterator[Record]:
     """In a term that has ended by now: a restore may have taken back the end of another."""
-    with moot_if_away():
-        _, first_after, ended = _ours(scene)
+    _, first_after, ended = _ours(scene)
     term, upto = dice.choice(ended or [("", first_after)])
     return _history(dice, upto, term)
 

@@ -14,10 +14,7 @@ from lab.chaos.trace.recording import read
 
 
 def main() -> int:
-    """Judge FILE; returns 1 when a step is refused, and 2 where it is no whole recording.
-
-    Nor is one without a single step: to allow nothing proves nothing.
-    """
+    """Judge FILE; returns 1 when a step is refused, and 2 where nothing whole is recorded."""
     parser = argparse.ArgumentParser(
         prog="python -m lab.chaos.trace",
         description=__doc__,

@@ -85,7 +85,7 @@ class TotalsJudge:
         losses = self._log.losses(read, since, at) + any(one.at < replica.began for one in read)
         if losses:
             seen = self._met(was, then, self._true([one.entry for one in read]))
-            may_be = met.gaps <= seen.gaps + losses and self._may_have_met(was, then, met, at)
+            may_be = self._may_have_met(was, then, met, at, most_gaps=seen.gaps + losses)
             require(may_be, f"{met} is not what there can have been")
             self._steps["counts, unseen"] += 1
         else:
@@ -98,18 +98,16 @@ class TotalsJudge:
         self._steps["skips what was sent again"] += met.skipped > 0
         self._steps["disbelieves"] += met.unbelieved > 0
 
-    def _may_have_met(self, was: Total, then: Total, met: Met, at: float) -> bool:
-        """Where it is unknown what was read: the last entry was, so its ride was not healed.
-
-        Its caller knows how many gaps there can have been.
-        """
+    def _may_have_met(self, was: Total, then: Total, met: Met, at: float, most_gaps: int) -> bool:
+        """Where it is unknown what was read: the last entry was, so its ride was not healed."""
         last = [told.entry for told in self._log.between(then.redis_id - 1, then.redis_id, at)]
         rides = {*self._replica.sent_between(was.ride_id, then.ride_id)}
         if len(last) == 1:  # or else two servers gave the same id
             rides -= {entry.ride.id for entry in self._true(last)}
         distance = sum(self._replica.rides[ride] for ride in rides)
         return (
-            0 <= met.gaps <= met.rides <= len(rides)
+            0 <= met.gaps <= min(most_gaps, met.rides)
+            and met.rides <= len(rides)
             and met.distance <= distance
             and (met.gaps > 0) == (met.rides > 0) == (met.distance > 0)
             and min(met.skipped, met.unbelieved) >= 0
