@@ -48,13 +48,9 @@ def install(stop: Stop, pauses: Iterable[float], command: Sequence[str] = FETCH)
             "installing what only a reconciliation needs (Spark: 400 MB), in the background"
         )
         status = child.run(command, stop, FOR_EVER)
-        if stop:
-            return
         if not is_wanted():
             logger.info("installed what a reconciliation needs")
-            return
-        if status == 0:
-            logger.warning("Java could not be installed; the next start tries again")
+        if status == 0 or stop:  # who waits for a run is told that Java could not be installed
             return
         logger.warning("what a reconciliation needs could not be installed; trying again later")
 

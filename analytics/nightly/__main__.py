@@ -35,11 +35,6 @@ logger = logging.getLogger("reconciler")
 RECONCILE = (sys.executable, "-m", "analytics.reconcile")
 
 
-def install_nothing(_stop: process.Stop) -> Callable[[], bool]:
-    """What a run lacks stays so: this process, by itself, knows of no installer."""
-    return lambda: False
-
-
 class Reconciler:
     """The schedule, and the command that it starts. Tests pass other commands and pauses."""
 
@@ -96,7 +91,7 @@ class Reconciler:
         )
 
 
-def main(install: Callable[[process.Stop], Callable[[], bool]] = install_nothing) -> None:
+def main(install: Callable[[process.Stop], Callable[[], bool]] = lambda _: lambda: False) -> None:
     """Run the reconciler until SIGTERM or SIGINT.
 
     `install` begins to install what a run lacks; what it returns says whether that is not over yet.

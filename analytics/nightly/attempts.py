@@ -27,29 +27,21 @@ def run_with_retries(
     first_pause: float,
     is_installing: Callable[[], bool],
 ) -> None:
-    """Run `command`; retry with back-off while it can't do its work, but not past `until`.
-
-    It can't without Spark or Java, nor before they are all there.
-    """
+    """Run `command`; retry with back-off while it can't do its work, but not past `until`."""
     said = ""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        if stop:
+        is_early = is_installing()  # half of a package may be there
+        lack = "what a run needs is yet to be installed" if is_early else what_is_lacking()
+        if stop or (not lack and run_once(command, stop, until) != COULD_NOT_RUN):
             return
-        if is_installing():
-            level, lack = logging.INFO, "what a run needs is yet to be installed"
-        else:
-            level, lack = logging.WARNING, what_is_lacking()
-        if lack:
-            if lack != said:
-                logger.log(level, "can't reconcile the rides: %s", lack)
-        elif run_once(command, stop, until) != COULD_NOT_RUN:
-            return
+        if lack and lack != said:
+            level = logging.INFO if is_early else logging.WARNING
+            logger.log(level, "can't reconcile the rides: %s", lack)
         said = lack
         again = datetime.now(UTC) + timedelta(seconds=pause)
         if again >= until:
             return
-        if not lack:
-            logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
+        logger.info("trying again at %s", f"{again.astimezone():%H:%M:%S}")
         wait_until(again, stop)
 
 

@@ -26,7 +26,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from signal import Signals
 
 from demo.embedded import welcome
 from demo.embedded.failures import NeverStarts
@@ -98,7 +97,7 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
                 migration = subprocess.Popen(MIGRATE, preexec_fn=preexec_die_with_parent())
             if migration and not is_migrated and (status := migration.poll()) is not None:
                 if status < 0:
-                    raise SystemExit(f"the migration was killed by {Signals(-status).name}")
+                    raise SystemExit(f"the migration was killed by signal {-status}")
                 if status:
                     raise SystemExit(status)
                 is_migrated = True

@@ -65,8 +65,8 @@ def redis_cli(config: settings.Settings, arguments: Sequence[str]) -> None:
     with suppress(ImportError):
         import readline  # noqa: F401 (gives input() a history)
     with suppress(EOFError, KeyboardInterrupt):
-        while True:
-            _is_answered(client, input("redis> " if sys.stdin.isatty() else ""))
+        while (line := input("redis> " if sys.stdin.isatty() else "")) not in ("quit", "exit"):
+            _is_answered(client, line)
 
 
 def _is_answered(client: "redis.Redis", line: str) -> bool:

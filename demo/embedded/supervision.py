@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 POLL = 0.05
 PATIENCE = 2.0  # seconds, before a person is told that a server does not start
-STEADY = 30.0  # seconds; after this long without an attempt the back-off starts over
+STEADY = 30.0  # seconds that a server has to run before the back-off starts over
 # Seconds. honcho kills after 5. With two servers these leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
 SERVER_TIMEOUT = 1.0
@@ -43,7 +43,6 @@ class Supervised:
             logger.warning("%s ended with status %s", server.name, server.process.poll())
             self._was_up = False
         if time.monotonic() >= self._due:
-            # Not at each start that succeeds: it may end at once, on a full disk for example.
             if time.monotonic() > self._due + STEADY:
                 self._waits = delays()
             self._start(stop)

@@ -12,7 +12,6 @@ from demo.install.steps import StepFailed, Steps
 from rocket_rides.errors import Unavailable
 
 APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
-UPDATE = ("update",)
 # `satisfy` installs nothing if the release's own package is too old.
 PACKAGE = f"default-jre-headless (>= 2:1.{OLDEST_JAVA})"
 SATISFY = ("satisfy", "--yes", "--no-install-recommends", PACKAGE)
@@ -38,7 +37,7 @@ def install(steps: Steps) -> None:
     """Install Java, or say what to install; the next run tries again."""
     if can_be_installed():
         # The lists may do as they are, and one source that is broken makes an update fail.
-        for command in (SATISFY, UPDATE, SATISFY):
+        for command in (SATISFY, ["update"], SATISFY):
             if not is_there():
                 with suppress(StepFailed):
                     steps.run([*APT_GET, *command], QUIETLY)

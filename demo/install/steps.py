@@ -47,10 +47,7 @@ class Steps:
             print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Run a program for this step. Its output is shown only if it fails: raises StepFailed.
-
-        Raises OSError where there is no such program.
-        """
+        """Run a program; its output is shown only if it fails. Raises StepFailed, or OSError."""
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             process = subprocess.Popen(
                 command,

@@ -284,7 +284,7 @@ def test_a_migration_that_is_killed_ends_it_with_one_line(servers: Servers) -> N
     process, migration = migrating(servers)
     migration.kill()
     assert process.wait(PATIENCE) == 1
-    assert servers.output.read_text().endswith("\nthe migration was killed by SIGKILL\n")
+    assert servers.output.read_text().endswith("\nthe migration was killed by signal 9\n")
 
 
 def test_a_second_fleet_in_the_same_folder_is_refused_with_one_line(ready: Servers) -> None:
