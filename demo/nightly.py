@@ -44,9 +44,7 @@ def install(stop: Stop, pauses: Iterable[float], command: Sequence[str] = FETCH)
     for pause in pauses:
         if stop.wait(pause) or not is_wanted():  # somebody else may have installed it
             return
-        logger.info(
-            "installing what only a reconciliation needs (Spark: 400 MB), in the background"
-        )
+        logger.info("installing what only a reconciliation needs (Spark: 400 MB)")
         status = child.run(command, stop, FOR_EVER)
         if not is_wanted():
             logger.info("installed what a reconciliation needs")

@@ -16,6 +16,7 @@ from typing import Any
 from demo import breaking
 from demo.breaking import Kind, Say
 from demo.breaking.ways import WAYS
+from rocket_rides import process
 from rocket_rides.errors import in_one_line
 from rocket_rides.fleet import NAME
 from rocket_rides.settings import Settings
@@ -122,4 +123,5 @@ def in_the_demo(config: Settings) -> Demolition | None:
 
 
 if __name__ == "__main__":
+    process.take_no_arguments("demo.page", __doc__)
     main(in_the_demo)

@@ -63,12 +63,14 @@ class Site:
             self._buttons.watch(watcher, breakage)
         self.scene = Scene(self._buttons.ways if self._buttons else {}, breakage)
         self.broadcast = Broadcast(watcher, Page(self.scene))
+        # Through a proxy no button would work: there is none, and nobody gets the token.
+        self._for_proxies = Broadcast(watcher, Page(Scene(breakage=breakage)))
 
     def application(self) -> web.Application:
         """The routes."""
         application = web.Application(middlewares=[self._guarded], client_max_size=LARGEST_BODY)
         application.router.add_get("/", self.page)
-        application.router.add_get("/events", self.broadcast.stream, allow_head=False)
+        application.router.add_get("/events", self.events, allow_head=False)
         application.router.add_get("/metrics", self.metrics)
         application.router.add_get("/healthz", self.health)
         application.router.add_get("/icon.svg", self.icon)
@@ -79,11 +81,17 @@ class Site:
         application.on_shutdown.append(self._end_streams)
         return application
 
-    async def page(self, _request: web.Request) -> web.Response:
-        whole = await self.broadcast.document()
+    def _for(self, request: web.Request) -> Broadcast:
+        return self._for_proxies if guards.is_proxied(request.headers) else self.broadcast
+
+    async def page(self, request: web.Request) -> web.Response:
+        whole = await self._for(request).document()
         response = web.Response(body=whole, content_type="text/html", charset="utf-8")
         response.enable_compression()
         return response
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        return await self._for(request).stream(request)
 
     async def metrics(self, request: web.Request) -> web.Response:
         from watch.metrics import render  # only where somebody asks for it: it takes memory
@@ -116,7 +124,7 @@ class Site:
 
     async def _end_streams(self, _application: web.Application) -> None:
         """Now, so that none ends in the very moment in which aiohttp gives it up."""
-        self.broadcast.ending = True
+        self.broadcast.ending = self._for_proxies.ending = True
         self._watcher.wake()
 
     async def _form(self, request: web.Request) -> dict[str, str]:

@@ -92,10 +92,7 @@ class Reconciler:
 
 
 def main(install: Callable[[process.Stop], Callable[[], bool]] = lambda _: lambda: False) -> None:
-    """Run the reconciler until SIGTERM or SIGINT.
-
-    `install` begins to install what a run lacks; what it returns says whether that is not over yet.
-    """
+    """Run the reconciler until SIGTERM or SIGINT. What `install` returns says if it goes on."""
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     process.begin(config.log_level)

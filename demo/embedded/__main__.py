@@ -3,9 +3,9 @@
 An embedded Postgres runs unless DATABASE_URL is set, an embedded Redis unless REDIS_URL is set.
 A server that dies is restarted, every time. The database is migrated once it can be reached. On
 SIGTERM or Ctrl-C, which all processes of the fleet get at the same moment, this one waits for the
-others to disconnect, then stops the servers, well before honcho would kill it. It exits by itself,
-with status 1, only when its data folder is unusable, damaged, or in use by another fleet. Damaged
-means: a server that has never served exits by itself, and says why.
+others to disconnect from Postgres, then stops the servers, well before honcho would kill it. It
+exits by itself, with status 1, only when its data folder is unusable, damaged, or in use by another
+fleet. Damaged means: a server that has never served exits by itself, and says why.
 
 Killed at any step, this process leaves behind only what the next start repairs:
 

@@ -303,6 +303,9 @@ def test_the_demo_installs_some_minutes_after_its_start(monkeypatch: pytest.Monk
     pauses: list[float] = []
     monkeypatch.setattr(nightly, "is_wanted", lambda: True)
     monkeypatch.setattr(nightly, "install", lambda _stop, given: pauses.append(next(given)))
-    nightly.install_in_the_background(Stop())
+    is_installing = nightly.install_in_the_background(Stop())
     eventually(lambda: pauses)
     assert pauses == [300]
+    eventually(lambda: not is_installing())
+    monkeypatch.setattr(nightly, "is_wanted", lambda: False)
+    assert not nightly.install_in_the_background(Stop())()  # a run need not wait

@@ -13,7 +13,7 @@ import pytest
 from demo.page import Demolition
 from rocket_rides.settings import Settings
 from tests.support.facts import AWAY, database, facts
-from tests.support.page import Page
+from tests.support.page import Page, parsed
 from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
 from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
 from watch import broadcast, guards
@@ -219,14 +219,25 @@ def test_rides_move_on_to_the_log_only_when_they_are_sent() -> None:
     assert found[-1] == (True, True)
 
 
+def told(served: Served, **headers: str) -> str:
+    """What the page's script is sent first."""
+    with served.client.stream("GET", "/events", headers=headers) as answer:
+        return next(event.data for event in parsed(answer.iter_text()))
+
+
 def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
     """Whatever it is that marks the request."""
     config = Settings(watch_port=free_port())
     with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, print)) as served:
         for name in ("Forwarded", "X-Forwarded-For", "x-forwarded-proto", "X-Real-IP", "Via"):
             mark = {name: "for=203.0.113.9"}
-            assert "All is well" in served.client.get("/", headers=mark).text
+            html = served.client.get("/", headers=mark).text
+            assert "All is well" in html
+            assert "Stop Redis" not in html + told(served, **mark)
+            assert served.site.scene.token not in html + told(served, **mark)
             browser = {"Origin": served.url, "Sec-Fetch-Site": "same-origin"}
+            assert served.site.scene.token in served.html
+            assert served.site.scene.token in told(served)
             form = {"token": served.site.scene.token, "way": "stop-redis"}
             answer = served.client.post("/break", data=form, headers={**browser, **mark})
             assert (answer.status_code, "proxy" in answer.text) == (403, True)

@@ -54,7 +54,7 @@ def test_a_small_redis_cli_answers_each_line_as_the_user_of_the_url(fleet: Fleet
         rights = {"enabled": True, "passwords": ["+s3cret"], "categories": ["+@all"]}
         control.acl_setuser("somebody", keys=["*"], **rights)
     lines = "ACL WHOAMI\nEXISTS rocket-rides-log\nECHO 'a b'\nGET none\nNONSENSE\n"
-    lines += "XRANGE none - +\nXINFO STREAM rocket-rides-log\n"
+    lines += "XRANGE none - +\nXINFO STREAM rocket-rides-log\nquit\nECHO left\n"
     url = log_url.replace("//", "//somebody:s3cret@", 1)
     with person(fleet, "demo.embedded.prompt", "redis-cli", REDIS_URL=url) as prompt:
         told, _ = prompt.communicate(lines, timeout=PATIENCE)
@@ -63,3 +63,4 @@ def test_a_small_redis_cli_answers_each_line_as_the_user_of_the_url(fleet: Fleet
     assert said[4].startswith("(error) unknown command")
     assert said[5] == "[]"
     assert said[6].startswith("{'length': ")
+    assert "left" not in told
