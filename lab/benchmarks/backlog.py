@@ -16,7 +16,8 @@ import psycopg
 
 from lab.benchmarks import fleet, load, outbox
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import Stand, value, wait_until
+from lab.benchmarks.stand import Stand, value
+from lab.until import until
 from rocket_rides import terms
 
 MINUTES = 10
@@ -81,11 +82,11 @@ def _fall_behind(stand: Stand, connection: psycopg.Connection, rides_a_minute: i
     """So many rides are taken in each minute, and sent, while no reader runs."""
     for ago in range(MINUTES, 0, -1):
         outbox.stage(connection, rides_a_minute, minutes_ago=ago)
-        wait_until(lambda: not value(connection, STAGED), "all is sent")
+        until(lambda: not value(connection, STAGED), "not all gets sent")
     for statement in SETTLE:
         connection.execute(statement)
     with stand.log() as log:
-        wait_until(lambda: b"aof_rewrite_in_progress:0" in log.command("INFO"), "Redis has settled")
+        until(lambda: b"aof_rewrite_in_progress:0" in log.command("INFO"), "Redis does not settle")
 
 
 def _seconds_until_up_to_date(stand: Stand, standing: Standing) -> float:

@@ -10,7 +10,8 @@ import psycopg
 
 from lab.benchmarks import load
 from lab.benchmarks.receiver import receiver
-from lab.benchmarks.stand import Stand, value, wait_until
+from lab.benchmarks.stand import Stand, value
+from lab.until import until
 from rocket_rides import sessions
 from rocket_rides.settings import DEMO_SECRET
 
@@ -45,7 +46,7 @@ def totals(stand: Stand) -> Iterator[tuple[int, Processes]]:
     with stand.api() as (port, api), stand.services(STREAMER, *TOTALS) as services:
         with stand.connect() as connection, contextlib.closing(load.KeepAlive(port)) as client:
             ride = client.post()
-            wait_until(lambda: counted(connection) >= ride, "a ride is in every total")
+            until(lambda: counted(connection) >= ride, "no ride gets into every total")
         yield port, [api, *services]
 
 
@@ -69,9 +70,9 @@ def workers(stand: Stand) -> Iterator[Processes]:
 
 def _wait_for_sessions(stand: Stand, *names: str) -> None:
     with stand.connect() as connection:
-        wait_until(
+        until(
             lambda: value(connection, AT_WORK, [*names]) == len(names),
-            f"at work: {', '.join(names)}",
+            f"not at work: {', '.join(names)}",
         )
 
 

@@ -12,7 +12,8 @@ import psutil
 
 from lab.benchmarks import fleet
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import Stand, wait_until
+from lab.benchmarks.stand import Stand
+from lab.until import until
 
 ROUNDS = 3
 SECONDS = 10
@@ -37,7 +38,7 @@ def measure(stand: Stand) -> list[Figure]:
 
 def _processor(roots: Sequence[psutil.Process]) -> float:
     """The share of a core that these process trees take once they are quiet, in percent."""
-    wait_until(lambda: _used_in(roots, 0.5) < 10, "the fleet is idle")
+    until(lambda: _used_in(roots, 0.5) < 10, "the fleet does not get idle")
     return _used_in(roots, SECONDS)
 
 

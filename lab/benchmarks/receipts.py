@@ -6,7 +6,8 @@ Postgres, from the first to the last; a receipt without one fails the part.
 
 from lab.benchmarks import fleet, outbox
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import Stand, value, wait_until
+from lab.benchmarks.stand import Stand, value
+from lab.until import until
 
 ROUNDS = 3
 BACKLOG = 100_000
@@ -36,11 +37,11 @@ def _delivered(stand: Stand, rides: int) -> float:
         after, before = value(connection, TAKEN), value(connection, DELIVERED)
         outbox.stage(connection, rides)
         last = value(connection, TAKEN)
-        wait_until(lambda: value(connection, SENT) >= last, "every ride is in the log")
+        until(lambda: value(connection, SENT) >= last, "not every ride gets into the log")
         with fleet.workers(stand):
-            wait_until(
+            until(
                 lambda: value(connection, DELIVERED) >= before + rides,
-                "every receipt is delivered",
+                "not every receipt gets delivered",
                 PATIENCE,
             )
         return value(connection, RATE, after)

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator
 from socket import create_connection
 
-from lab.benchmarks.stand import HOST, Stand, free_port, wait_until
+from lab.benchmarks.stand import HOST, Stand, free_port
+from lab.until import until
 
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -51,7 +52,7 @@ def receiver(stand: Stand) -> Iterator[str]:
         return False
 
     with stand.service("lab.benchmarks.receiver", str(port)):
-        wait_until(listens, "the receiver listens")
+        until(listens, "the receiver does not listen")
         yield f"http://{HOST}:{port}/receipts"
 
 

@@ -11,8 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +23,7 @@ import migrations
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.welcome import answers
 from lab.environment import clean_environment
+from lab.until import until
 from rocket_rides import database
 from rocket_rides.log import Log
 from rocket_rides.settings import PROJECT, Settings
@@ -31,7 +31,6 @@ from rocket_rides.settings import PROJECT, Settings
 HOST = "127.0.0.1"
 STREAM = Settings.model_fields["stream_name"].default
 PATIENCE = 30.0  # seconds
-POLL = 0.02  # seconds
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Stand:
         """Run the API and wait until it is ready; yields its port and its process."""
         port = free_port()
         with self.service("api", API_PORT=str(port)) as process:
-            wait_until(lambda: answers(f"{HOST}:{port}", "/readyz"), "the API is ready")
+            until(lambda: answers(f"{HOST}:{port}", "/readyz"), "the API does not get ready")
             yield port, process
 
 
@@ -135,15 +134,6 @@ def free_port() -> int:
     with socket.create_server((HOST, 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
-
-
-def wait_until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Poll until `condition` holds. Raises TimeoutError."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {patience:.0f} s: {what}")
-        time.sleep(POLL)
 
 
 def value(connection: psycopg.Connection, query: str, *values: object) -> int:

@@ -21,7 +21,7 @@ from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client
 from lab.chaos.service import Service
-from lab.chaos.until import until
+from lab.until import until
 from rocket_rides.settings import DATABASE_NAME
 
 SERVERS = ("postgres", "redis")

@@ -18,7 +18,7 @@ from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from lab.chaos.clocks import Clock
 from lab.chaos.disks import Disk
-from lab.chaos.until import POLL
+from lab.until import POLL
 from rocket_rides.errors import in_one_line
 
 PATIENCE = 180.0  # seconds; a start alone may take 120

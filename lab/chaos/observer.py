@@ -16,7 +16,7 @@ import msgspec
 import redis
 
 from rocket_rides.errors import in_one_line
-from rocket_rides.log import START, Entry, Invalid, Log, Record, decode
+from rocket_rides.log import START, Entry, Invalid, Log, Record, decode, entries
 
 MOST = 10_000  # entries at once; several batches
 BLOCK = 0.2  # seconds
@@ -89,20 +89,23 @@ class LogReader(Onlooker):
 
     def _read(self, log: Log, wait: float) -> bool:
         """Read some entries, or find that the last one is gone; False when neither."""
-        entries = log.read(self._last.redis_id if self._last else START, MOST, wait)
+        found = log.read(self._last.redis_id if self._last else START, MOST, wait)
         if not self._goes_on(log):
             self._last = None
             return True
-        for entry in entries:
+        for entry in found:
             self._last = entry
             with suppress(Invalid):  # consumers set it aside
                 self._note(entry.redis_id, decode(entry.fields))
-        return bool(entries)
+        return bool(found)
 
     def _goes_on(self, log: Log) -> bool:
         """Whether the last entry that was read is there. It is looked for after the next ones."""
         last = self._last
-        return last is None or log.range(last.redis_id, last.redis_id, 1) == [last]
+        if last is None:
+            return True
+        there = log.command("XRANGE", log.name, last.redis_id, last.redis_id)
+        return entries(there) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
         """Tell of an entry, unless it was read before."""

@@ -12,7 +12,7 @@ from lab.chaos.backup import base_backup
 from lab.chaos.hosts import PostgresHost
 from lab.chaos.pair import Pair
 from lab.chaos.proxy import HOST
-from lab.chaos.until import until
+from lab.until import until
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 

@@ -11,7 +11,7 @@ from demo.embedded.stream_servers import StreamServer
 from lab.chaos.hosts import RedisHost
 from lab.chaos.pair import Pair
 from lab.chaos.proxy import HOST
-from lab.chaos.until import until
+from lab.until import until
 
 SETTINGS = {"repl-diskless-sync-delay": "0"}  # no other replica is going to come
 ACKNOWLEDGED = 2000  # milliseconds

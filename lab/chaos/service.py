@@ -11,8 +11,8 @@ from typing import NamedTuple
 import psutil
 
 from lab.chaos.clocks import Clock
-from lab.chaos.until import until
 from lab.environment import clean_environment
+from lab.until import until
 from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 

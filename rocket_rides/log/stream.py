@@ -130,10 +130,6 @@ class Log:
         reply = self.command("XREAD", "COUNT", count, *blocking, "STREAMS", self.name, after)
         return entries(reply[0][1]) if reply else []
 
-    def range(self, first: str, last: str, count: int) -> list[Entry]:
-        """Up to `count` entries with ids from `first` to `last`, both included."""
-        return entries(self.command("XRANGE", self.name, first, last, "COUNT", count))
-
     def last_id(self) -> str:
         """The greatest id that the stream has assigned; 0-0 when there is no stream."""
         try:

@@ -14,7 +14,7 @@ from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.observer import LogReader, Told
 from lab.chaos.redis_pair import RedisPair, client
-from rocket_rides.log import Log, LogFull
+from rocket_rides.log import START, Log, LogFull
 from rocket_rides.terms import Term
 from tests.support.pairs import redis_pair
 from tests.support.world import World, drain, eventually
@@ -75,7 +75,7 @@ def test_the_onlooker_reads_a_log_that_begins_again_with_lower_ids(world: World)
     log = world.log()
     first, second = (
         dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
-        for entry in log.range("-", "+", 2)
+        for entry in log.read(START, 2)
     )
     log.start_anew()
     append(log, second, "1-1")
@@ -97,7 +97,7 @@ def test_the_onlooker_reads_what_a_promoted_replica_took_under_ids_that_others_h
     log = world.log()
     fields: list[dict[Any, Any]] = [
         dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
-        for entry in log.range("-", "+", 8)
+        for entry in log.read(START, 8)
     ]
     log.start_anew()
     for number in (1, 2, 3, 4):

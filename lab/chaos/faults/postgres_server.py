@@ -14,7 +14,7 @@ from lab.chaos.backup import Backup
 from lab.chaos.faults.scene import Scene, held, moot_if_away
 from lab.chaos.postgres_pair import PostgresPair, ask
 from lab.chaos.restore import Restore
-from lab.chaos.until import until
+from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is used again, so that more is lost
 PROMOTED = "SELECT NOT pg_is_in_recovery()"

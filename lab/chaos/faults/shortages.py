@@ -13,7 +13,7 @@ from lab.chaos.fleet import SERVERS
 from lab.chaos.hosts import RedisHost
 from lab.chaos.postgres_pair import ask
 from lab.chaos.redis_pair import client
-from lab.chaos.until import until
+from lab.until import until
 from rocket_rides.errors import Unavailable
 
 AGAIN = 0.5  # seconds; a Redis that was restarted, or told by another fault, knows of no limit
