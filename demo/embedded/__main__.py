@@ -21,6 +21,7 @@ Killed at any step, this process leaves behind only what the next start repairs:
 
 import contextlib
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -35,8 +36,12 @@ from demo.embedded.supervision import POLL, Supervised, stop_last
 from rocket_rides import errors, fleet, process, settings
 from rocket_rides.parent_death import preexec_die_with_parent
 
-# It waits for the server, and says what it did.
+# It waits for the server: here it begins with it, so that its packages are imported meanwhile. Of
+# its lines only those about what goes wrong are new to a person who reads the servers'.
 MIGRATE = (sys.executable, "-m", "migrations")
+QUIETLY = {"LOG_LEVEL": "WARNING"}
+
+logger = logging.getLogger("embedded")
 
 
 def main() -> None:
@@ -87,25 +92,24 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     database can't be migrated, which its program has said unless it was killed.
     """
     supervised = [Supervised(server) for server in servers]
-    migration: subprocess.Popen[bytes] | None = None
+    environment = {**os.environ, **QUIETLY}
+    migration = subprocess.Popen(MIGRATE, env=environment, preexec_fn=preexec_die_with_parent())
     is_migrated = False
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
-            if migration is None and all(server.running for server in servers):
-                migration = subprocess.Popen(MIGRATE, preexec_fn=preexec_die_with_parent())
-            if migration and not is_migrated and (status := migration.poll()) is not None:
+            if not is_migrated and (status := migration.poll()) is not None:
                 if status < 0:
                     raise SystemExit(f"the migration was killed by signal {-status}")
                 if status:
                     raise SystemExit(status)
+                logger.info("the schema is up to date")
                 is_migrated = True
                 welcome.begin(config, stop)
     finally:
-        if migration:
-            migration.kill()  # it is one transaction
-            migration.wait()
+        migration.kill()  # it is one transaction
+        migration.wait()
         stop_last(servers)
 
 
