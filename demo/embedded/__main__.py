@@ -36,10 +36,8 @@ from demo.embedded.supervision import POLL, Supervised, stop_last
 from rocket_rides import errors, fleet, process, settings
 from rocket_rides.parent_death import preexec_die_with_parent
 
-# It waits for the server: here it begins with it, so that its packages are imported meanwhile. Of
-# its lines only those about what goes wrong are new to a person who reads the servers'.
+# It waits for the server, and begins with it, so that its packages are imported meanwhile.
 MIGRATE = (sys.executable, "-m", "migrations")
-QUIETLY = {"LOG_LEVEL": "WARNING"}
 
 logger = logging.getLogger("embedded")
 
@@ -92,8 +90,9 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     database can't be migrated, which its program has said unless it was killed.
     """
     supervised = [Supervised(server) for server in servers]
-    environment = {**os.environ, **QUIETLY}
-    migration = subprocess.Popen(MIGRATE, env=environment, preexec_fn=preexec_die_with_parent())
+    # Beside a Postgres of our own, nobody needs to be told that it waits.
+    env = os.environ | ({"LOG_LEVEL": "WARNING"} if config.embedded_postgres else {})
+    migration = subprocess.Popen(MIGRATE, env=env, preexec_fn=preexec_die_with_parent())
     is_migrated = False
     try:
         while not stop.wait(POLL):
@@ -104,7 +103,8 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
                     raise SystemExit(f"the migration was killed by signal {-status}")
                 if status:
                     raise SystemExit(status)
-                logger.info("the schema is up to date")
+                if config.embedded_postgres:
+                    logger.info("the schema is up to date")
                 is_migrated = True
                 welcome.begin(config, stop)
     finally:

@@ -15,6 +15,7 @@ import msgspec
 T = TypeVar("T")
 Step = Callable[..., Any]
 Way = tuple[Step, tuple[int, ...], Any]  # a step, its values, and what it leads to
+Onward = dict[Any, Any]  # by state: as `System.onward`, for what was visited
 Seen = dict[Any, tuple[Any, Step, tuple[int, ...]] | None]  # by state: how it came about
 
 
@@ -110,7 +111,7 @@ class Result(NamedTuple):
 def explore(system: System) -> Result:
     """Explore all of it."""
     seen: Seen = {system.start: None}
-    onward: dict[Any, Any] = {}  # as `System.onward`, for what was visited
+    onward: Onward = {}
     frontier = [system.start]
     taken: Counter[str] = Counter()
     depth = 0
