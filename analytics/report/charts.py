@@ -44,7 +44,8 @@ def drift(moments: Sequence[datetime], drifts: Sequence[Decimal | None]) -> Mark
     # Zero and the largest drift on either side are labelled, unless the labels would overlap.
     at_most = {at: wrong[run] for run, at in heights.items()}
     for at in {0.0, *(end for end in (low, high) if abs(end) > span * 0.4)}:
-        said = label(at_most.get(at, 0))
+        metres = at_most.get(at, 0)
+        said = f"{metres:,.4g} m".replace("-", MINUS) if metres else "0"
         marks.append(f'<text class="last" x="{DRIFT.left - 8}" y="{y(at) + 4:.1f}">{said}</text>')
     shape = "%H:%M" if moments[0].date() == moments[last].date() else "%-d %b %Y"
     ticks = [(1.0, f"{moments[last]:{shape}}")]
@@ -56,8 +57,3 @@ def drift(moments: Sequence[datetime], drifts: Sequence[Decimal | None]) -> Mark
 def height(metres: float) -> float:
     """Logarithmic on both sides of zero: a millimetre is visible beside a thousand kilometres."""
     return copysign(log10(1 + abs(metres) * 1000), metres)
-
-
-def label(metres: float) -> str:
-    """Metres for an axis: 0.001 m, 2.5 m, 1,200 m."""
-    return f"{metres:,.4g} m".replace("-", MINUS) if metres else "0"
