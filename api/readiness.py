@@ -17,7 +17,7 @@ LOOK = """
     SELECT current_setting('transaction_read_only')::boolean,
            (SELECT string_agg(DISTINCT privilege || ' on ' || name, ', ')
             FROM (VALUES ('rides', 'distance', 'INSERT'), ('staged_log_records', 'data', 'INSERT'),
-                         ('idempotency_keys', 'key', 'INSERT'),
+                         ('idempotency_keys', 'ride_id', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
             WHERE NOT has_column_privilege(name, field, privilege)),
            drawn >= seqmax,
