@@ -21,7 +21,6 @@ Killed at any step, this process leaves behind only what the next start repairs:
 
 import contextlib
 import fcntl
-import logging
 import os
 import subprocess
 import sys
@@ -36,10 +35,8 @@ from demo.embedded.supervision import POLL, Supervised, stop_last
 from rocket_rides import errors, fleet, process, settings
 from rocket_rides.parent_death import preexec_die_with_parent
 
-# It waits for the server, and begins with it, so that its packages are imported meanwhile.
+# It waits for the server, and says what it did.
 MIGRATE = (sys.executable, "-m", "migrations")
-
-logger = logging.getLogger("embedded")
 
 
 def main() -> None:
@@ -90,26 +87,25 @@ def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop
     database can't be migrated, which its program has said unless it was killed.
     """
     supervised = [Supervised(server) for server in servers]
-    # Beside a Postgres of our own, nobody needs to be told that it waits.
-    env = os.environ | ({"LOG_LEVEL": "WARNING"} if config.embedded_postgres else {})
-    migration = subprocess.Popen(MIGRATE, env=env, preexec_fn=preexec_die_with_parent())
+    migration: subprocess.Popen[bytes] | None = None
     is_migrated = False
     try:
         while not stop.wait(POLL):
             for server in supervised:
                 server.revive(stop)
-            if not is_migrated and (status := migration.poll()) is not None:
+            if migration is None and all(server.running for server in servers):
+                migration = subprocess.Popen(MIGRATE, preexec_fn=preexec_die_with_parent())
+            if migration and not is_migrated and (status := migration.poll()) is not None:
                 if status < 0:
                     raise SystemExit(f"the migration was killed by signal {-status}")
                 if status:
                     raise SystemExit(status)
-                if config.embedded_postgres:
-                    logger.info("the schema is up to date")
                 is_migrated = True
                 welcome.begin(config, stop)
     finally:
-        migration.kill()  # it is one transaction
-        migration.wait()
+        if migration:
+            migration.kill()  # it is one transaction
+            migration.wait()
         stop_last(servers)
 
 

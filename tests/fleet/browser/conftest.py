@@ -10,7 +10,7 @@ from demo.embedded.welcome import answers
 from tests.support.browser import Browser, browser
 from tests.support.chromium import missing
 from tests.support.honcho import Fleet, a_fleet
-from tests.support.world import eventually
+from tests.support.world import PATIENCE, eventually
 
 
 @pytest.fixture(scope="package")
@@ -27,7 +27,8 @@ def demo(chromium: Browser, prepared: Path) -> Iterator[Fleet]:
     """All of the Procfile, with all of its buttons."""
     with a_fleet(prepared) as fleet:
         fleet.start()
-        eventually(lambda: "The fleet is up" in fleet.output.read_text(), "the welcome")
+        up = "The fleet is up"
+        eventually(lambda: up in fleet.output.read_text(), "the welcome", 2 * PATIENCE)
         yield fleet
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.honcho import Fleet, a_fleet
-from tests.support.world import eventually
+from tests.support.world import PATIENCE, eventually
 
 
 @pytest.fixture(scope="package")
@@ -14,5 +14,6 @@ def fleet(prepared: Path) -> Iterator[Fleet]:
     """With all of the Procfile."""
     with a_fleet(prepared) as fleet:
         fleet.start()
-        eventually(lambda: "The fleet is up" in fleet.output.read_text(), "the welcome")
+        up = "The fleet is up"
+        eventually(lambda: up in fleet.output.read_text(), "the welcome", 2 * PATIENCE)
         yield fleet
