@@ -2,8 +2,8 @@
 
 Each of the API's workers does so when it starts and then once a day, in its own thread and on its
 own connection, unless another worker, of this or another API, is doing it already: an advisory
-lock tells. A failure is retried after an hour. Nothing records when it was last done: a day on
-which no API ran is made up for at the next start.
+lock tells. A failure is retried after a minute, and then every hour. Nothing records when it was
+last done: a day on which no API ran is made up for at the next start.
 
 The table is walked in ranges of blocks, each visited once, in its own transaction, followed by a
 pause: no index on the time is needed, no snapshot is held for long, and a request with a key that
