@@ -19,7 +19,7 @@ from lab.chaos.trace.pgoutput import Row
 from lab.chaos.trace.recording import Commit, Life, Limits, Loss, Step
 from rocket_rides.terms import Term
 from tests.support.clusters import restore
-from tests.support.recorded import Tape, recorded_world, recording
+from tests.support.recorded import Tape, recorded_world, recording, steps_of
 from tests.support.tampering import changed, commits, judged, plus, refused_at, which
 from tests.support.world import World, catch_up, drain, eventually, take, transaction
 
@@ -57,11 +57,8 @@ def play(world: World) -> None:
 @pytest.fixture(scope="module")
 def honest(
     redis_of_kind: Callable[[str], Redis], prepared: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Step]]:
-    with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x")) as world:
-        with recording(world) as tape:
-            play(world)
-        yield tape.steps
+) -> list[Step]:
+    return steps_of(play, redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x"))
 
 
 def play_with_a_restore(world: World, tape: Tape) -> None:

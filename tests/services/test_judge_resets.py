@@ -3,7 +3,7 @@
 Each test changes one step of the recording, and the judge must refuse that step.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from demo.embedded.servers import Redis
 from lab.chaos.observer import Told
 from lab.chaos.trace.recording import Commit, Step
 from tests.support import resets
-from tests.support.recorded import recorded_world, recording
+from tests.support.recorded import steps_of
 from tests.support.tampering import again, changed, commits, judged, last, plus, refused_at, which
 from tests.support.world import World, catch_up, drain
 
@@ -36,11 +36,8 @@ def play(world: World) -> None:
 @pytest.fixture(scope="module")
 def honest(
     redis_of_kind: Callable[[str], Redis], prepared: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Step]]:
-    with recorded_world(redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x")) as world:
-        with recording(world) as tape:
-            play(world)
-        yield tape.steps
+) -> list[Step]:
+    return steps_of(play, redis_of_kind("valkey"), prepared, tmp_path_factory.mktemp("x"))
 
 
 def test_an_honest_recording_is_allowed(honest: list[Step]) -> None:
