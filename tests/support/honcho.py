@@ -104,6 +104,10 @@ class Fleet:
         except httpx.TransportError:
             return False
 
+    def is_welcomed(self) -> bool:
+        """Whether it has told a person what to do with it. Fails when it has ended."""
+        return self.ready() and "The fleet is up" in self.output.read_text()
+
     def standings(self) -> Standings:
         answer = json.loads(self.client.get("/consumers").content, parse_float=Decimal)
         return {

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import signal
 import socket
 import time
@@ -71,10 +72,17 @@ def free_port() -> int:
         return port
 
 
+FLEETS_PORTS = (10_000, 32_000)
+
+
 def a_fleets_ports() -> int:
-    """The first of three that are free: the API's, the live page's, and the simulator's."""
+    """The first of three that are free: the API's, the live page's, and the simulator's.
+
+    Below those that the kernel gives to connections: one of these could take a port between now
+    and the moment at which the fleet binds it, which would end the fleet.
+    """
     while True:
-        first = free_port()
+        first = random.SystemRandom().randrange(*FLEETS_PORTS)
         with suppress(OSError), ExitStack() as held:
             for port in range(first, first + PORTS):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))

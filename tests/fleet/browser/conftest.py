@@ -10,7 +10,7 @@ from demo.embedded.welcome import answers
 from tests.support.browser import Browser, browser
 from tests.support.chromium import missing
 from tests.support.honcho import Fleet, a_fleet
-from tests.support.world import PATIENCE, eventually
+from tests.support.world import eventually
 
 
 @pytest.fixture(scope="package")
@@ -27,8 +27,7 @@ def demo(chromium: Browser, prepared: Path) -> Iterator[Fleet]:
     """All of the Procfile, with all of its buttons."""
     with a_fleet(prepared) as fleet:
         fleet.start()
-        up = "The fleet is up"
-        eventually(lambda: up in fleet.output.read_text(), "the welcome", 2 * PATIENCE)
+        eventually(fleet.is_welcomed, "the welcome")
         yield fleet
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.honcho import Fleet, a_fleet
-from tests.support.world import PATIENCE, eventually
+from tests.support.world import eventually
 
 
 @pytest.fixture(scope="package")
@@ -14,6 +14,5 @@ def fleet(prepared: Path) -> Iterator[Fleet]:
     """With all of the Procfile."""
     with a_fleet(prepared) as fleet:
         fleet.start()
-        up = "The fleet is up"
-        eventually(lambda: up in fleet.output.read_text(), "the welcome", 2 * PATIENCE)
+        eventually(fleet.is_welcomed, "the welcome")
         yield fleet
