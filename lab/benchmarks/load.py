@@ -47,9 +47,7 @@ class KeepAlive:
         if not part:
             raise ConnectionError("the server hung up")
         self._received += part
-        head, blank, body = self._received.partition(b"\r\n\r\n")
-        length = _LENGTH.search(head)
-        if not blank or length is None or len(body) < int(length[1]):
+        if not is_whole(self._received):
             return b""
         answer, self._received = self._received, b""
         if answer[:11] != b"HTTP/1.1 20":
@@ -65,6 +63,13 @@ class KeepAlive:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def is_whole(message: bytes) -> bool:
+    """Whether a request, or an answer, has all of its body."""
+    head, blank, body = message.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    return bool(blank) and length is not None and len(body) >= int(length[1])
 
 
 def ride_id(answer: bytes) -> int:

@@ -7,16 +7,16 @@ that the workers need: granian costs twice as much for each receipt.
 
 import asyncio
 import contextlib
-import re
 import sys
 from collections.abc import Iterator
 from socket import create_connection
 
-from lab.benchmarks.stand import HOST, Stand, free_port
+from lab.benchmarks.load import is_whole
+from lab.benchmarks.stand import HOST, Stand
+from lab.ports import free_ports
 from lab.until import until
 
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Client(asyncio.Protocol):
@@ -29,9 +29,7 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        head, blank, body = self._received.partition(b"\r\n\r\n")
-        length = LENGTH.search(head)
-        if blank and length and len(body) >= int(length[1]):
+        if is_whole(self._received):
             self._received = b""
             self._transport.write(ANSWER)
 
@@ -44,7 +42,7 @@ async def serve(port: int) -> None:
 @contextlib.contextmanager
 def receiver(stand: Stand) -> Iterator[str]:
     """Run it while the block lasts; yields its URL."""
-    port = free_port()
+    port = free_ports()
 
     def listens() -> bool:
         with contextlib.suppress(OSError), create_connection((HOST, port)):

@@ -13,10 +13,11 @@ from pathlib import Path
 import httpx
 
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import HOST, Stand, free_port, running
+from lab.benchmarks.stand import HOST, Stand, running
 from lab.environment import clean_environment
+from lab.ports import free_ports
 from lab.until import until
-from rocket_rides.settings import PROJECT
+from rocket_rides.settings import PORTS, PROJECT
 
 LONGEST = 300.0  # seconds
 # Of the one who measures: they name a cache, or the virtual environment in use.
@@ -26,7 +27,7 @@ OWN = re.compile(r"VIRTUAL_ENV|PYTHON.*|UV_CACHE.*|PIP_CACHE.*|PYENV.*|MAKE.*|MF
 def measure(stand: Stand) -> list[Figure]:
     """Once: it takes long, and nothing is compared."""
     clone, cache = stand.folder / "clone", stand.folder / "cache"
-    port = free_port()  # so will be the two after it, of the page and the simulator, or it fails
+    port = free_ports(PORTS)
     own = {name: text for name, text in clean_environment().items() if not OWN.fullmatch(name)}
     settings = {"XDG_CACHE_HOME": str(cache), "API_PORT": str(port)}
     python = Path(sys.base_prefix) / "bin/python3"

@@ -7,7 +7,6 @@ run as in the fleet, with default settings: the environment's settings for a fle
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import migrations
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.welcome import answers
 from lab.environment import clean_environment
+from lab.ports import free_ports
 from lab.until import until
 from rocket_rides import database
 from rocket_rides.log import Log
@@ -75,7 +75,7 @@ class Stand:
     @contextlib.contextmanager
     def api(self) -> Iterator[tuple[int, psutil.Process]]:
         """Run the API and wait until it is ready; yields its port and its process."""
-        port = free_port()
+        port = free_ports()
         with self.service("api", API_PORT=str(port)) as process:
             until(lambda: answers(f"{HOST}:{port}", "/readyz"), "the API does not get ready")
             yield port, process
@@ -128,12 +128,6 @@ def running(
             process.wait()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def value(connection: psycopg.Connection, query: str, *values: object) -> int:

@@ -4,7 +4,6 @@ Whoever receives the receipts is part of it, too.
 """
 
 import shutil
-import socket
 import tempfile
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client
 from lab.chaos.service import Service
+from lab.ports import free_ports
 from lab.until import until
 from rocket_rides.settings import DATABASE_NAME
 
@@ -122,8 +122,7 @@ class Fleet:
         self.postgres.wait_until_it_serves()
         migrations.upgrade(self.postgres.url)
         self.receiver.start()
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.api_port = probe.getsockname()[1]
+        self.api_port = free_ports()
         for name, command in COMMANDS.items():
             service = Service(name, command, self.environment, self._new_clock(name), self.folder)
             self.services[name] = service

@@ -33,13 +33,8 @@ POLL = 0.05  # seconds
 NICE = 10
 REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
-AGREED, DRIFTED, COULD_NOT_RUN, KILLED, FAILED = (
-    "agreed",
-    "found drifts",
-    "could not run",
-    "killed",
-    "failed",
-)
+AGREED, DRIFTED, COULD_NOT_RUN = "agreed", "found drifts", "could not run"
+KILLED, FAILED = "killed", "failed"
 ENDS = {0: AGREED, 1: DRIFTED, 2: COULD_NOT_RUN}
 KILLS = (-signal.SIGKILL, 2)  # of a run, or of one that has lost its Java
 HUNG = 124  # a status, as timeout(1) has it
@@ -172,15 +167,11 @@ def give_way(pid: int, nice: int) -> None:
 
 
 def java_of(pid: int) -> list[psutil.Process]:
+    """The Java that a run has started; none while its processes come and go."""
     with suppress(psutil.NoSuchProcess):
-        return [child for child in psutil.Process(pid).children(recursive=True) if is_java(child)]
+        children = psutil.Process(pid).children(recursive=True)
+        return [child for child in children if child.name() == "java"]
     return []
-
-
-def is_java(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return process.name() == "java"
-    return False
 
 
 def read_warehouse(folder: Path) -> Iterator[tuple[int, Decimal]]:

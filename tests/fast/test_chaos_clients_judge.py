@@ -39,6 +39,7 @@ def lose_what_was_answered_again_after_the_restore(evidence: Evidence) -> None:
 
 
 def lose_one_and_keep_a_later_one(evidence: Evidence) -> None:
+    """So the backup, or the standby, had all that came before the later one."""
     """The old server had both."""
     keep_another(evidence, MEANWHILE + 1)
 

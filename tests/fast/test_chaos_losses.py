@@ -35,10 +35,3 @@ def test_a_fail_over_loses_nothing_of_before_the_standby_fell_behind() -> None:
     [fail_over] = evidence.restores
     evidence.restores = [fail_over._replace(began=MEANWHILE + 1)]
     assert LOST in "\n".join(check(evidence))
-
-
-def test_a_fail_over_loses_the_newest_rides_and_no_others() -> None:
-    """A later ride, of the old primary, is there: so the standby had all that came before it."""
-    evidence = sound()
-    keep_another(evidence, MEANWHILE + 1)
-    assert LOST in "\n".join(check(evidence))

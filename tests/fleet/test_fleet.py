@@ -15,9 +15,10 @@ import psutil
 import psycopg
 import pytest
 
+from lab.ports import free_ports
 from rocket_rides.database import one_row
 from tests.support.honcho import Fleet, a_fleet, has_a_full_pipe
-from tests.support.world import PATIENCE, eventually, free_port
+from tests.support.world import PATIENCE, eventually
 
 RIDES = 50
 # All of the Procfile but the simulator, whose rides nobody has added up.
@@ -198,7 +199,7 @@ def test_a_second_fleet_says_which_one_is_in_its_way_and_how_to_stop_it(
     small_fleet: Fleet, tmp_path: Path
 ) -> None:
     first = servers(small_fleet)
-    port = {"API_PORT": str(free_port())}
+    port = {"API_PORT": str(free_ports())}
     second = small_fleet.spawn(tmp_path / "second.log", *WITHOUT_SIMULATOR, **port)
     assert second.wait(PATIENCE) == 1
     said = (tmp_path / "second.log").read_text()

@@ -18,6 +18,7 @@ from standardwebhooks import Webhook
 
 from consumers.receipts.courier import Courier, Kind, Verdict
 from consumers.receipts.receipt import Receipt
+from lab.ports import free_ports
 from rocket_rides.settings import DEMO_SECRET
 from tests.support.receiver import (
     ACCEPT,
@@ -32,7 +33,7 @@ from tests.support.receiver import (
     redirect,
     refuse,
 )
-from tests.support.world import eventually, free_port
+from tests.support.world import eventually
 
 LONG = 20.0  # seconds; no test waits for this time-out
 SHORT = 0.3  # seconds; for those that do
@@ -226,7 +227,7 @@ def test_what_follows_the_head_changes_nothing(couriers: Couriers) -> None:
 
 
 def test_a_receiver_that_cannot_be_reached_is_away(couriers: Couriers) -> None:
-    for url in (f"http://127.0.0.1:{free_port()}/", "http://receiver.invalid/", "http://[::1]:1/"):
+    for url in (f"http://127.0.0.1:{free_ports()}/", "http://receiver.invalid/", "http://[::1]:1/"):
         [verdict] = deliver(couriers(url))
         assert verdict.kind is Kind.AWAY, (url, verdict)
         assert len(verdict.reason) > 10

@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from demo.embedded.lifecycle import Server
+from lab.ports import free_ports
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
@@ -22,7 +23,7 @@ from tests.support.receipts import SECRET, Staff
 from tests.support.receiver import Receiver
 from tests.support.rollup import is_complete
 from tests.support.secure import PASSWORD, Secure, let_in
-from tests.support.world import World, eventually, free_port
+from tests.support.world import World, eventually
 from watch.gathering import Gatherer
 
 STREAM = "rocket-rides-log"
@@ -99,7 +100,7 @@ def fleet(world: World, secure: Secure) -> Iterator[Api]:
 @pytest.fixture(scope="module")
 def page(world: World, fleet: Api, secure: Secure) -> str:
     """The live page's address; it only reads."""
-    port = free_port()
+    port = free_ports()
     role = {"DATABASE_URL": secure.postgres_url("onlooker"), "REDIS_URL": secure.redis_url()}
     world.service("watch", WATCH_PORT=str(port), **role).says("Listening")
     return f"http://127.0.0.1:{port}"
@@ -209,7 +210,7 @@ def test_what_is_wrong_is_said_once_and_tried_ever_less_often(
     server = secure.redis if url == "REDIS_URL" else secure.postgres
     receipts = {"RECEIPT_SECRET": SECRET, "RECEIPT_URL": "http://127.0.0.1:9"}
     api = Api(world, API_WORKERS="1", **urls)
-    port = free_port()
+    port = free_ports()
     watch = world.service("watch", WATCH_PORT=str(port), **urls).says("Listening")
     processes = [
         world.service("streamer", **urls),

@@ -11,9 +11,10 @@ import pytest
 import redis
 
 from demo.embedded.servers import Redis
+from lab.ports import free_ports
 from tests.support import rollup
 from tests.support.looks import look, looking, reader, said
-from tests.support.world import World, drain, eventually, free_port, limited_redis
+from tests.support.world import World, drain, eventually, limited_redis
 from watch.asking_redis import AskingRedis
 from watch.facts import Facts
 from watch.gathering import PATIENCE, Gatherer
@@ -131,7 +132,7 @@ def test_what_hangs_in_a_library_is_not_waited_for(
 
 
 def test_servers_that_are_not_there_cost_no_time(world: World) -> None:
-    nobody = f"127.0.0.1:{free_port()}"
+    nobody = f"127.0.0.1:{free_ports()}"
     urls = {"database_url": f"postgresql://x@{nobody}/x", "redis_url": f"redis://{nobody}"}
     facts = look(world, **urls)
     assert away(facts) == {"Postgres", "Redis"}

@@ -4,10 +4,11 @@ from typing import Any
 
 from api import consumers
 from api.pool import SESSION
+from lab.ports import free_ports
 from rocket_rides.log import START
 from streamer.trimming import Caps, Trimmer
 from tests.support.api import Api
-from tests.support.world import World, catch_up, drain, free_port
+from tests.support.world import World, catch_up, drain
 
 AGES = "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * id)"
 OUTSIDE = """
@@ -140,7 +141,7 @@ def test_a_ride_of_no_finite_age_makes_the_seconds_unknown(world: World) -> None
 
 
 def test_the_api_does_not_depend_on_redis(world: World) -> None:
-    api = Api(world, REDIS_URL=f"redis://127.0.0.1:{free_port()}")
+    api = Api(world, REDIS_URL=f"redis://127.0.0.1:{free_ports()}")
     world.consumer()
     assert api.post("5").status_code == 201
     assert api.ready()

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lab.ports import free_ports
 from rocket_rides.log import START, Entry, Log
 from rocket_rides.log.__main__ import appended_at, entries
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import Term
 from tests.support.forks import Process
-from tests.support.world import PATIENCE, Service, World, drain, eventually, free_port
+from tests.support.world import PATIENCE, Service, World, drain, eventually
 
 HOUR = 3_600_000  # milliseconds
 TERM = Term("0123456789abcdef", 0)
@@ -146,7 +147,7 @@ def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
 
 
 def test_a_lost_redis_and_a_bad_option_are_one_clear_line(world: World) -> None:
-    lost = {"REDIS_URL": f"redis://127.0.0.1:{free_port()}"}
+    lost = {"REDIS_URL": f"redis://127.0.0.1:{free_ports()}"}
     for options in ([], ["--follow"]):
         refused = run(world, *options, **lost)
         assert (refused.returncode, refused.stdout) == (1, "")

@@ -6,9 +6,10 @@ from decimal import Decimal
 
 import pytest
 
+from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.metrics import OPENMETRICS, TEXT, Series, series, value
-from tests.support.world import World, catch_up, drain, free_port
+from tests.support.world import World, catch_up, drain
 from watch.facts import Facts
 from watch.gathering import Gatherer
 
@@ -73,7 +74,7 @@ def test_what_happened_is_told_in_both_formats(healed: World) -> None:
 
 
 def test_while_a_server_is_away_the_other_is_told_of(healed: World) -> None:
-    nobody = free_port()
+    nobody = free_ports()
     without = series(gathered(healed, redis_url=f"redis://127.0.0.1:{nobody}/0"))
     assert (value(without, "up", server="postgres"), value(without, "up", server="redis")) == (1, 0)
     assert value(without, "log_bytes") is None

@@ -14,14 +14,15 @@ from consumers.receipts.courier import Courier, Kind, Verdict
 from consumers.receipts.receipt import Receipt
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD
+from lab.ports import free_ports
 from rocket_rides.settings import DEMO_SECRET
 from tests.support.simulator import Api, Simulator, run, serving
-from tests.support.world import PATIENCE, eventually, free_port
+from tests.support.world import PATIENCE, eventually
 
 
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> str:
-    url = f"http://127.0.0.1:{free_port()}/receipts"
+    url = f"http://127.0.0.1:{free_ports()}/receipts"
     monkeypatch.setenv("RECEIPT_URL", url)
     monkeypatch.setenv("RECEIPT_SECRET", DEMO_SECRET)
     return url
@@ -159,7 +160,7 @@ CONVERSATIONS = {
 
 def test_whoever_speaks_http_badly_is_answered() -> None:
     async def converse() -> None:
-        port = free_port()
+        port = free_ports()
         customer = Customer(DEMO_SECRET, random.Random(1))
         runner = await customer.open_at(f"http://127.0.0.1:{port}/r")
         for request, answer in CONVERSATIONS.items():

@@ -13,10 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lab.ports import free_ports
 from rocket_rides.settings import PROJECT
 from tests.support.api import Api
 from tests.support.simulator import DROP, Simulator, run, serving
-from tests.support.world import PATIENCE, World, eventually, free_port
+from tests.support.world import PATIENCE, World, eventually
 
 
 def test_it_posts_exactly_as_many_rides_as_asked_each_with_a_key_of_its_own() -> None:
@@ -49,7 +50,7 @@ def test_a_refused_ride_is_reported_counted_and_not_repeated() -> None:
 
 
 def test_it_says_once_that_it_waits_for_an_api_that_comes_up_later() -> None:
-    port = free_port()
+    port = free_ports()
     process = Simulator(port, "--rides", "2", "--rate", "0")
     assert process.stdout.readline().startswith("INFO    waiting for the API at ")
     time.sleep(0.5)
@@ -74,7 +75,7 @@ def test_a_signal_ends_it_within_a_second_with_one_line(number: signal.Signals) 
 
 
 def test_a_signal_ends_it_while_it_waits_for_the_api() -> None:
-    process = Simulator(free_port())
+    process = Simulator(free_ports())
     process.stdout.readline()
     process.terminate()
     said = process.ended(within=1)

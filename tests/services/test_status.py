@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.ports import free_ports
 from rocket_rides.settings import PROJECT
 from tests.support.facts import absent
 from tests.support.known_facts import TOTAL, WELL, but
-from tests.support.world import World, catch_up, drain, free_port
+from tests.support.world import World, catch_up, drain
 from watch import status as command
 from watch.facts import Facts, Server
 
@@ -68,7 +69,7 @@ def test_a_probe_of_an_idle_fleet_succeeds(world: World) -> None:
 
 
 def test_what_can_not_be_told_is_told_apart_from_what_is_wrong(world: World) -> None:
-    nobody = f"127.0.0.1:{free_port()}"
+    nobody = f"127.0.0.1:{free_ports()}"
     code, said = run(world, REDIS_URL=f"redis://{nobody}")
     assert code == 2
     assert "NOT WELL: Redis can't be used: " in said
@@ -87,7 +88,7 @@ def test_where_no_fleet_runs_one_line_says_so(world: World, tmp_path: Path) -> N
     assert (code, json.loads(said)["status"]) == (3, 3)
     nobody = "no fleet runs on these servers: none of its processes has a session with Postgres\n"
     assert run(world) == (3, nobody)
-    assert run(world, REDIS_URL=f"redis://127.0.0.1:{free_port()}")[0] == 2
+    assert run(world, REDIS_URL=f"redis://127.0.0.1:{free_ports()}")[0] == 2
 
 
 class Flapping:

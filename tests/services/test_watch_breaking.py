@@ -6,16 +6,17 @@ import pytest
 
 from demo.breaking import Kind, Say
 from demo.page import Demolition, in_the_demo
+from lab.ports import free_ports
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
 from tests.support.site import STOP_REDIS, of_world, serving
-from tests.support.world import PATIENCE, World, eventually, free_port
+from tests.support.world import PATIENCE, World, eventually
 from watch.facts import Facts
 
 
 def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
-    config = Settings(watch_port=free_port())
+    config = Settings(watch_port=free_ports())
     broken, mended = threading.Event(), threading.Event()
 
     def run(_name: str, _config: Settings, say: Say) -> None:
@@ -45,7 +46,7 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
 
 def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
     """Although it is said at once, and a look may just be under way that began before."""
-    config = Settings(watch_port=free_port())
+    config = Settings(watch_port=free_ports())
     looking, healed, looked = threading.Event(), threading.Event(), threading.Event()
 
     def look() -> Facts:
@@ -79,7 +80,7 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
 
 
 def test_a_way_that_is_refused_at_once_is_over_after_the_next_look_and_says_why() -> None:
-    config = Settings(watch_port=free_port())
+    config = Settings(watch_port=free_ports())
 
     def run(*_: object) -> None:
         raise Unavailable("no fleet runs")
@@ -95,7 +96,7 @@ def test_a_way_that_is_refused_at_once_is_over_after_the_next_look_and_says_why(
 def test_only_the_demo_has_buttons_that_break_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedded = Settings(watch_port=free_port())
+    embedded = Settings(watch_port=free_ports())
     assert in_the_demo(embedded) is None  # nothing but honcho starts a demo
     monkeypatch.setenv("HONCHO_PROCESS_NAME", "watch.1")
     assert in_the_demo(embedded) is not None

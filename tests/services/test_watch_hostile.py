@@ -19,6 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo.page import Demolition
+from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
 from tests.support.hostile import CORPUS, SLOW, Slow, ask, go_on
@@ -33,7 +34,7 @@ from tests.support.hostile_state import (
 )
 from tests.support.page import Event, Markup, Page
 from tests.support.site import STOP_REDIS, Served, serving
-from tests.support.world import PATIENCE, World, eventually, free_port
+from tests.support.world import PATIENCE, World, eventually
 
 FORM = "application/x-www-form-urlencoded"
 ONLOOKERS = 1000  # that the page has room for
@@ -126,7 +127,7 @@ class Breakable(NamedTuple):
 
 @pytest.fixture(scope="module")
 def breakable() -> Iterator[Breakable]:
-    config, broken = Settings(watch_port=free_port()), list[str]()
+    config, broken = Settings(watch_port=free_ports()), list[str]()
 
     def run(name: str, *_: object) -> None:
         broken.append(name)
@@ -193,7 +194,7 @@ def test_a_request_that_is_not_from_the_page_changes_nothing(
 
 def test_the_same_form_from_the_page_breaks_the_fleet() -> None:
     """Else the refusals would say nothing."""
-    config, begun = Settings(watch_port=free_port()), threading.Event()
+    config, begun = Settings(watch_port=free_ports()), threading.Event()
 
     def run(*_: object) -> None:
         begun.set()

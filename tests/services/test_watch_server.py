@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from demo.page import Demolition
+from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import AWAY, database, facts
 from tests.support.page import Page, parsed
 from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
-from tests.support.world import PATIENCE, World, catch_up, drain, eventually, free_port
+from tests.support.world import PATIENCE, World, catch_up, drain, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
 from watch.watching import SEEN
@@ -35,7 +36,7 @@ def live(world: World) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def made_up() -> Iterator[Served]:
     """A page of made-up facts."""
-    with serving(Settings(watch_port=free_port()), facts) as served:
+    with serving(Settings(watch_port=free_ports()), facts) as served:
         yield served
 
 
@@ -89,7 +90,7 @@ def test_streams_end_whole_with_the_server_although_no_look_comes_any_more() -> 
             held.wait(PATIENCE)
         return facts()
 
-    with serving(Settings(watch_port=free_port()), look) as served:
+    with serving(Settings(watch_port=free_ports()), look) as served:
         with served.client.stream("GET", "/events") as answer:
             arriving = answer.iter_raw()
             assert next(arriving)
@@ -117,7 +118,7 @@ def test_any_other_name_is_refused(host: str, made_up: Served) -> None:
 
 
 def test_bound_to_another_address_it_answers_any_host_and_changes_nothing() -> None:
-    config = Settings(watch_port=free_port(), watch_host="0.0.0.0")  # noqa: S104
+    config = Settings(watch_port=free_ports(), watch_host="0.0.0.0")  # noqa: S104
     button = Demolition(
         config, {"freeze": SimpleNamespace(label="", summary="", meanwhile="")}, print
     )
@@ -204,7 +205,7 @@ def test_a_connection_without_a_whole_request_is_closed(made_up: Served) -> None
 
 
 def test_rides_move_on_to_the_log_only_when_they_are_sent() -> None:
-    config = Settings(watch_port=free_port())
+    config = Settings(watch_port=free_ports())
     looks = count()
 
     def look() -> Facts:
@@ -227,7 +228,7 @@ def told(served: Served, **headers: str) -> str:
 
 def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
     """Whatever it is that marks the request."""
-    config = Settings(watch_port=free_port())
+    config = Settings(watch_port=free_ports())
     with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, print)) as served:
         for name in ("Forwarded", "X-Forwarded-For", "x-forwarded-proto", "X-Real-IP", "Via"):
             mark = {name: "for=203.0.113.9"}

@@ -8,7 +8,8 @@ import httpx
 from jsonschema import Draft202012Validator
 
 from api.views import DESCRIPTION
-from tests.support.world import Service, World, eventually, free_port
+from lab.ports import free_ports
+from tests.support.world import Service, World, eventually
 
 PROBLEM = Draft202012Validator(json.loads(DESCRIPTION) | {"$ref": "#/components/schemas/Problem"})
 # As in RFC 9110.
@@ -33,7 +34,7 @@ class Api:
     """The API in a process of its own, and a client for it."""
 
     def __init__(self, world: World, **environment: str) -> None:
-        self.port = free_port()
+        self.port = free_ports()
         self.service: Service = world.service("api", API_PORT=str(self.port), **environment)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
         eventually(self.answers, "an answer of the API")

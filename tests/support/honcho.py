@@ -17,10 +17,11 @@ from pathlib import Path
 import httpx
 import psutil
 
-from rocket_rides.settings import PROJECT, Settings, embedded_postgres_url
+from lab.ports import free_ports
+from rocket_rides.settings import PORTS, PROJECT, Settings, embedded_postgres_url
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
-from tests.support.world import PATIENCE, a_fleets_ports, eventually
+from tests.support.world import PATIENCE, eventually
 
 # Seconds until all processes of the machine are looked at again, unless those that were found end.
 NEXT_LOOK = 0.5
@@ -54,7 +55,7 @@ class Fleet:
     def __init__(self, place: Path) -> None:
         self.data = place / "data"
         self.output = place / "output.log"
-        self.url = f"http://127.0.0.1:{a_fleets_ports()}"
+        self.url = f"http://127.0.0.1:{free_ports(PORTS)}"
         # One for all requests: each new one would read the machine's certificates. But no
         # connection outlives its request, since the API may be stopped at any time.
         self.client = httpx.Client(

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import httpx
 
-from tests.support.world import Service, World, eventually, free_port
+from lab.ports import free_ports
+from tests.support.world import Service, World, eventually
 
 
 class Page:
@@ -15,7 +16,7 @@ class Page:
     def __init__(self, world: World, **environment: str) -> None:
         self.world = world
         self.environment = environment
-        self.port = free_port()
+        self.port = free_ports()
         self.url = f"http://127.0.0.1:{self.port}"
         self.client = httpx.Client(
             base_url=self.url, timeout=30, limits=httpx.Limits(max_keepalive_connections=0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tests.support.world import free_port
+from lab.ports import free_ports
 
 
 class Request(NamedTuple):
@@ -92,7 +92,7 @@ class Receiver:
     def __init__(
         self, behaviour: Behaviour = ACCEPT, port: int = 0, tls: ssl.SSLContext | None = None
     ) -> None:
-        self.port = port or free_port()
+        self.port = port or free_ports()
         self.tls = tls
         self.behaviour = behaviour
         self.requests: list[Request] = []

@@ -21,9 +21,9 @@ from demo.embedded.account import server_account
 from demo.embedded.failures import RefusedToStart
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.stream_servers import REDIS
+from lab.ports import free_ports
 from rocket_rides.settings import EMBEDDED_PORT, PROJECT
 from tests.support.folders import short_folder
-from tests.support.world import free_port
 
 PAGE = (PROJECT / "docs/running.md").read_text()
 [_, SECTION] = PAGE.split("## Encrypted, authenticated, restricted\n")
@@ -112,7 +112,7 @@ def secure_servers() -> Iterator[Secure]:
             folder / "run",
             {
                 "bind": "127.0.0.1",
-                "tls-port": str(free_port()),
+                "tls-port": str(free_ports()),
                 "tls-auth-clients": "no",
                 "tls-ca-cert-file": at["authority.pem"],
                 "tls-cert-file": at["certificate.pem"],

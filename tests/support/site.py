@@ -11,9 +11,10 @@ import httpx
 from aiohttp import web
 
 from demo.page import Demolition
+from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.page import Markup, parsed
-from tests.support.world import PATIENCE, World, free_port
+from tests.support.world import PATIENCE, World
 from watch.facts import Facts
 from watch.gathering import Gatherer
 from watch.server import Site
@@ -109,7 +110,7 @@ def of_world(world: World, **changed: Any) -> Settings:
         "redis_url": world.redis.url,
         "stream_name": world.stream,
         "data_dir": world.folder,
-        "watch_port": free_port(),
+        "watch_port": free_ports(),
     }
     return Settings(**{**values, **changed})
 

@@ -2,12 +2,10 @@
 
 import itertools
 import os
-import random
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +19,6 @@ from consumers.totals.total import Total
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides import database, session_settings
 from rocket_rides.log import Invalid, Log, Record, decode
-from rocket_rides.settings import PORTS
 from streamer.drain import Streamer
 from tests.support.forks import Process
 
@@ -63,30 +60,6 @@ def eventually(
         looked = time.monotonic()
         assert looked < deadline, f"{what} did not come about"
         time.sleep(max(min(2 * (looked - began), LONGEST_PAUSE), pause))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-FLEETS_PORTS = (10_000, 32_000)
-
-
-def a_fleets_ports() -> int:
-    """The first of three that are free: the API's, the live page's, and the simulator's.
-
-    Below those that the kernel gives to connections: one of these could take a port between now
-    and the moment at which the fleet binds it, which would end the fleet.
-    """
-    while True:
-        first = random.SystemRandom().randrange(*FLEETS_PORTS)
-        with suppress(OSError), ExitStack() as held:
-            for port in range(first, first + PORTS):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
 
 
 class Standing(NamedTuple):

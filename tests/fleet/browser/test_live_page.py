@@ -9,10 +9,11 @@ import psutil
 import psycopg
 import pytest
 
+from lab.ports import free_ports
 from tests.support.browser import Browser
 from tests.support.honcho import Fleet
 from tests.support.terminal import person
-from tests.support.world import PATIENCE, free_port
+from tests.support.world import PATIENCE
 
 # The ride at which each total stands, as the page shows it.
 STANDINGS = """
@@ -69,7 +70,7 @@ class Another:
 
     def __init__(self, demo: Fleet) -> None:
         self.demo = demo
-        self.port = free_port()
+        self.port = free_ports()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.process: subprocess.Popen[str]
 

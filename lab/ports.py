@@ -1,0 +1,18 @@
+"""Ports for processes that are told theirs, and bind it later."""
+
+import random
+import socket
+from contextlib import ExitStack, suppress
+
+# Below those that the kernel gives to connections: one of these could take a port meanwhile.
+LOWEST, HIGHEST = 10_000, 32_000
+
+
+def free_ports(number: int = 1) -> int:
+    """The first of so many in a row that are free on the loopback address."""
+    while True:
+        first = random.SystemRandom().randrange(LOWEST, HIGHEST)
+        with suppress(OSError), ExitStack() as held:
+            for port in range(first, first + number):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
