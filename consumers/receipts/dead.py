@@ -9,19 +9,78 @@ list, for good. Both say which they could not do and why, and then exit with sta
 import argparse
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 import psycopg
+from psycopg.rows import dict_row
 
 from rocket_rides import database, settings
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
-from rocket_rides.receipts import LIST, SHOW, Letter, change, find, why_not
+from rocket_rides.receipts import WAITS_FOR_A_DECISION, WEBHOOK_ID
+
+COLUMNS = f"""
+    ride_id, {WEBHOOK_ID} AS webhook_id, distance,
+    to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ride_created_at,
+    outcome, reason, attempts, first_at, decided_at, dead_at, replay_at, dropped_at
+    FROM receipts JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
+"""
+LIST = f"SELECT {COLUMNS} WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id"
+SHOW = f"SELECT {COLUMNS} WHERE ride_id = %s"
+
+OF_THESE = "(%(all)s OR ride_id = ANY(%(rides)s))"
+WHICH = f"SELECT ride_id FROM receipts WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE}"  # noqa: S608
+# The attempts so far are kept, and no longer count towards the most that there may be.
+REPLAY = f"""
+    UPDATE receipts SET replay_at = now(), due_at = now(), forgiven = attempts, unfinished = 0
+    WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
+"""  # noqa: S608
+DROP = f"""
+    UPDATE receipts SET dropped_at = now()
+    WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
+"""  # noqa: S608
+CHANGES = {"replay": REPLAY, "drop": DROP}
+
+Letter = dict[str, Any]
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 NONE = "no dead letters"
 DONE = {"replay": "to be sent again", "drop": "dropped"}
 WOULD_BE = {"replay": "would be sent again", "drop": "would be dropped"}
+
+
+def find(connection: psycopg.Connection, query: str, *values: object) -> list[Letter]:
+    """What LIST or SHOW finds. Raises psycopg.Error."""
+    return connection.cursor(row_factory=dict_row).execute(query, values).fetchall()
+
+
+def change(
+    connection: psycopg.Connection,
+    action: str,
+    rides: Sequence[int],
+    *,
+    every: bool = False,
+    dry_run: bool = False,
+) -> list[int]:
+    """Replay or drop dead letters: all, or those of `rides`; returns the rides that it was done to.
+
+    With `dry_run`, those that it would be done to. Raises psycopg.Error.
+    """
+    values = {"all": every, "rides": list(rides)}
+    found = connection.execute(WHICH if dry_run else CHANGES[action], values)
+    return sorted(ride_id for (ride_id,) in found)
+
+
+def why_not(letter: Letter | None) -> str:
+    """Why a receipt can neither be replayed nor dropped."""
+    if letter is None:
+        return "there was no attempt to deliver it"
+    if letter["outcome"] == "delivered":
+        return "it was delivered"
+    if letter["replay_at"]:
+        return "it is being sent again already"
+    return "it was dropped" if letter["dropped_at"] else "it is not dead: it is being delivered"
 
 
 def describe(letter: Letter) -> str:

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from consumers.receipts.attempts import SUSPECT, Attempts, Known
+from consumers.receipts.dead import change
 from consumers.receipts.outcomes import Ended, save
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.receipts import change
 from tests.support.world import World, drain, eventually, transaction
 
 MOST = 4

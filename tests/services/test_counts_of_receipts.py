@@ -2,9 +2,8 @@
 
 import pytest
 
-from consumers.receipts import outcomes
+from consumers.receipts import dead, outcomes
 from consumers.receipts.round import Step
-from rocket_rides import receipts
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.counts import WorkerCounts, worker_counts
 from tests.support.disasters import flush
@@ -55,7 +54,7 @@ def test_a_dead_letter_counts_again_when_it_is_replayed_and_decided(
     worker = staff.worker("one", SOON)
     worker.until(lambda: staff.outcomes("dead") == 1)
     assert worker_counts(staff.world) == WorkerCounts(0, 1)
-    receipts.change(staff.world.connection, "replay", [1])
+    dead.change(staff.world.connection, "replay", [1])
     staff.receiver.behaviour = lambda r: refuse(503) if staff.receiver.rides[1] < 2 else ACCEPT
     worker.until(lambda: staff.outcomes() == 1)
     assert worker_counts(staff.world) == WorkerCounts(1, 1)
@@ -108,7 +107,7 @@ def test_what_is_not_lost_is_not_swept(staff: Staff, impatient: None) -> None:
     other = staff.worker("other", SOON)
     other.until(lambda: staff.complete_to == 4)
     staff.receiver.behaviour = ACCEPT
-    receipts.change(staff.world.connection, "replay", [1])
+    dead.change(staff.world.connection, "replay", [1])
     other.until(lambda: staff.outcomes() == 4)
     assert worker_counts(staff.world, "other") == WorkerCounts(4, 1)
     assert worker_counts(staff.world, "one") == WorkerCounts()

@@ -7,10 +7,10 @@ import pytest
 from psycopg import sql
 
 from consumers.receipts.attempts import Attempts
+from consumers.receipts.dead import change
 from consumers.receipts.outcomes import Ended, Saved, save
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.receipts import change
 from tests.support.world import World, drain
 
 MOST = 3

@@ -10,7 +10,6 @@ from consumers.receipts import dead
 from consumers.receipts.outcomes import Ended, save
 from consumers.receipts.round import Step
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides import receipts
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.api import Api, is_problem
 from tests.support.receipts import SOON, Staff, sent
@@ -108,7 +107,7 @@ def test_a_dropped_one_is_never_sent_again(staff: Staff, letters: list[int], say
 
 def test_of_many_who_replay_at_once_one_does(staff: Staff, letters: list[int]) -> None:
     def replay(_: int) -> list[int]:
-        return receipts.change(staff.world.connect(), "replay", [1, 2, 3])
+        return dead.change(staff.world.connect(), "replay", [1, 2, 3])
 
     with ThreadPoolExecutor(8) as people:
         done = list(people.map(replay, range(8)))
@@ -118,7 +117,7 @@ def test_of_many_who_replay_at_once_one_does(staff: Staff, letters: list[int]) -
 
 
 def test_a_replay_survives_a_crash(staff: Staff, letters: list[int], impatient: None) -> None:
-    assert receipts.change(staff.world.connection, "replay", [1]) == [1]
+    assert dead.change(staff.world.connection, "replay", [1]) == [1]
     worker = staff.worker("other", SOON)
     with pytest.raises(InjectedCrash), crash_at(Step.BEFORE_SENDING):
         worker.until(lambda: False)
@@ -145,7 +144,7 @@ def test_delivered_replaces_dead_and_never_the_reverse(staff: Staff, letters: li
         assert staff.receipt(1)[:2] == ("dead", 1)
     late(1, Kind.DELIVERED)
     assert staff.receipt(1) == ("delivered", 1, None)
-    receipts.change(connection, "drop", [2])
+    dead.change(connection, "drop", [2])
     known |= staff.worker("later")._attempts.begin([2])
     late(2, Kind.DELIVERED)
     assert staff.receipt(2).outcome == "delivered"
@@ -190,8 +189,8 @@ def test_the_api_shows_what_came_of_a_receipt(staff: Staff, letters: list[int], 
         "replay": False,
         "dropped": False,
     }
-    receipts.change(staff.world.connection, "replay", [1])
-    receipts.change(staff.world.connection, "drop", [2])
+    dead.change(staff.world.connection, "replay", [1])
+    dead.change(staff.world.connection, "drop", [2])
     assert (shown(1)["replay"], shown(2)["dropped"]) == (True, True)
     is_problem(api.client.get("/rides/6/receipt"), 404)
     assert eventually(lambda: shown(1)["outcome"]) == "dead"

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from consumers.receipts import hand, outcomes, worker
+from consumers.receipts.dead import change
 from rocket_rides.faults import InjectedCrash, crash_at
-from rocket_rides.receipts import change
 from streamer.drain import Step as SendStep
 from tests.support.disasters import flush
 from tests.support.receipts import SOON, Colleague, Staff, sent

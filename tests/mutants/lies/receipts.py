@@ -469,5 +469,6 @@ MUTANTS = [
         "a replay has no attempts left",
         "forgiven = attempts, unfinished = 0",
         "unfinished = 0",
+        file="consumers/receipts/dead.py",
     ),
 ]
