@@ -4,7 +4,6 @@ The live page and the report draw with it. Floats are only for drawing: nothing 
 """
 
 from collections.abc import Iterable, Sequence
-from math import ceil, log10
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -55,11 +54,3 @@ class Frame(NamedTuple):
         begin = f'<svg viewBox="0 0 {WIDTH} {self.height}" aria-hidden="true" focusable="false">'
         inside = "".join("".join(part) for part in parts)
         return Markup(f"{begin}{inside}</svg>")  # noqa: S704
-
-
-def nice(most: float) -> float:
-    """The top of an axis: 1, 2 or 5 times a power of ten, and at least the greatest value."""
-    if most <= 0:
-        return 1.0
-    power = 10.0 ** ceil(log10(most) - 1)
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= most * 0.999)

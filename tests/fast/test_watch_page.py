@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from rocket_rides.charts import nice
 from tests.support.facts import (
     AWAY,
     MOMENT,
@@ -31,6 +30,7 @@ from watch.facts import MOST, Agreement, Facts, Server
 from watch.feed import KEPT, Event, Feed
 from watch.history import WINDOW, History
 from watch.page import Breakage, Page, Rendered, Scene
+from watch.page.charts import nice
 from watch.page.templates import POLICY
 
 SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a busy one

@@ -1,8 +1,9 @@
 """The page's chart. It says in words what it shows: its latest, least and most."""
 
 from collections.abc import Callable, Sequence
+from math import ceil, log10
 
-from rocket_rides.charts import Chart, Frame, nice
+from rocket_rides.charts import Chart, Frame
 from watch.history import BUCKET, WINDOW, Point
 
 FRAME = Frame()
@@ -38,6 +39,14 @@ def minutes(points: Sequence[Point], label: Label) -> Chart:
         else "nothing measured yet"
     )
     return Chart(FRAME.picture(FRAME.axis(label(top)), marks, FRAME.ticks(ticks)), said)
+
+
+def nice(most: float) -> float:
+    """The top of an axis: 1, 2 or 5 times a power of ten, and at least the greatest value."""
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** ceil(log10(most) - 1)
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= most * 0.999)
 
 
 def _at(x: float, y: float) -> str:
