@@ -4,7 +4,7 @@ Of a POST's processor time in the API, some 220 µs, Flask and the view take 56 
 with Flask's own class of responses, and 10 more where it binds its routes to the host.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,8 @@ from flask import Flask, Request, Response
 from flask.json.provider import JSONProvider
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
+
+from api.slow_clients import has_unread_body
 
 
 class WholeResponse(Response):
@@ -23,6 +25,8 @@ class WholeResponse(Response):
 
     def get_wsgi_headers(self, environ: dict[str, Any]) -> Headers:
         """The headers as they are: their length is known, and their URLs are ASCII."""
+        if has_unread_body(environ):
+            self.headers["Connection"] = "close"
         return self.headers
 
 
@@ -36,6 +40,13 @@ class ExactJson(JSONProvider):
 
     def loads(self, s: str | bytes, **_: Any) -> Any:
         return msgspec.json.decode(s)
+
+    @classmethod
+    def answer(cls, content: Any, status: int, headers: Mapping[str, str]) -> WholeResponse:
+        """What Flask makes of a view's `content, status, headers`, in one step."""
+        body = cls._encoder.encode(content) + b"\n"
+        every_header = Headers({"Content-Type": "application/json", **headers})
+        return WholeResponse(body, status, every_header)
 
 
 class LeanFlask(Flask):

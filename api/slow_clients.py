@@ -9,7 +9,7 @@ connections and slow heads earlier, and an answer takes at most ANSWER_TIME.
 Shutting the reading end is enough: the body ends there, the application answers 408, and granian
 hangs up. Only Linux tells when something was last sent; elsewhere bodies have no time limit.
 
-`announce_close` is for clients that are answered before their body was read.
+`has_unread_body` is for clients that are answered before their body was read.
 """
 
 import os
@@ -17,10 +17,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
-from flask import Flask, Request, Response, current_app, request
+from flask import Flask, Request, current_app
 from werkzeug.exceptions import RequestTimeout
 
 WAS_READ = "rocket_rides.body_was_read"
@@ -44,16 +45,16 @@ class SlowClients:
     def watch(self, app: Flask) -> None:
         """Start a thread that ends with the process, for the requests of `app`."""
         app.extensions["slow_clients"] = self
-        app.after_request(announce_close)
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
 
     def read(self, request: Request) -> bytes:
         """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
         started = time.monotonic()
-        body = request.get_data()
+        length = request.content_length or 0
+        body: bytes = request.environ["wsgi.input"].read(length)
         # We don't know which connection was cut; but if it wasn't this one, its client has left.
-        if self._last_cut > started and len(body) < (request.content_length or 0):
+        if self._last_cut > started and len(body) < length:
             raise RequestTimeout("the body did not arrive in time")
         return body
 
@@ -87,17 +88,15 @@ def read_body(request: Request) -> bytes:
     return slow_clients.read(request)
 
 
-def announce_close(response: Response) -> Response:
-    """Say that the connection ends when there is a body and it was not read.
+def has_unread_body(environ: Mapping[str, Any]) -> bool:
+    """Whether there is a body that was not read; then the answer has to say `Connection: close`.
 
     granian hangs up on a body that nobody has read, but does not always say so, and a client would
     send its next request on a connection that is being closed.
     """
-    if WAS_READ not in request.environ and (
-        request.content_length or "Transfer-Encoding" in request.headers
-    ):
-        response.headers["Connection"] = "close"
-    return response
+    if WAS_READ in environ:
+        return False
+    return "HTTP_TRANSFER_ENCODING" in environ or environ.get("CONTENT_LENGTH", "") not in ("", "0")
 
 
 def _sockets() -> Iterator[socket.socket]:

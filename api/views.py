@@ -10,6 +10,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from api import booking, consumers, parameters, periods
 from api.consumers import Answer
+from api.lean import ExactJson
 from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
@@ -38,7 +39,7 @@ def pool() -> Pool:
 
 
 @routes.post("/rides")
-def take_ride() -> tuple[Answer, int, dict[str, str]]:
+def take_ride() -> Response:
     """Take a ride: 201, and 201 with the first answer again when its key is repeated."""
     distance = parameters.ride_distance(request)
     key = parameters.idempotency_key(request)
@@ -47,7 +48,8 @@ def take_ride() -> tuple[Answer, int, dict[str, str]]:
     headers = {"Location": f"/rides/{ride.id}"}
     if ride.replayed:
         headers["Idempotent-Replayed"] = "true"
-    return {"message": message, "ride": {"id": ride.id, "distance": ride.distance}}, 201, headers
+    content = {"message": message, "ride": {"id": ride.id, "distance": ride.distance}}
+    return ExactJson.answer(content, 201, headers)
 
 
 @routes.get("/rides/<int:ride_id>")
