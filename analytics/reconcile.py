@@ -34,7 +34,7 @@ from analytics.emit import require_rights
 from analytics.freeze import freeze
 from analytics.ownership import rides_ahead
 from analytics.prerequisites import require_java, require_packages
-from rocket_rides import database, errors, settings
+from rocket_rides import database, errors, fleet, settings
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock, try_lock
 
@@ -156,7 +156,8 @@ def main() -> None:
     try:
         status = run(arguments, config)
     except (Unavailable, psycopg.Error, OSError) as reason:
-        sys.stderr.write(f"not reconciled: {errors.in_one_line(reason)}\n")
+        nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""
+        sys.stderr.write(f"not reconciled: {nobody or errors.in_one_line(reason)}\n")
         raise SystemExit(COULD_NOT_RUN) from None
     except (SystemExit, KeyboardInterrupt):
         raise

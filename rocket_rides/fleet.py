@@ -100,6 +100,13 @@ def servers(data: Path) -> int:
     return found if started and started == _started(found) else 0
 
 
+def not_started(data: Path) -> str:
+    """A sentence for a person where no fleet uses the folder `data`; else nothing."""
+    if servers(data):
+        return ""
+    return f"no fleet runs on {data.absolute()}; `make fleet` starts it"
+
+
 def in_the_way(data: Path, servers: int) -> str:
     """What to tell a person about another fleet, whose process `servers` uses the folder."""
     return (

@@ -78,9 +78,7 @@ def no_fleet(facts: Facts, config: Settings) -> str:
         missing = (config.embedded_postgres and _is_stopped(facts.postgres)) or (
             config.embedded_redis and _is_stopped(facts.redis)
         )
-        runs = not missing or fleet.servers(config.data_dir)
-        where = config.data_dir.absolute()
-        return "" if runs else f"no fleet runs on {where}; `make fleet` starts it"
+        return fleet.not_started(config.data_dir) if missing else ""
     known = facts.redis.up and facts.database
     return NOBODY if known and not known.anybody else ""
 

@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 from psycopg.rows import dict_row
 
-from rocket_rides import database, settings
+from rocket_rides import database, fleet, settings
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
 from rocket_rides.receipts import WAITS_FOR_A_DECISION, WEBHOOK_ID
@@ -181,7 +181,8 @@ def main() -> int:
             database.require_current_schema(connection)
             return run(connection, arguments)
     except (Unavailable, psycopg.Error) as reason:
-        raise SystemExit(in_one_line(reason)) from None
+        nobody = fleet.not_started(config.data_dir) if config.embedded_postgres else ""
+        raise SystemExit(nobody or in_one_line(reason)) from None
 
 
 if __name__ == "__main__":

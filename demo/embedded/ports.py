@@ -1,7 +1,8 @@
-"""`python -m demo.embedded.ports`: whether a fleet can have its ports, before anything starts.
+"""`python -m demo.embedded.ports`: whether a fleet can have its folder and its ports.
 
-They are the API's, the live page's and, where the simulator receives the receipts, the one for
-that. Ends with one sentence, and status 1, if one is taken: by another fleet, for instance.
+It is asked before anything starts. The ports are the API's, the live page's and, where the
+simulator receives the receipts, the one for that. Ends with one sentence, and status 1, if not:
+another fleet may have them, for instance.
 """
 
 import os
@@ -20,6 +21,13 @@ def main() -> None:
     config = settings.load()
     if found := fleet.servers(config.data_dir):
         raise SystemExit(fleet.in_the_way(config.data_dir, found))
+    try:
+        config.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemExit(
+            f"the folder {config.data_dir} can't be used: {error.strerror}; nothing was started;"
+            " DATA_DIR names another"
+        ) from None
     # Who listens where, and how a person has it listen elsewhere.
     ports = [
         ("the API", config.api_host, config.api_port, ANOTHER.format("API")),

@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from demo.embedded.failures import NeverStarts
 from demo.embedded.programs import installed
 from demo.embedded.servers import Postgres
-from rocket_rides import database, settings
+from rocket_rides import database, fleet, settings
 from rocket_rides.errors import Unavailable, in_one_line
 
 TIMEOUT = 5.0  # seconds
@@ -93,8 +93,8 @@ def main() -> None:
     try:
         PROMPTS[program](config, arguments)
     except Unavailable as reason:
-        hint = "; `make fleet` starts it" if embedded else ""
-        raise SystemExit(f"{reason}{hint}") from None
+        nobody = fleet.not_started(config.data_dir) if embedded else ""
+        raise SystemExit(nobody or str(reason)) from None
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
 

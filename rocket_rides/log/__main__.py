@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 
 import redis
 
-from rocket_rides import durations, settings
+from rocket_rides import durations, fleet, settings
 from rocket_rides.errors import in_one_line
 from rocket_rides.log import START, Entry, Invalid, Log, as_numbers, decode
 from rocket_rides.process import Parser
@@ -102,7 +102,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except redis.ConnectionError as error:
         reason = in_one_line(error).removeprefix("Redis: ").rstrip(".")
-        raise SystemExit(f"Redis can't be reached: {reason}") from None
+        nobody = fleet.not_started(config.data_dir) if config.embedded_redis else ""
+        raise SystemExit(nobody or f"Redis can't be reached: {reason}") from None
     except redis.RedisError as error:
         raise SystemExit(in_one_line(error)) from None
 

@@ -61,6 +61,19 @@ def test_no_two_processes_of_a_fleet_are_given_one_port(
         ports.main()
 
 
+def test_a_folder_that_can_not_be_one_is_one_sentence(
+    first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "file"))
+    with pytest.raises(SystemExit) as end:
+        ports.main()
+    assert str(end.value) == (
+        f"the folder {tmp_path / 'file'} can't be used: File exists; nothing was started;"
+        " DATA_DIR names another"
+    )
+
+
 def test_receipts_that_go_elsewhere_need_no_port(
     first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,46 @@
+"""Commands for a second terminal, where no fleet runs or a server is away: one line says so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AWAY = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
+COMMANDS = {
+    "psql": ("demo.embedded.prompt", "psql"),
+    "redis-cli": ("demo.embedded.prompt", "redis-cli"),
+    "log": ("rocket_rides.log",),
+    "dead-letters": ("consumers.receipts.dead", "list"),
+    "reconcile": ("analytics.reconcile",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_fleet_one_line_says_so(command: str, tmp_path: Path) -> None:
+    said = refused_by(command, DATA_DIR=str(tmp_path), DATABASE_URL="", REDIS_URL="")
+    assert said.endswith(f"no fleet runs on {tmp_path}; `make fleet` starts it\n")
+
+
+@pytest.mark.parametrize("command", ["psql", "redis-cli", "log", "dead-letters"])
+def test_a_server_of_ones_own_that_is_away_is_one_line(command: str, tmp_path: Path) -> None:
+    said = refused_by(command, DATA_DIR=str(tmp_path), **AWAY)
+    assert "refused" in said
+    assert "make fleet" not in said
+
+
+def refused_by(command: str, **settings: str) -> str:
+    """The one line that it prints before it ends."""
+    done = subprocess.run(
+        [sys.executable, "-m", *COMMANDS[command]],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    return done.stderr
