@@ -1,0 +1,87 @@
+"""Which entries of the log are true: the one test that every kind of reader asks.
+
+Anyone may write to a Redis stream. An entry is *ours* when its id lies in the range of its term
+(`rocket_rides.terms`). Any other tells nothing, and is counted: it is *foreign* when its term is
+not this database's, and *uncommitted* when it lies past the end of a term that is. What is no
+record at all is *invalid*, and is set aside with its reason. None of them stops a reader.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import psycopg
+
+from rocket_rides.database import LAST_DRAWN
+from rocket_rides.log import Entry, Record
+from rocket_rides.terms import UNLESS_KNOWN, Range, StateLost, Terms
+
+# One statement, so one snapshot.
+BOUNDS = f"SELECT last_sent_id, ({LAST_DRAWN}), {UNLESS_KNOWN} FROM streamer_state"  # noqa: S608
+# An entry that is read again, as after a restore of Redis, is there already.
+SET_ASIDE = """
+    INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
+    VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING
+"""
+NOTHING = Range(0, 0)
+
+
+class Bounds(NamedTuple):
+    """How far the log can be believed, by id."""
+
+    last_sent: int  # the streamer has committed everything up to here
+    terms: Mapping[bytes, Range]  # which ids are ours under each term
+
+
+def is_ours(record: Record, bounds: Bounds) -> bool:
+    """Whether a record comes from this database. `bounds` must have been read after it."""
+    after, upto = bounds.terms.get(record.term, NOTHING)
+    return after < record.id <= upto
+
+
+class KnownTerms:
+    """The bounds, as one reader of a connection knows them: it asks for new terms alone."""
+
+    def __init__(self) -> None:
+        self._terms = Terms()
+
+    def bounds(self, connection: psycopg.Connection) -> Bounds:
+        """How far entries that were read before this call can be believed. Raises StateLost."""
+        row = connection.execute(BOUNDS, {"known": self._terms.newest}).fetchone()
+        if row is None:
+            raise StateLost
+        last_sent, last_drawn, terms = row
+        # What was sent was drawn, even if the sequence was set back since.
+        return Bounds(last_sent, self._terms.update(terms, max(last_drawn, last_sent)))
+
+
+class SetAside(NamedTuple):
+    """An entry that is invalid: not a record, and why."""
+
+    entry: Entry
+    reason: str
+
+
+def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
+    """Keep an invalid entry in `dead_letters`; whether it was not there yet."""
+    entry, reason = found
+    values = [kind, name, entry.redis_id, entry.fields, reason]
+    return connection.execute(SET_ASIDE, values).rowcount == 1
+
+
+@dataclass
+class Unbelieved:
+    """How many entries were not ours, by the term that they carry."""
+
+    foreign: Counter[bytes] = field(default_factory=Counter)
+    uncommitted: Counter[bytes] = field(default_factory=Counter)
+
+    def add(self, record: Record, bounds: Bounds) -> None:
+        known = record.term in bounds.terms
+        (self.uncommitted if known else self.foreign)[record.term] += 1
+
+    @property
+    def total(self) -> int:
+        return self.foreign.total() + self.uncommitted.total()
