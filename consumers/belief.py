@@ -9,7 +9,7 @@ record at all is *invalid*, and is set aside with its reason. None of them stops
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -47,9 +47,17 @@ class KnownTerms:
     def __init__(self) -> None:
         self._terms = Terms()
 
+    @property
+    def newest(self) -> str | None:
+        """What BOUNDS is told as `known`."""
+        return self._terms.newest
+
     def bounds(self, connection: psycopg.Connection) -> Bounds:
         """How far entries that were read before this call can be believed. Raises StateLost."""
-        row = connection.execute(BOUNDS, {"known": self._terms.newest}).fetchone()
+        return self.learn(connection.execute(BOUNDS, {"known": self.newest}).fetchone())
+
+    def learn(self, row: tuple[Any, ...] | None) -> Bounds:
+        """The same from the answer to BOUNDS. Raises StateLost when that was empty."""
         if row is None:
             raise StateLost
         last_sent, last_drawn, terms = row
@@ -66,9 +74,13 @@ class SetAside(NamedTuple):
 
 def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
     """Keep an invalid entry in `dead_letters`; whether it was not there yet."""
+    return connection.execute(SET_ASIDE, aside(kind, name, found)).rowcount == 1
+
+
+def aside(kind: str, name: str, found: SetAside) -> list[object]:
+    """The values of SET_ASIDE."""
     entry, reason = found
-    values = [kind, name, entry.redis_id, entry.fields, reason]
-    return connection.execute(SET_ASIDE, values).rowcount == 1
+    return [kind, name, entry.redis_id, entry.fields, reason]
 
 
 @dataclass

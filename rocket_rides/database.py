@@ -60,9 +60,35 @@ def connect(
             connection.close()
             raise
     except psycopg.OperationalError as error:
-        reason = in_one_line(error).rpartition("failed: ")[2].partition(" Is the server")[0]
-        raise Unavailable(f"Postgres can't be reached: {reason}") from None
+        raise Unavailable(_unreachable(error)) from None
     return connection
+
+
+async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncConnection:
+    """The same for an event loop. Raises Unavailable; whether to refuse is `connect`'s to find."""
+    options: dict[str, Any] = {
+        "application_name": name,
+        "connect_timeout": 5,
+        **session_settings.CONNECTION,
+    }
+    try:
+        connection = await psycopg.AsyncConnection.connect(  # noqa: TID251 (configured below)
+            url, autocommit=True, prepare_threshold=0, **options
+        )
+        try:
+            setting = session_settings.statement(session).encode()
+            await connection.execute(setting, prepare=False)
+        except BaseException:
+            await connection.close()
+            raise
+    except psycopg.OperationalError as error:
+        raise Unavailable(_unreachable(error)) from None
+    return connection
+
+
+def _unreachable(error: psycopg.OperationalError) -> str:
+    reason = in_one_line(error).rpartition("failed: ")[2].partition(" Is the server")[0]
+    return f"Postgres can't be reached: {reason}"
 
 
 def configure(connection: psycopg.Connection, **session: str) -> None:

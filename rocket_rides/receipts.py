@@ -1,9 +1,12 @@
 """Receipts in SQL, as several services see them."""
 
-# Receipts from a ride on are to be looked at again: the sweep (`consumers.receipts.sweep`) delivers
-# what has no outcome. Counted, so that a sweep that is under way can't undo it.
+# Receipts from a ride on are to be looked at again: the sweep puts what has no row into the inbox.
+# Counted, so that a sweep that is under way can't undo it.
 SET_BACK = """
-    UPDATE receipts_state SET complete_to = least(complete_to, %s - 1), mends = mends + 1
+    WITH set_back AS (SELECT %s::bigint - 1 AS upto)
+    UPDATE receipts_state SET inbox_to = least(inbox_to, upto),
+        complete_to = least(complete_to, upto), mends = mends + 1
+    FROM set_back
 """
 
 # What tells a repetition, for `rides` with `receipts_state`. A ride keeps it for ever, in whatever

@@ -13,7 +13,7 @@ import psycopg
 API = "api"
 STREAMER = "streamer"
 ROLLUP = "rollup"
-CONSUMER, RECEIPTS = "consumer ", "receipts "
+CONSUMER, RECEIPTS, INBOX = "consumer ", "receipts ", "inbox "
 STARTING = " (starting)"
 
 # Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a
@@ -34,6 +34,11 @@ def consumer(name: str) -> str:
 def receipts(name: str) -> str:
     """The application name of the receipts' worker `name`; no other session has it."""
     return RECEIPTS + consumer(name).removeprefix(CONSUMER)
+
+
+def inbox(name: str) -> str:
+    """The application name of that worker's other session, which reads the log."""
+    return INBOX + consumer(name).removeprefix(CONSUMER)
 
 
 def starting(name: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -34,6 +35,8 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 (what every secret begins with)
 SHORTEST_SECRET, LONGEST_SECRET = 24, 64
 # Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
+# Seconds beyond the time-out of an attempt, until its end is written down.
+LEASE_MARGIN = 5.0
 # The ports of a fleet: the API's, that of the live page, and the simulator's for receipts.
 PORTS = 3
 
@@ -99,8 +102,9 @@ class Settings(BaseSettings):
     receipt_secret: Annotated[str, _unless_empty(_webhook_secret)] = ""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
+    receipt_lease: float | None = Field(default=None, ge=0.1, le=600)
     receipt_attempts: int = Field(default=10, ge=1, le=100)
-    claim_after: float = Field(default=30, ge=0.1, le=3600)
+    claim_after: float = Field(default=10, ge=0.1, le=3600)
     sweep_after: float = Field(default=30, ge=0.1, le=3600)
     watch_host: str = "127.0.0.1"
     watch_port: int | None = Field(default=None, ge=1, le=65535)
@@ -117,6 +121,19 @@ class Settings(BaseSettings):
     @classmethod
     def _is_address(cls, host: str) -> str:
         return str(ip_address("127.0.0.1" if host == "localhost" else host))
+
+    @field_validator("receipt_lease")
+    @classmethod
+    def _outlasts_an_attempt(cls, lease: float | None, given: ValidationInfo) -> float | None:
+        timeout = given.data.get("receipt_timeout")
+        if lease is not None and timeout is not None and lease <= timeout:
+            raise ValueError(f"it must be longer than RECEIPT_TIMEOUT, {timeout:g} s")
+        return lease
+
+    @property
+    def lease(self) -> float:
+        """Seconds for which a receipt that is being sent belongs to one worker."""
+        return self.receipt_lease or self.receipt_timeout + LEASE_MARGIN
 
     @property
     def warehouse(self) -> Path:

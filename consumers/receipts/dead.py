@@ -33,7 +33,8 @@ OF_THESE = "(%(all)s OR ride_id = ANY(%(rides)s))"
 WHICH = f"SELECT ride_id FROM receipts WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE}"  # noqa: S608
 # The attempts so far are kept, and no longer count towards the most that there may be.
 REPLAY = f"""
-    UPDATE receipts SET replay_at = now(), due_at = now(), forgiven = attempts, unfinished = 0
+    UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts, unfinished = 0,
+        lease = NULL
     WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
 """  # noqa: S608
 DROP = f"""

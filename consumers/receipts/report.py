@@ -35,20 +35,16 @@ class Report:
             logger.info("%s made the consumer group: reading the log from its start", self._name)
         if done.claimed:
             logger.info("%s took over %s", self._name, in_entries(done.claimed))
-        if done.given_up:
-            logger.info("%s gave up %s, which others took over", self._name, rides(done.given_up))
         if done.swept:
             logger.warning(
-                "%s takes up %s that the log has lost, from ride %d to %d",
+                "%s takes up %s that the log has not brought, from ride %d to %d",
                 self._name,
                 rides(len(done.swept)),
                 done.swept[0],
                 done.swept[-1],
             )
-        for letter in done.set_aside:
-            logger.warning(
-                "%s set aside entry %s: %s", self._name, letter.entry.redis_id, letter.reason
-            )
+        for entry, reason in done.set_aside:
+            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
         for ride_id, reason in done.unwritten.items():
             logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, reason)
         self._strangers.unbelieved(done.unbelieved)

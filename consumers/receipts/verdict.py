@@ -11,11 +11,12 @@ What the receiver answered decides, and only that:
   receiver is away, for every receipt alike, and that says nothing against any of them.
 """
 
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import NamedTuple
 
-# Seconds. A receiver that asks for more is asked again after that many all the same: as long as it
-# waits, the receipt holds the log back.
+# Seconds. A receiver that asks for more is asked again after that many all the same.
 LONGEST_RETRY_AFTER = 300.0
 LONGEST_REASON = 200  # characters
 TRY_AGAIN = frozenset({408, 425, 429})
@@ -29,6 +30,7 @@ class Kind(Enum):
     RETRY = "retry"
     AWAY = "away"
     REFUSED = "refused"
+    STOPPED = "stopped"  # the worker was asked to end; the receiver may have the receipt
 
 
 class Verdict(NamedTuple):
@@ -66,7 +68,7 @@ def judge(answer: Answer) -> Verdict:
     told = answer.body.decode(errors="replace")
     reason = in_one_line(f"status {status}{target}{': ' if told.strip() else ''}{told}")
     if status >= 500 or status in TRY_AGAIN:
-        bounded = min(float(answer.retry_after), LONGEST_RETRY_AFTER)  # libcurl gives an int
+        bounded = min(answer.retry_after, LONGEST_RETRY_AFTER)
         return Verdict(Kind.RETRY, reason, bounded if bounded > 0 else None)
     return Verdict(Kind.REFUSED, reason)
 
@@ -75,3 +77,16 @@ def in_one_line(text: str) -> str:
     """What a stranger sent, for a log and a database: one line of printable characters."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(printable.split())[:LONGEST_REASON]
+
+
+def seconds_of(retry_after: str) -> float:
+    """What a Retry-After header asks for, in seconds; 0 where it asks for nothing sensible."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after[:10])
+    try:
+        moment = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -198,23 +198,29 @@ CREATE TABLE set_aside_minutes (
 
 -- ------------------------------------------------------------------ the receipts
 
--- What came of a ride's receipt so far, from its first attempt: `consumers/receipts/`. The outcome
--- is empty until it is delivered or dead. A dead one may be marked to be sent again, or dropped.
+-- The inbox and the queue of receipts, a row for each ride: `consumers/receipts/statements.py`.
 --
--- Nothing that changes while receipts are delivered is in an index, so the rows are updated in
--- place: dead_at and replay_at stay NULL.
+-- A row is open until it has an outcome, and again while a dead one is replayed. Then it is due from
+-- `due_at` on: a worker takes it with a lease, and nobody else takes it before that has run out.
+--
+-- No foreign key to rides: whoever inserts would lock them.
 CREATE TABLE receipts (
     ride_id bigint PRIMARY KEY,
     outcome text CONSTRAINT receipts_outcome CHECK (outcome IN ('delivered', 'dead')),
-    attempts integer NOT NULL CONSTRAINT receipts_attempts CHECK (attempts >= 0), -- ever begun
+    -- Ever begun: each is written down before it is made. It only rises.
+    attempts integer NOT NULL DEFAULT 0 CONSTRAINT receipts_attempts CHECK (attempts >= 0),
+    -- Of these, how many don't count: the receiver was away, or they came before a replay.
+    excused integer NOT NULL DEFAULT 0
+        CONSTRAINT receipts_excused CHECK (excused BETWEEN 0 AND attempts),
     -- Of the last attempts, how many have no known end.
-    unfinished integer NOT NULL DEFAULT 0 CONSTRAINT receipts_unfinished CHECK (unfinished >= 0),
-    -- Attempts before the last replay: they don't count towards the most that there may be.
-    forgiven integer NOT NULL DEFAULT 0 CONSTRAINT receipts_forgiven CHECK (forgiven >= 0),
+    unfinished integer NOT NULL DEFAULT 0
+        CONSTRAINT receipts_unfinished CHECK (unfinished BETWEEN 0 AND attempts),
+    -- Drawn at random when it was taken, so the attempt's fencing token; empty once its end is known.
+    lease uuid,
+    queued_at timestamptz NOT NULL DEFAULT now(),
+    first_at timestamptz, -- its first attempt
+    due_at timestamptz NOT NULL DEFAULT now(),
     reason text, -- why the last attempt failed
-    first_at timestamptz NOT NULL DEFAULT now(),
-    -- Until then the attempt under way belongs to one worker, or the next one must not be made.
-    due_at timestamptz NOT NULL,
     decided_at timestamptz,
     dead_at timestamptz,
     replay_at timestamptz,
@@ -225,20 +231,27 @@ CREATE TABLE receipts (
         AND (dead_at IS NOT NULL OR num_nonnulls(replay_at, dropped_at) = 0)
         AND num_nonnulls(replay_at, dropped_at) < 2
     )
-) WITH (fillfactor = 70);
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
 
+-- The queue: what is open, the oldest first. Apart from it what is quarantined, so that it is not
+-- passed over again and again.
+CREATE INDEX receipts_due ON receipts (due_at)
+    WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2;
+CREATE INDEX receipts_quarantined ON receipts (unfinished, due_at)
+    WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2;
 CREATE INDEX receipts_dead ON receipts (ride_id) WHERE dead_at IS NOT NULL;
 CREATE INDEX receipts_replay ON receipts (ride_id) WHERE replay_at IS NOT NULL;
 -- Those that wait for somebody's decision, to be counted without those that were dropped.
 CREATE INDEX receipts_waiting ON receipts (ride_id)
     WHERE dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL;
 
--- One row: up to which ride every one has an outcome. `mends`: how often that was set back; whoever
--- moves it compares this, too.
+-- One row. Up to `inbox_to` every settled ride has a row in receipts, up to `complete_to` an outcome.
+-- `mends`: how often both were set back; whoever moves them compares this, too.
 CREATE TABLE receipts_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
+    inbox_to bigint NOT NULL DEFAULT 0,
     complete_to bigint NOT NULL DEFAULT 0
-        CONSTRAINT receipts_state_complete_to CHECK (complete_to >= 0),
+        CONSTRAINT receipts_state_complete_to CHECK (complete_to BETWEEN 0 AND inbox_to),
     mends bigint NOT NULL DEFAULT 0,
     salt text NOT NULL -- of each webhook-id
         CONSTRAINT receipts_state_salt CHECK (salt ~ '^[0-9a-f]{32}$')
@@ -254,9 +267,13 @@ CREATE TABLE receipts_workers (
     delivered bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_delivered CHECK (delivered >= 0),
     dead bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_dead CHECK (dead >= 0),
-    -- Rides that the log had lost before anybody had attempted them, and that it swept up and
-    -- attempted. One that was attempted before is not among them.
-    swept bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_swept CHECK (swept >= 0)
+    -- Rides that the log did not bring: the sweep put them into the inbox.
+    swept bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_swept CHECK (swept >= 0),
+    -- As in checkpoints; an entry that is read again after a crash counts again.
+    unbelieved_entries bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_unbelieved_entries CHECK (unbelieved_entries >= 0),
+    entries_set_aside bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_entries_set_aside CHECK (entries_set_aside >= 0)
 ) WITH (fillfactor = 50);
 
 

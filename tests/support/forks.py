@@ -31,7 +31,7 @@ from rocket_rides.settings import PROJECT
 # What the services import, but none of the modules that are run.
 IMPORTED = (
     "api.app",
-    "consumers.receipts.worker",
+    "consumers.receipts.delivery",
     "consumers.rollup.lead",
     "consumers.running",
     "consumers.totals.reset",

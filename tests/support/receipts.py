@@ -1,28 +1,32 @@
 """Workers that deliver receipts, in the test's own process or in one of theirs."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import psycopg
+import redis
 
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier
-from consumers.receipts.deliveries import Deliveries
-from consumers.receipts.group import Group, GroupGone
+from consumers.receipts.delivery import Delivery, Limits
+from consumers.receipts.group import Group
+from consumers.receipts.inbox import Inbox
+from consumers.receipts.queue import Queue
 from consumers.receipts.round import Round
-from consumers.receipts.worker import Patience, Worker
-from rocket_rides import session_settings
+from consumers.receipts.upkeep import Upkeep
+from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
-from rocket_rides.log import Log
 from tests.support.receiver import Receiver
-from tests.support.world import PATIENCE, Service, World, drain, eventually
+from tests.support.world import PATIENCE, Service, World, drain
+
+T = TypeVar("T")
 
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
-# Claims are tested by members that are gone; nobody hangs for so long.
-USUALLY = Patience(attempts=10, timeout=5, claim_after=30, sweep_after=30)
-SOON = USUALLY._replace(sweep_after=0.15)
+# Leases and claims are tested by workers that are gone; nobody waits for so long.
+USUALLY = Limits(64, attempts=10, timeout=5, lease=10, claim_after=30, sweep_after=30)
+SOON = USUALLY._replace(lease=0.5, timeout=0.4, claim_after=0.3, sweep_after=0.15)
 
 
 def sent(world: World, rides: int) -> list[int]:
@@ -46,24 +50,12 @@ class Staff:
     def __init__(self, world: World, receiver: Receiver) -> None:
         self.world = world
         self.receiver = receiver
-        self.couriers: list[Courier] = []
+        self.colleagues: list[Colleague] = []
 
-    def worker(
-        self, name: str = "one", patience: Patience = USUALLY, concurrency: int = 64
-    ) -> "Colleague":
-        """A worker in this process: a member of the group at once."""
-        courier = Courier(self.receiver.url, SECRET, concurrency, patience.timeout)
-        self.couriers.append(courier)
-        return self.session(name, Deliveries(courier, Breaker()), patience)
-
-    def session(
-        self, name: str, deliveries: Deliveries, patience: Patience = USUALLY
-    ) -> "Colleague":
-        """Another session of a worker."""
-        connection = self.world.connect(**session_settings.NESTED_LOOPS)
-        colleague = Colleague(connection, self.world.log(), name, deliveries, patience)
-        # The server may yet have to notice that the session before has been closed.
-        eventually(colleague.join, f"{name} in the group")
+    def worker(self, name: str = "one", limits: Limits = USUALLY) -> "Colleague":
+        """A worker in this process."""
+        colleague = Colleague(self.world, self.receiver.url, name, limits)
+        self.colleagues.append(colleague)
         return colleague
 
     def service(self, name: str = "one", **environment: str) -> Service:
@@ -72,16 +64,18 @@ class Staff:
         return self.world.service("consumers.receipts", name, **settings)
 
     @property
-    def group(self) -> Group:
-        return Group(self.world.log(), name_of(self.world.connection), "a test")
+    def group(self) -> str:
+        """The name of this database's consumer group."""
+        return name_of(self.world.connection)
 
     @property
     def pending(self) -> int:
         """How many entries, of all members; 0 when there is no group."""
         try:
-            return sum(member.pending for member in self.group.members())
-        except GroupGone:
+            found = self.world.log().command("XPENDING", self.world.stream, self.group)
+        except redis.ResponseError:
             return 0
+        return int(found[0])
 
     def receipt(self, ride_id: int) -> Delivered:
         row = self.world.connection.execute(
@@ -97,22 +91,43 @@ class Staff:
         return self.world.value("SELECT complete_to FROM receipts_state")
 
 
-class Colleague(Worker):
-    """A worker that a test runs round by round."""
+class Colleague:
+    """A worker that a test runs round by round: the reading loop, then the other one."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection,
-        log: Log,
-        name: str,
-        deliveries: Deliveries,
-        patience: Patience,
-    ) -> None:
-        super().__init__(connection, log, name, deliveries, patience)
-        self.connection = connection
-        self.log = log
-        self.deliveries = deliveries
-        self.intake.membership.gone_after = 0
+    def __init__(self, world: World, url: str, name: str, limits: Limits) -> None:
+        self.name = name
+        self._world = world
+        self._runner = asyncio.Runner()
+        self._courier = Courier(url, SECRET)
+        self.run(self._courier.__aenter__())
+        self.delivery = Delivery(self._courier, Breaker(), limits)
+        self.upkeep = Upkeep(limits.sweep_after)
+        self.begin_session()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it on this worker's event loop."""
+        return self._runner.run(work)
+
+    def begin_session(self) -> None:
+        """Connect to both servers, as at first or after an outage."""
+        world, limits = self._world, self.delivery.limits
+        session = session_settings.NESTED_LOOPS
+        connect = database.connect_async(world.postgres_url, self.name, **session)
+        self.connection = self.run(connect)
+        self.group = Group(world.redis.url, world.stream, name_of(world.connection), self.name)
+        self.inbox = Inbox(self.connection, self.group, limits.claim_after)
+        self.queue = Queue(self.connection, self.name, limits.attempts, limits.lease)
+
+    def read(self, wait: float = 0) -> Round:
+        """One round of the reading loop."""
+        done = self.run(self.inbox.run_once(wait=wait))
+        if done.queued:
+            self.delivery.has_news(self.inbox.is_settled)
+        return done
+
+    def deliver(self, wait: float = 0.02) -> Round:
+        """One round of the loop that works off the queue."""
+        return self.run(self.delivery.run_once(self.queue, self.upkeep, wait=wait))
 
     def until(self, claim: Callable[[], object], patience: float = PATIENCE) -> list[Round]:
         """Round after round until `claim()` is true; returns what they did."""
@@ -120,14 +135,22 @@ class Colleague(Worker):
         rounds = []
         while not claim():
             assert time.monotonic() < deadline, "it did not come about"
-            rounds.append(self.run_once(wait=0.02))
+            rounds += [self.read(), self.deliver()]
         return rounds
 
     def die(self) -> None:
         """End as by SIGKILL: nothing is written down, both connections are closed."""
-        self.deliveries.forget()
-        self.connection.close()
-        self.log.redis.close()
+        self.delivery.forget()
+        self.end_session()
+
+    def end_session(self) -> None:
+        self.run(self.connection.close())
+        self.run(self.group.aclose())
+
+    def close(self) -> None:
+        self.die()
+        self.run(self._courier.__aexit__())
+        self._runner.close()
 
 
 @contextmanager
@@ -136,5 +159,5 @@ def staff(world: World, receiver: Receiver) -> Iterator[Staff]:
     try:
         yield found
     finally:
-        for courier in found.couriers:
-            courier.__exit__(None, None, None)
+        for colleague in found.colleagues:
+            colleague.close()

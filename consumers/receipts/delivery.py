@@ -1,0 +1,206 @@
+"""The loop that works off the queue: save what has ended, take what is due, send it.
+
+What is in flight outlives a session with Postgres. What was sent stays sent, and what came of it is
+written down by the next session: so an outage on our side makes nobody get a receipt twice, and no
+attempt count against a receipt; unless it lasts until the lease has run out, when others may take
+the receipt.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+import psycopg
+
+from consumers.receipts.breaker import Breaker
+from consumers.receipts.queue import NO_TIME, Attempt, Ended, Queue
+from consumers.receipts.receipt import Receipt
+from consumers.receipts.round import Round, Step
+from consumers.receipts.upkeep import Upkeep
+from consumers.receipts.verdict import Kind, Verdict
+from rocket_rides.faults import reached
+from rocket_rides.waiting import delays
+
+# Seconds.
+LOOK_AT_ALL_EVERY = 1.0
+SOON, LATER = 0.002, 0.5  # between looks for what the streamer has sent and is about to commit
+
+STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
+TOO_LATE = Verdict(Kind.STOPPED, "the lease ran out before anything was sent")
+
+
+class Sends(Protocol):
+    """What makes an attempt."""
+
+    def deliver(self, receipt: Receipt, seconds: float) -> Awaitable[Verdict]:
+        """Make it, and give it up after so many seconds."""
+
+
+class Limits(NamedTuple):
+    """What one worker is told: numbers, and times in seconds."""
+
+    concurrency: int  # attempts at once
+    attempts: int  # for one receipt
+    timeout: float  # of an attempt
+    lease: float  # longer than that
+    claim_after: float
+    sweep_after: float
+
+
+class Delivery:
+    """What one worker has in flight, over all of its sessions. For one event loop."""
+
+    def __init__(self, courier: Sends, breaker: Breaker, limits: Limits) -> None:
+        self.breaker = breaker
+        self.limits = limits
+        self.in_flight: dict[asyncio.Task[None], Attempt] = {}
+        self._courier = courier
+        self._ended: list[Ended] = []
+        self._quarantined: Attempt | None = None  # the one that is in flight
+        self._woken = asyncio.Event()
+        self._has_more = True  # of what is due, as far as is known
+        self._due = math.inf  # when something is to be tried again, on the monotonic clock
+        self._look_at_all_at = 0.0
+        self._pauses = delays(SOON, LATER)
+        self._is_unsettled = False
+
+    def has_news(self, settled: bool = True) -> None:
+        """The inbox has new rides. Unless `settled`, the streamer is about to commit them."""
+        self._has_more = True
+        self._is_unsettled = not settled
+        self._pauses = delays(SOON, LATER)
+        self._woken.set()
+
+    def wake(self) -> None:
+        """End the wait of `run_once`."""
+        self._woken.set()
+
+    async def run_once(self, queue: Queue, upkeep: Upkeep, *, wait: float = 0) -> Round:
+        """Write down what has ended, take what is due, and begin to send it.
+
+        Then waits up to `wait` seconds for something to do. Raises psycopg.Error or StateLost; what
+        is in flight goes on.
+        """
+        done = Round()
+        self._woken.clear()
+        await self._save(queue, done)
+        await upkeep.run(queue, done)
+        await self._take(queue)
+        if not self._ended:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(wait, self._nothing_for(upkeep))):
+                    await self._woken.wait()
+        return done
+
+    async def finish(self, queue: Queue, seconds: float) -> Round:
+        """Write down what ends in so many seconds, and that the rest was stopped.
+
+        So two workers that are stopped, one after the other, leave nothing that looks as if it had
+        ended them. Raises psycopg.Error.
+        """
+        done = Round()
+        deadline = time.monotonic() + seconds
+        while self.in_flight and (left := deadline - time.monotonic()) > 0:
+            await asyncio.wait(self.in_flight, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await self._save(queue, done)
+        self._ended += [Ended(attempt, STOPPED) for attempt in self._cancel()]
+        await self._save(queue, done)
+        return done
+
+    def forget(self) -> None:
+        """Lose everything, as a crash would."""
+        self._cancel()
+        self._ended.clear()
+
+    async def _save(self, queue: Queue, done: Round) -> None:
+        if not self._ended:
+            return
+        reached(Step.BEFORE_SAVING)
+        ended, self._ended = self._ended, []
+        try:
+            saved = await queue.save(ended)
+        except (psycopg.Error, asyncio.CancelledError):
+            self._ended += ended  # the next session writes it down
+            raise
+        done.delivered += saved.delivered
+        done.dead |= saved.dead
+        done.unwritten |= saved.unwritten
+        done.again += len(saved.again)
+        for seconds in saved.again.values():
+            self._due = min(self._due, time.monotonic() + seconds)
+
+    async def _take(self, queue: Queue) -> None:
+        """Take as many as may be sent now, if there may be any."""
+        now = time.monotonic()
+        if now >= self._look_at_all_at:
+            self._look_at_all_at = now + LOOK_AT_ALL_EVERY
+            queue.look_at_all()
+            self._has_more = True
+        if now >= self._due:
+            self._due, self._has_more = math.inf, True
+        room = self._room
+        if room and self._quarantined is None and queue.has_quarantined:
+            for attempt in await queue.take_quarantined():
+                reached(Step.BEFORE_SENDING)
+                self._quarantined = attempt
+                self._send(attempt)
+            room = self._room
+        if room and (self._has_more or self._is_unsettled):
+            attempts = await queue.take(room)
+            if attempts:
+                reached(Step.BEFORE_SENDING)
+            for attempt in attempts:
+                self._send(attempt)
+            self._has_more = len(attempts) == room
+            self._is_unsettled = self._is_unsettled and not attempts
+
+    @property
+    def _room(self) -> int:
+        """How many attempts may be begun now."""
+        free = self.limits.concurrency - len(self.in_flight)
+        return self.breaker.allows(len(self.in_flight), free)
+
+    def _nothing_for(self, upkeep: Upkeep) -> float:
+        """Seconds in which there is nothing to do, unless something ends or is new."""
+        now = time.monotonic()
+        due = [upkeep.due]
+        if self._room:
+            due += [self._look_at_all_at, self._due]
+            if self._is_unsettled:
+                due.append(now + next(self._pauses))
+        elif self.breaker.is_open and not self.in_flight:
+            due.append(now + self.breaker.pause)
+        return max(0.0, min(due) - now)
+
+    def _send(self, attempt: Attempt) -> None:
+        task = asyncio.create_task(self._attempt(attempt))
+        self.in_flight[task] = attempt
+
+    async def _attempt(self, attempt: Attempt) -> None:
+        seconds = min(self.limits.timeout, attempt.deadline - time.monotonic())
+        if seconds <= 0:
+            verdict = TOO_LATE
+        elif not attempt.has_time:
+            verdict = NO_TIME
+        else:
+            verdict = await self._courier.deliver(attempt.receipt, seconds)
+            self.breaker.note(verdict)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 (it is this one)
+        del self.in_flight[task]
+        if attempt is self._quarantined:
+            self._quarantined = None
+        self._ended.append(Ended(attempt, verdict))
+        self._woken.set()
+
+    def _cancel(self) -> list[Attempt]:
+        """Give up all that is in flight, and return it. Its receiver may have it all the same."""
+        cancelled = list(self.in_flight.values())
+        for task in self.in_flight:
+            task.cancel()
+        self.in_flight.clear()
+        self._quarantined = None
+        return cancelled

@@ -1,0 +1,112 @@
+"""The loop that reads the log into the inbox. It never waits for a delivery.
+
+A worker is given entries by the group, puts their rides into the inbox, and only then acknowledges
+them. So a pending entry is one that somebody is about to put there, or died before he did: such
+entries are claimed after CLAIM_AFTER, the worker's own at once when it starts anew.
+"""
+
+import asyncio
+import time
+
+import psycopg
+
+from consumers.belief import BOUNDS, SET_ASIDE, KnownTerms, SetAside, aside, is_ours
+from consumers.receipts.group import Group, GroupGone
+from consumers.receipts.round import Round, Step
+from consumers.receipts.statements import INBOX
+from rocket_rides.faults import reached
+from rocket_rides.log import Entry, Invalid, decode
+
+KIND = "receipts"  # of a consumer, as whose dead letters what it sets aside is listed
+BATCH = 1000  # entries
+LOOKS = 3  # at what others have left pending, in the time after which it is claimed
+# Seconds, after a pause of at least as long. By then the streamer has committed what it sent, and
+# the totals, which somebody may wait for, have had the processors.
+GIVE_WAY = 0.005
+
+
+class Inbox:
+    """One session of a worker's reading."""
+
+    def __init__(
+        self, connection: psycopg.AsyncConnection, group: Group, claim_after: float
+    ) -> None:
+        self._connection = connection
+        self._group = group
+        self._claim_after = claim_after
+        self._terms = KnownTerms()
+        self._is_new = True
+        self.is_settled = True  # the streamer had committed all rides of the last batch
+        self._look_at = 0.0
+
+    async def run_once(self, *, wait: float = 0) -> Round:
+        """Take in one batch of entries; waits up to `wait` seconds for the first.
+
+        Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending.
+        """
+        done = Round()
+        try:
+            entries = await self._left_behind(done) or await self._new(wait)
+            if entries:
+                await self._take_in(entries, done)
+        except GroupGone:
+            done.made_group = await self._group.make()
+        return done
+
+    async def _left_behind(self, done: Round) -> list[Entry]:
+        """What a member has read and not acknowledged in time; our own, whenever it was."""
+        if self._is_new:
+            found = await self._group.take_over(BATCH, 0, self._group.member)
+            self._is_new = bool(found)
+        elif time.monotonic() >= self._look_at:
+            found = await self._group.take_over(BATCH, self._claim_after)
+            if not found:  # else there may be more
+                self._look_at = time.monotonic() + self._claim_after / LOOKS
+        else:
+            return []
+        done.claimed = len(found)
+        return found
+
+    async def _new(self, wait: float) -> list[Entry]:
+        began = time.monotonic()
+        entries = await self._group.read(BATCH, wait)
+        if entries and time.monotonic() - began > GIVE_WAY:
+            await asyncio.sleep(GIVE_WAY)
+        return entries
+
+    async def _take_in(self, entries: list[Entry], done: Round) -> None:
+        reached(Step.AFTER_READING)
+        rides = await self._rides(entries, done)
+        set_aside = 0
+        for found in done.set_aside:
+            values = aside(KIND, self._group.name, found)
+            set_aside += (await self._connection.execute(SET_ASIDE, values)).rowcount
+        counted = {
+            "rides": rides,
+            "worker": self._group.member,
+            "unbelieved": done.unbelieved.total,
+            "set_aside": set_aside,
+        }
+        cursor = await self._connection.execute(INBOX, counted)
+        [done.queued] = await cursor.fetchone() or [0]
+        reached(Step.BEFORE_ACKNOWLEDGING)
+        await self._group.acknowledge([entry.redis_id for entry in entries])
+
+    async def _rides(self, entries: list[Entry], done: Round) -> list[int]:
+        """The rides of this database that the entries are about."""
+        cursor = await self._connection.execute(BOUNDS, {"known": self._terms.newest})
+        bounds = self._terms.learn(await cursor.fetchone())
+        self.is_settled = True
+        rides = []
+        for entry in entries:
+            try:
+                record = decode(entry.fields)
+            except Invalid as reason:
+                done.set_aside.append(SetAside(entry, str(reason)))
+                continue
+            if is_ours(record, bounds):
+                rides.append(record.id)
+                self.is_settled = self.is_settled and record.id <= bounds.last_sent
+            else:
+                done.unbelieved.add(record, bounds)
+        return rides

@@ -1,0 +1,200 @@
+"""The queue of receipts, as a worker uses it: the statements, with values and answers of Python."""
+
+import random
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import LiteralString, NamedTuple
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from consumers.receipts.receipt import Receipt
+from consumers.receipts.statements import (
+    BURY,
+    COMPLETE,
+    MAKE_DUE,
+    SAVE,
+    SWEEP,
+    TAKE,
+    TAKE_QUARANTINED,
+)
+from consumers.receipts.verdict import Kind, Verdict
+from rocket_rides.errors import in_one_line
+from rocket_rides.terms import StateLost
+
+# Seconds before the second attempt; three times as long before each further one, up to the longest.
+# The ten attempts of RECEIPT_ATTEMPTS so take a quarter of an hour: nothing that was only delayed
+# for minutes is dead.
+FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
+# Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
+AWAY_DELAY = 0.5
+PAGE = 10_000  # rides that a sweep looks at at once
+ALL = "-infinity"  # where a look at the queue begins
+
+NO_TIME = Verdict(Kind.REFUSED, "the ride's created_at is a time that no receipt can state")
+
+
+class Attempt(NamedTuple):
+    """An attempt that is written down, and may be made until the `deadline`.
+
+    That is on the monotonic clock, and counts from before the lease was asked for: so nothing is
+    sent once another worker may take the receipt. It is the `number`-th since the last replay, but
+    for those that don't count.
+    """
+
+    receipt: Receipt
+    lease: UUID
+    number: int
+    deadline: float
+
+    @property
+    def has_time(self) -> bool:
+        return self.receipt.created_at is not NO_MOMENT
+
+
+NO_MOMENT = datetime.min.replace(tzinfo=UTC)  # a created_at that no calendar of ours has
+
+
+class Ended(NamedTuple):
+    """An attempt that has ended."""
+
+    attempt: Attempt
+    verdict: Verdict
+
+    @property
+    def delay(self) -> float:
+        """Seconds until the next attempt, should there be one: jittered, so that not all meet."""
+        if self.verdict.kind in (Kind.AWAY, Kind.STOPPED):
+            return AWAY_DELAY
+        delay = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (self.attempt.number - 1))
+        return max(self.verdict.retry_after or 0, delay * random.uniform(0.5, 1))
+
+
+class Saved(NamedTuple):
+    """What attempts that ended have come to, by ride."""
+
+    delivered: list[int]
+    dead: dict[int, str]  # and why
+    again: dict[int, float]  # to be tried again, after so many seconds
+    unwritten: dict[int, str]  # Postgres does not take the outcome, and why
+
+
+class Swept(NamedTuple):
+    """What a sweep found."""
+
+    last_sent: int
+    goes_on: bool  # there is another page
+    is_behind: bool  # not every ride in the inbox has its outcome
+    rides: list[int]  # that the log has not brought
+
+
+class Queue:
+    """One session's view of it. Each method is one statement, and raises psycopg.Error."""
+
+    def __init__(
+        self, connection: psycopg.AsyncConnection, worker: str, most: int, lease: float
+    ) -> None:
+        self._connection = connection
+        self._worker = worker
+        self._most = most
+        self._lease = lease
+        self._begin_at: datetime | str = ALL
+        self.has_quarantined = True  # as far as is known
+
+    async def take(self, room: int) -> list[Attempt]:
+        """Lease up to `room` receipts that are due: the oldest, as far as this session knows."""
+        rows = await self._take(TAKE, room=room, begin_at=self._begin_at)
+        if rows:
+            self._begin_at = rows[-1][1]
+        return [attempt for attempt, _ in rows]
+
+    def look_at_all(self) -> None:
+        """Have the next look begin at the first row: some that are due may have been passed by."""
+        self._begin_at = ALL
+
+    async def take_quarantined(self) -> list[Attempt]:
+        """Lease one that has lost its workers before, if there is one."""
+        attempts = [attempt for attempt, _ in await self._take(TAKE_QUARANTINED)]
+        self.has_quarantined = bool(attempts)
+        return attempts
+
+    async def _take(
+        self, statement: LiteralString, **values: object
+    ) -> list[tuple[Attempt, datetime]]:
+        deadline = time.monotonic() + self._lease
+        lease = uuid4()
+        values |= {"lease": lease, "seconds": self._lease, "most": self._most}
+        return [
+            (Attempt(Receipt(ride, distance, at or NO_MOMENT, name), lease, number, deadline), due)
+            for ride, distance, at, name, number, due in await self._rows(statement, values)
+        ]
+
+    async def save(self, ended: Sequence[Ended]) -> Saved:
+        """Write down how these attempts ended, one for each ride, committed on return.
+
+        Where Postgres does not take one, the others are written one by one. Raises psycopg.Error
+        if it takes nothing at all.
+        """
+        try:
+            return await self._save(ended)
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            if len(ended) == 1:
+                ride_id = ended[0].attempt.receipt.ride_id
+                return Saved([], {}, {}, {ride_id: in_one_line(error)})
+        saved = Saved([], {}, {}, {})
+        for end in ended:
+            one = await self.save([end])
+            saved.delivered.extend(one.delivered)
+            saved.dead.update(one.dead)
+            saved.again.update(one.again)
+            saved.unwritten.update(one.unwritten)
+        return saved
+
+    async def _save(self, ended: Sequence[Ended]) -> Saved:
+        of = {end.attempt.receipt.ride_id: (end, end.delay) for end in ended}
+        values = {
+            "rides": list(of),
+            "ids": [end.attempt.receipt.webhook_id for end, _ in of.values()],
+            "leases": [end.attempt.lease for end, _ in of.values()],
+            "kinds": [end.verdict.kind.value for end, _ in of.values()],
+            "reasons": [end.verdict.reason for end, _ in of.values()],
+            "delays": [delay for _, delay in of.values()],
+            "most": self._most,
+            "worker": self._worker,
+        }
+        saved = Saved([], {}, {}, {})
+        for ride_id, outcome, replay in await self._rows(SAVE, values):
+            end, delay = of[ride_id]
+            if outcome == "delivered":
+                saved.delivered.append(ride_id)
+            elif outcome == "dead" and not replay:
+                saved.dead[ride_id] = end.verdict.reason
+            else:
+                saved.again[ride_id] = delay
+        return saved
+
+    async def bury(self) -> dict[int, str]:
+        """Give up what has had all of its attempts; the rides, and why."""
+        values = {"most": self._most, "worker": self._worker}
+        return dict(await self._rows(BURY, values))
+
+    async def sweep(self, upto: int) -> Swept:
+        """Look whether the rides up to there are in the inbox, and put them there. Or StateLost."""
+        values = {"upto": upto, "page": PAGE, "worker": self._worker}
+        rows = await self._rows(SWEEP, values)
+        if not rows:
+            raise StateLost
+        return Swept(*rows[0])
+
+    async def complete(self) -> None:
+        """Move `complete_to` as far as every ride has an outcome."""
+        await self._connection.execute(COMPLETE)
+
+    async def make_due(self) -> None:
+        """Have nothing wait longer than anything of ours may."""
+        await self._connection.execute(MAKE_DUE)
+
+    async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[TupleRow]:
+        return await (await self._connection.execute(statement, values)).fetchall()

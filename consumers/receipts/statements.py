@@ -1,0 +1,238 @@
+"""The receipts' inbox and queue, in SQL: every statement that a worker makes about `receipts`.
+
+    log ──INBOX──▶ inbox and queue ──TAKE──▶ a worker ──SAVE──▶ delivered or dead
+                     ▲       ▲                   │
+      rides ──SWEEP──┘       └───────────────────┴── another attempt, or the lease ran out
+
+The consumer group shares out the *reading*, and this table holds the *work*. A row is open until it
+has an outcome, and again while a dead one is replayed.
+
+Each statement is a transaction of its own, READ COMMITTED. Rows are locked in the order of their
+rides, or only where nobody else holds them, so no two statements wait for each other in a circle.
+What a crash before or after a statement leaves behind is said above it.
+"""
+
+from rocket_rides.receipts import WEBHOOK_ID
+
+LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
+
+# Puts the rides of log entries into the inbox; the entries are acknowledged afterwards. A crash
+# before it leaves them pending, and so does one after it: whoever claims them inserts nothing.
+#
+# An entry often comes before `last_sent` is committed, which therefore is no condition here: TAKE
+# waits for it. Only what `rides` has gets in, so nothing in the log can forge a receipt.
+INBOX = """
+    WITH queued AS (
+        INSERT INTO receipts (ride_id)
+        SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id
+        ON CONFLICT DO NOTHING RETURNING ride_id
+    ), counted AS (
+        INSERT INTO receipts_workers AS worker (name, unbelieved_entries, entries_set_aside)
+        SELECT %(worker)s, %(unbelieved)s, %(set_aside)s WHERE %(unbelieved)s + %(set_aside)s > 0
+        ON CONFLICT (name) DO UPDATE SET
+            unbelieved_entries = worker.unbelieved_entries + excluded.unbelieved_entries,
+            entries_set_aside = worker.entries_set_aside + excluded.entries_set_aside
+    )
+    SELECT count(*) FROM queued
+"""
+
+# Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
+# before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
+# them with their attempt until the lease has run out.
+#
+# `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
+# keeps an entry of every row that was ever taken, and a look from the start passes over them all.
+# SKIP LOCKED: what another worker is taking is no more ours. A time that Python can't express has
+# been set by hand.
+TAKE = f"""
+    WITH due AS MATERIALIZED (
+        SELECT ride_id, due_at FROM receipts
+        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
+          AND due_at >= %(begin_at)s AND due_at <= now()
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at LIMIT %(room)s FOR NO KEY UPDATE SKIP LOCKED
+    ), taken AS (
+        UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
+            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),
+            first_at = coalesce(first_at, now())
+        FROM due WHERE receipts.ride_id = due.ride_id
+        RETURNING receipts.ride_id, attempts - excused AS number, due.due_at
+    )
+    SELECT ride_id, distance,
+           CASE WHEN created_at >= '0002-01-01' AND created_at < '9999-01-01' THEN created_at END,
+           {WEBHOOK_ID}, number, due_at
+    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state ORDER BY due_at
+"""  # noqa: S608
+
+# The same for one receipt that is quarantined: it was taken twice in a row, and nobody wrote down
+# how that ended. Perhaps it is what ended its workers. A worker has one of these in flight at a
+# time, so that it takes few others along; those with the fewest such attempts come first.
+TAKE_QUARANTINED = f"""
+    WITH due AS MATERIALIZED (
+        SELECT ride_id, due_at FROM receipts
+        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
+          AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY unfinished, due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+    ), taken AS (
+        UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
+            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s)
+        FROM due WHERE receipts.ride_id = due.ride_id
+        RETURNING receipts.ride_id, attempts - excused AS number, due.due_at
+    )
+    SELECT ride_id, distance,
+           CASE WHEN created_at >= '0002-01-01' AND created_at < '9999-01-01' THEN created_at END,
+           {WEBHOOK_ID}, number, due_at
+    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
+"""  # noqa: S608
+
+# Writes down how attempts ended. A crash before it leaves attempts without a known end, which are
+# made again once their lease has run out; a crash after it leaves nothing.
+#
+# `delivered` replaces `dead`, never the reverse: a worker that was superseded may still say that
+# the receiver has the receipt. It may say nothing else, and its lease shows that it was. Each end
+# empties the lease, so a second copy of this statement changes nothing. A verdict on a ride of
+# another history, which was restored away meanwhile, has another webhook-id.
+SAVE = f"""
+    WITH ended AS MATERIALIZED (
+        SELECT receipts.ride_id, ended.lease, kind, ended.reason, delay,
+               kind = 'refused' OR kind = 'retry' AND attempts - excused >= %(most)s AS is_dead
+        FROM unnest(%(rides)s::bigint[], %(ids)s::text[], %(leases)s::uuid[], %(kinds)s::text[],
+                    %(reasons)s::text[], %(delays)s::float8[])
+            AS ended (ride_id, webhook_id, lease, kind, reason, delay)
+        CROSS JOIN receipts_state
+        JOIN rides ON rides.id = ended.ride_id JOIN receipts ON receipts.ride_id = rides.id
+        WHERE receipts.ride_id = ANY(%(rides)s) AND ended.webhook_id = {WEBHOOK_ID}
+        ORDER BY receipts.ride_id FOR NO KEY UPDATE OF receipts
+    ), saved AS (
+        UPDATE receipts SET
+            outcome = CASE WHEN kind = 'delivered' THEN 'delivered'
+                           WHEN is_dead THEN 'dead' ELSE outcome END,
+            decided_at = CASE WHEN kind = 'delivered' OR is_dead THEN now() ELSE decided_at END,
+            dead_at = CASE WHEN kind = 'delivered' THEN NULL
+                           WHEN is_dead THEN now() ELSE dead_at END,
+            replay_at = CASE WHEN kind <> 'delivered' AND NOT is_dead THEN replay_at END,
+            dropped_at = CASE WHEN kind <> 'delivered' THEN dropped_at END,
+            reason = CASE WHEN kind <> 'delivered' THEN ended.reason END,
+            excused = excused + (kind IN ('away', 'stopped'))::int,
+            unfinished = 0,
+            lease = NULL,
+            due_at = now() + make_interval(secs => delay)
+        FROM ended
+        WHERE receipts.ride_id = ended.ride_id AND outcome IS DISTINCT FROM 'delivered'
+          AND (kind = 'delivered' OR receipts.lease = ended.lease)
+        RETURNING receipts.ride_id, outcome, replay_at IS NOT NULL AS replay
+    ), counted AS (
+        INSERT INTO receipts_workers AS worker (name, delivered, dead)
+        SELECT %(worker)s, count(*) FILTER (WHERE outcome = 'delivered'),
+               count(*) FILTER (WHERE outcome = 'dead')
+        FROM saved WHERE outcome IS NOT NULL AND NOT replay HAVING count(*) > 0
+        ON CONFLICT (name) DO UPDATE SET
+            delivered = worker.delivered + excluded.delivered, dead = worker.dead + excluded.dead
+    )
+    SELECT ride_id, outcome, replay FROM saved
+"""  # noqa: S608
+
+# Gives up what has had all of its attempts, the last without a known end; or has had more than
+# there may be now. A crash before or after it leaves nothing: others bury, too.
+#
+# It looks at the first thousand rows that are due: the others get there. A row whose ride is gone,
+# deleted by hand, would hold up `complete_to` for ever, and goes.
+BURY = """
+    WITH head AS (
+        (SELECT ride_id, attempts - excused AS number FROM receipts
+         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2 AND due_at <= now()
+         ORDER BY due_at LIMIT 1000)
+        UNION ALL
+        (SELECT ride_id, attempts - excused FROM receipts
+         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
+         ORDER BY unfinished DESC, due_at DESC LIMIT 1000)
+    ), exhausted AS MATERIALIZED (
+        SELECT ride_id, EXISTS (SELECT FROM rides WHERE id = ride_id) AS has_ride FROM receipts
+        WHERE ride_id = ANY(ARRAY(SELECT ride_id FROM head WHERE number >= %(most)s))
+          AND (outcome IS NULL OR replay_at IS NOT NULL) AND due_at <= now()
+          AND attempts - excused >= %(most)s
+        ORDER BY ride_id FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM receipts USING exhausted
+        WHERE receipts.ride_id = exhausted.ride_id AND NOT has_ride
+    ), buried AS (
+        UPDATE receipts SET outcome = 'dead', decided_at = now(), dead_at = now(),
+            replay_at = NULL, lease = NULL, reason = attempts - excused || ' attempts, the last '
+                || unfinished || ' without a known end'
+        FROM exhausted WHERE receipts.ride_id = exhausted.ride_id AND has_ride
+        RETURNING receipts.ride_id, reason
+    ), counted AS (
+        INSERT INTO receipts_workers AS worker (name, dead)
+        SELECT %(worker)s, count(*) FROM buried HAVING count(*) > 0
+        ON CONFLICT (name) DO UPDATE SET dead = worker.dead + excluded.dead
+    )
+    SELECT ride_id, reason FROM buried ORDER BY ride_id
+"""
+
+# Proves that the inbox is complete, a page of rides at a time, and puts into it what the log has
+# not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing: the
+# next sweep finds the same rides.
+#
+# `upto` is settled, and long enough ago for the log to have brought it. Only a mend stages rides
+# below it; it counts itself in `mends`, which is read in the snapshot of the rides and compared as
+# it is when the watermark moves. So the watermark passes no ride that was not looked at.
+SWEEP = """
+    WITH state AS MATERIALIZED (
+        SELECT inbox_to, mends, last_sent_id, least(%(upto)s, last_sent_id) AS upto
+        FROM receipts_state CROSS JOIN streamer_state
+    ), page AS MATERIALIZED (
+        SELECT id FROM rides
+        WHERE id > (SELECT inbox_to FROM state) AND id <= (SELECT upto FROM state)
+        ORDER BY id LIMIT %(page)s
+    ), swept AS (
+        INSERT INTO receipts (ride_id)
+        SELECT id FROM page WHERE NOT EXISTS (SELECT FROM receipts WHERE ride_id = id) ORDER BY id
+        ON CONFLICT DO NOTHING RETURNING ride_id
+    ), counted AS (
+        INSERT INTO receipts_workers AS worker (name, swept)
+        SELECT %(worker)s, count(*) FROM swept HAVING count(*) > 0
+        ON CONFLICT (name) DO UPDATE SET swept = worker.swept + excluded.swept
+    ), looked AS (
+        SELECT count(*) = %(page)s AS is_full,
+               CASE WHEN count(*) = %(page)s THEN max(id) ELSE (SELECT upto FROM state) END AS upto
+        FROM page
+    ), moved AS (
+        UPDATE receipts_state SET inbox_to = looked.upto FROM state CROSS JOIN looked
+        WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to
+          AND looked.upto > state.inbox_to
+    )
+    SELECT last_sent_id, is_full, greatest(looked.upto, state.inbox_to) > complete_to,
+           ARRAY(SELECT ride_id FROM swept ORDER BY ride_id)
+    FROM state CROSS JOIN looked CROSS JOIN receipts_state
+"""
+
+# Moves `complete_to` up to the first ride without an outcome, under the same compare as SWEEP. A
+# crash leaves nothing.
+COMPLETE = """
+    WITH state AS MATERIALIZED (
+        SELECT inbox_to, complete_to, mends FROM receipts_state
+    ), first AS (
+        SELECT (SELECT ride_id FROM receipts
+                WHERE ride_id > (SELECT complete_to FROM state)
+                  AND ride_id <= (SELECT inbox_to FROM state) AND outcome IS NULL
+                ORDER BY ride_id LIMIT 1) AS undecided
+    )
+    UPDATE receipts_state SET complete_to = coalesce(first.undecided - 1, state.inbox_to)
+    FROM state CROSS JOIN first
+    WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to >= state.inbox_to
+      AND coalesce(first.undecided - 1, state.inbox_to) > receipts_state.complete_to
+"""
+
+# What was written while Postgres' clock was ahead is due in a time that is longer than any wait of
+# ours. A crash leaves nothing.
+MAKE_DUE = f"""
+    UPDATE receipts SET due_at = now() WHERE ride_id = ANY(ARRAY(
+        SELECT ride_id FROM receipts
+        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
+          AND due_at > now() + make_interval(secs => {LONGEST_WAIT})
+        ORDER BY due_at DESC LIMIT 1000
+    )) AND due_at > now() + make_interval(secs => {LONGEST_WAIT})
+"""  # noqa: S608

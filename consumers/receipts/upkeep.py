@@ -1,0 +1,48 @@
+"""What a worker does beside its deliveries, now and then: the sweep, and what goes with it.
+
+The sweep proves that the inbox is complete: it puts there each settled ride that the log has not
+brought. It looks up to the `last_sent` that it saw SWEEP_AFTER ago, by a clock that nobody sets:
+what was sent then, and is no row yet, is lost, and not merely unread.
+"""
+
+import time
+from collections import deque
+
+from consumers.receipts.queue import Queue
+from consumers.receipts.round import Round
+
+LOOKS = 3  # in SWEEP_AFTER
+
+
+class Upkeep:
+    """One worker's, over all of its sessions."""
+
+    def __init__(self, sweep_after: float) -> None:
+        self.due = 0.0  # on the monotonic clock
+        self._sweep_after = sweep_after
+        self._seen: deque[tuple[float, int]] = deque()  # when, and how far the streamer was
+
+    async def run(self, queue: Queue, done: Round) -> None:
+        """Do what is due. Raises psycopg.Error or StateLost."""
+        now = time.monotonic()
+        if now < self.due:
+            return
+        await queue.make_due()
+        done.dead |= await queue.bury()
+        swept = await queue.sweep(self._settled(now))
+        done.swept += swept.rides
+        if swept.is_behind:
+            await queue.complete()
+        self._seen.append((now, swept.last_sent))
+        queue.has_quarantined = True  # as far as is known
+        if not swept.goes_on:
+            self.due = now + self._sweep_after / LOOKS
+
+    def _settled(self, now: float) -> int:
+        """The newest `last_sent` that was seen SWEEP_AFTER ago, or earlier."""
+        upto = 0
+        while self._seen and self._seen[0][0] <= now - self._sweep_after:
+            _, upto = self._seen.popleft()
+        if upto:
+            self._seen.appendleft((now - self._sweep_after, upto))
+        return upto
