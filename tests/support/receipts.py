@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
 import redis
@@ -106,7 +107,7 @@ class Colleague:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run it on this worker's event loop."""
-        return self._runner.run(work)
+        return self._runner.run(work, context=copy_context())
 
     def begin_session(self) -> None:
         """Connect to both servers, as at first or after an outage."""
