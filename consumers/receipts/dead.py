@@ -31,15 +31,16 @@ SHOW = f"SELECT {COLUMNS} WHERE ride_id = %s"
 
 OF_THESE = "(%(all)s OR ride_id = ANY(%(rides)s))"
 WHICH = f"SELECT ride_id FROM receipts WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE}"  # noqa: S608
+# As the workers do, it waits for the rows in the order of the rides.
+LOCKED = f"{WHICH} ORDER BY ride_id FOR NO KEY UPDATE"
 # The attempts so far are kept, and no longer count towards the most that there may be.
 REPLAY = f"""
     UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts, unfinished = 0,
         lease = NULL
-    WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
+    WHERE ride_id = ANY(ARRAY({LOCKED})) RETURNING ride_id
 """  # noqa: S608
 DROP = f"""
-    UPDATE receipts SET dropped_at = now()
-    WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE} RETURNING ride_id
+    UPDATE receipts SET dropped_at = now() WHERE ride_id = ANY(ARRAY({LOCKED})) RETURNING ride_id
 """  # noqa: S608
 CHANGES = {"replay": REPLAY, "drop": DROP}
 
