@@ -173,8 +173,8 @@ BURY = """
 """
 
 # Proves that the inbox is complete, a page of rides at a time, and puts into it what the log has
-# not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing: the
-# next sweep finds the same rides.
+# not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing:
+# the next sweep finds the same rides.
 #
 # `upto` is settled, and long enough ago for the log to have brought it. Only a mend stages rides
 # below it; it counts itself in `mends`, which is read in the snapshot of the rides and compared as
