@@ -232,12 +232,8 @@ def staff(world: "World", receiver: "Receiver") -> Iterator["Staff"]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next attempt comes after milliseconds, and nobody waits long for one that is lost."""
-    from consumers.receipts import attempts, outcomes
-    from tests.support.receipts import USUALLY
-
-    monkeypatch.setattr(outcomes, "FIRST_DELAY", 0.01)
-    monkeypatch.setattr(attempts, "LEASE_MARGIN", 0.2 - USUALLY.timeout)
+    """The next attempt comes after milliseconds."""
+    monkeypatch.setattr("consumers.receipts.queue.FIRST_DELAY", 0.01)
 
 
 @pytest.fixture

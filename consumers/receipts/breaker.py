@@ -45,6 +45,8 @@ class Breaker:
 
     def note(self, verdict: Verdict) -> None:
         """An attempt has ended."""
+        if verdict.kind is Kind.STOPPED:  # by us
+            return
         if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):  # whatever it says, it is there
             self._failures = 0
             self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)

@@ -29,18 +29,23 @@ COLUMNS = f"""
 LIST = f"SELECT {COLUMNS} WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id"
 SHOW = f"SELECT {COLUMNS} WHERE ride_id = %s"
 
-OF_THESE = "(%(all)s OR ride_id = ANY(%(rides)s))"
-WHICH = f"SELECT ride_id FROM receipts WHERE {WAITS_FOR_A_DECISION} AND {OF_THESE}"  # noqa: S608
-# As the workers do, it waits for the rows in the order of the rides.
-LOCKED = f"{WHICH} ORDER BY ride_id FOR NO KEY UPDATE"
-# The attempts so far are kept, and no longer count towards the most that there may be.
+# Locked in the order of their rides, as everywhere; of two people, the second finds nothing to do.
+WHICH = f"""
+    SELECT ride_id FROM receipts
+    WHERE {WAITS_FOR_A_DECISION} AND (%(all)s OR ride_id = ANY(%(rides)s)) ORDER BY ride_id
+"""  # noqa: S608
+# The attempts so far are kept, and no longer count towards the most that there may be. `outcome`
+# stays: it is dead until it is decided anew.
 REPLAY = f"""
+    WITH letters AS MATERIALIZED ({WHICH} FOR NO KEY UPDATE)
     UPDATE receipts SET replay_at = now(), due_at = now(), excused = attempts, unfinished = 0,
         lease = NULL
-    WHERE ride_id = ANY(ARRAY({LOCKED})) RETURNING ride_id
+    FROM letters WHERE receipts.ride_id = letters.ride_id RETURNING receipts.ride_id
 """  # noqa: S608
 DROP = f"""
-    UPDATE receipts SET dropped_at = now() WHERE ride_id = ANY(ARRAY({LOCKED})) RETURNING ride_id
+    WITH letters AS MATERIALIZED ({WHICH} FOR NO KEY UPDATE)
+    UPDATE receipts SET dropped_at = now()
+    FROM letters WHERE receipts.ride_id = letters.ride_id RETURNING receipts.ride_id
 """  # noqa: S608
 CHANGES = {"replay": REPLAY, "drop": DROP}
 

@@ -56,7 +56,7 @@ class Delivery:
     def __init__(self, courier: Sends, breaker: Breaker, limits: Limits) -> None:
         self.breaker = breaker
         self.limits = limits
-        self.in_flight: dict[asyncio.Task[None], Attempt] = {}
+        self.in_flight: dict[asyncio.Task[Verdict], Attempt] = {}
         self._courier = courier
         self._ended: list[Ended] = []
         self._quarantined: Attempt | None = None  # the one that is in flight
@@ -176,23 +176,28 @@ class Delivery:
         return max(0.0, min(due) - now)
 
     def _send(self, attempt: Attempt) -> None:
-        task = asyncio.create_task(self._attempt(attempt))
+        task = asyncio.create_task(self._verdict(attempt))
         self.in_flight[task] = attempt
+        task.add_done_callback(self._note)
 
-    async def _attempt(self, attempt: Attempt) -> None:
+    async def _verdict(self, attempt: Attempt) -> Verdict:
+        """Make the attempt, within what is left of its lease."""
         seconds = min(self.limits.timeout, attempt.deadline - time.monotonic())
         if seconds <= 0:
-            verdict = TOO_LATE
-        elif not attempt.has_time:
-            verdict = NO_TIME
-        else:
-            verdict = await self._courier.deliver(attempt.receipt, seconds)
-            self.breaker.note(verdict)
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 (it is this one)
-        del self.in_flight[task]
+            return TOO_LATE
+        if not attempt.has_time:
+            return NO_TIME
+        return await self._courier.deliver(attempt.receipt, seconds)
+
+    def _note(self, task: asyncio.Task[Verdict]) -> None:
+        """An attempt has ended; what came of it is to be written down."""
+        attempt = self.in_flight.pop(task, None)
+        if attempt is None:  # cancelled
+            return
         if attempt is self._quarantined:
             self._quarantined = None
+        verdict = task.result()
+        self.breaker.note(verdict)
         self._ended.append(Ended(attempt, verdict))
         self._woken.set()
 

@@ -188,9 +188,9 @@ class Queue:
             raise StateLost
         return Swept(*rows[0])
 
-    async def complete(self) -> None:
-        """Move `complete_to` as far as every ride has an outcome."""
-        await self._connection.execute(COMPLETE)
+    async def complete(self) -> bool:
+        """Move `complete_to` as far as every ride has an outcome; whether there may be more."""
+        return await self._rows(COMPLETE, {"page": PAGE}) == [(True,)]
 
     async def make_due(self) -> None:
         """Have nothing wait longer than anything of ours may."""

@@ -209,21 +209,26 @@ SWEEP = """
     FROM state CROSS JOIN looked CROSS JOIN receipts_state
 """
 
-# Moves `complete_to` up to the first ride without an outcome, under the same compare as SWEEP. A
-# crash leaves nothing.
+# Moves `complete_to` up to the first ride without an outcome, a page of rides at a time, under the
+# same compare as SWEEP. A crash leaves nothing.
 COMPLETE = """
     WITH state AS MATERIALIZED (
         SELECT inbox_to, complete_to, mends FROM receipts_state
-    ), first AS (
-        SELECT (SELECT ride_id FROM receipts
-                WHERE ride_id > (SELECT complete_to FROM state)
-                  AND ride_id <= (SELECT inbox_to FROM state) AND outcome IS NULL
-                ORDER BY ride_id LIMIT 1) AS undecided
+    ), page AS MATERIALIZED (
+        SELECT ride_id, outcome FROM receipts
+        WHERE ride_id > (SELECT complete_to FROM state) AND ride_id <= (SELECT inbox_to FROM state)
+        ORDER BY ride_id LIMIT %(page)s
+    ), looked AS (
+        SELECT count(*) = %(page)s AS is_full,
+               coalesce(min(ride_id) FILTER (WHERE outcome IS NULL) - 1,
+                        CASE WHEN count(*) = %(page)s THEN max(ride_id)
+                             ELSE (SELECT inbox_to FROM state) END) AS upto
+        FROM page
     )
-    UPDATE receipts_state SET complete_to = coalesce(first.undecided - 1, state.inbox_to)
-    FROM state CROSS JOIN first
-    WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to >= state.inbox_to
-      AND coalesce(first.undecided - 1, state.inbox_to) > receipts_state.complete_to
+    UPDATE receipts_state SET complete_to = looked.upto FROM state CROSS JOIN looked
+    WHERE receipts_state.mends = state.mends AND receipts_state.complete_to = state.complete_to
+      AND looked.upto > state.complete_to
+    RETURNING is_full
 """
 
 # What was written while Postgres' clock was ahead is due in a time that is longer than any wait of

@@ -31,11 +31,10 @@ class Upkeep:
         done.dead |= await queue.bury()
         swept = await queue.sweep(self._settled(now))
         done.swept += swept.rides
-        if swept.is_behind:
-            await queue.complete()
+        goes_on = swept.is_behind and await queue.complete()
         self._seen.append((now, swept.last_sent))
         queue.has_quarantined = True  # as far as is known
-        if not swept.goes_on:
+        if not (swept.goes_on or goes_on):
             self.due = now + self._sweep_after / LOOKS
 
     def _settled(self, now: float) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumers.receipts import dead, outcomes
+from consumers.receipts import dead
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.counts import WorkerCounts, worker_counts
@@ -22,19 +22,6 @@ def test_each_outcome_is_counted_once_by_the_worker_that_wrote_it(staff: Staff) 
     staff.worker("other").until(lambda: staff.outcomes() == 13)
     assert worker_counts(staff.world, "one") == WorkerCounts(8, 2)
     assert worker_counts(staff.world, "other") == WorkerCounts(5)
-
-
-@pytest.mark.parametrize("status", [204, 422])
-def test_an_outcome_that_is_written_twice_is_counted_once(staff: Staff, status: int) -> None:
-    """Postgres' answer to the first was lost."""
-    sent(staff.world, 3)
-    staff.receiver.behaviour = ACCEPT if status == 204 else refuse(status)
-    worker = staff.worker("one")
-    worker.until(lambda: worker.deliveries.unsaved)
-    for _ in range(2):
-        outcomes.save(worker.connection, "one", worker.deliveries.unsaved.values(), 10)
-    worker.until(lambda: staff.outcomes() + staff.outcomes("dead") == 3 and not worker.in_hand)
-    assert worker_counts(staff.world) == (WorkerCounts(3) if status == 204 else WorkerCounts(0, 3))
 
 
 def test_what_is_to_be_sent_again_has_no_outcome_to_count(staff: Staff, impatient: None) -> None:
@@ -64,7 +51,7 @@ def test_a_dead_letter_counts_again_when_it_is_replayed_and_decided(
 def test_a_ride_that_the_log_has_lost_counts_as_swept_once(
     staff: Staff, impatient: None, step: Step | None
 ) -> None:
-    """With its first attempt of all, and neither when it is retried nor by whoever comes next."""
+    """When it comes into the inbox, and neither when it is retried nor by whoever comes next."""
     sent(staff.world, 4)
     flush(staff.world)
     staff.receiver.behaviour = lambda r: (
@@ -78,22 +65,6 @@ def test_a_ride_that_the_log_has_lost_counts_as_swept_once(
         one.die()
     staff.worker("other", SOON).until(lambda: staff.complete_to == 4)
     assert worker_counts(staff.world, "other") == WorkerCounts(4, swept=0 if step else 4)
-
-
-def test_a_lost_ride_counts_as_swept_once_however_many_sessions_take_it_up(
-    staff: Staff, impatient: None
-) -> None:
-    sent(staff.world, 4)
-    flush(staff.world)
-    staff.receiver.behaviour = refuse(503)
-    session = staff.worker("one", SOON)
-    for attempts in (1, 2):
-        session.until(lambda attempts=attempts: staff.receipt(4).attempts >= attempts)  # type: ignore[misc]
-        session.connection.close()
-        session = staff.session("one", session.deliveries, SOON)
-    staff.receiver.behaviour = ACCEPT
-    session.until(lambda: staff.complete_to == 4)
-    assert worker_counts(staff.world) == WorkerCounts(4, swept=4)
 
 
 def test_what_is_not_lost_is_not_swept(staff: Staff, impatient: None) -> None:
@@ -119,7 +90,7 @@ def test_workers_that_are_killed_count_every_outcome(staff: Staff) -> None:
     sent(world, rides)
     for number in range(3):
         done = rides * number // 4
-        worker = staff.service("one", CLAIM_AFTER="1", RECEIPT_CONCURRENCY="4", BATCH_SIZE="10")
+        worker = staff.service("one", RECEIPT_CONCURRENCY="4")
         eventually(lambda done=done: staff.outcomes() > done)  # type: ignore[misc]
         worker.kill()
     assert 0 < staff.outcomes() < rides

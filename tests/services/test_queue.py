@@ -82,8 +82,8 @@ class Desk:
     def sweep(self, upto: int) -> Swept:
         return self.run(self.queue.sweep(upto))
 
-    def complete(self) -> None:
-        self.run(self.queue.complete())
+    def complete(self) -> bool:
+        return self.run(self.queue.complete())
 
     def make_due(self) -> None:
         self.run(self.queue.make_due())
@@ -711,6 +711,18 @@ def test_complete_is_what_has_an_outcome_up_to_the_first_that_has_none(
     assert state(world) == (4, 4)
 
 
+def test_complete_moves_page_by_page(
+    unread: Desk, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE", 2)
+    unread.sweep(2)
+    unread.sweep(5)
+    unread.save(*((attempt, DELIVERED) for attempt in unread.take()))
+    assert (unread.complete(), state(world)) == (True, (5, 2))
+    assert (unread.complete(), state(world)) == (True, (5, 5))
+    assert (unread.complete(), state(world)) == (False, (5, 5))
+
+
 def test_complete_is_nothing_that_the_inbox_may_lack(unread: Desk, world: World) -> None:
     """A worker that hangs may have read the entry before."""
     unread.bring(5)
@@ -742,7 +754,7 @@ def test_a_mend_is_not_undone_by_who_called_all_complete_meanwhile(
         completed = beside.submit(unread.complete)
         eventually(lambda: waits(world, completed))
         mend.commit()
-    completed.result()
+    assert not completed.result()
     assert state(world) == (5, 0)
 
 

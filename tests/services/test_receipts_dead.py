@@ -7,9 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from consumers.receipts import dead
-from consumers.receipts.outcomes import Ended, save
 from consumers.receipts.round import Step
-from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.api import Api, is_problem
 from tests.support.receipts import SOON, Staff, sent
@@ -85,10 +83,12 @@ def test_a_replay_that_failed_waits_until_it_is_due(
     staff: Staff, letters: list[int], say: Say
 ) -> None:
     say("replay", "1")
-    sweep = staff.worker("other").intake.sweep
-    assert sweep.marked(10) == [1]
     staff.world.connection.execute("UPDATE receipts SET due_at = now() + interval '1 minute'")
-    assert sweep.marked(10) == []
+    other = staff.worker("other")
+    assert other.run(other.queue.take(10)) == []
+    staff.world.connection.execute("UPDATE receipts SET due_at = now()")
+    other.queue.look_at_all()
+    assert [attempt.receipt.ride_id for attempt in other.run(other.queue.take(10))] == [1]
 
 
 def test_a_dropped_one_is_never_sent_again(staff: Staff, letters: list[int], say: Say) -> None:
@@ -125,29 +125,6 @@ def test_a_replay_survives_a_crash(staff: Staff, letters: list[int], impatient: 
     assert staff.receipt(1)[:2] == ("dead", 2)
     staff.worker("last", SOON).until(lambda: staff.outcomes() == 2)
     assert staff.receipt(1) == ("delivered", 3, None)
-
-
-def test_delivered_replaces_dead_and_never_the_reverse(staff: Staff, letters: list[int]) -> None:
-    """Whoever slept through a claim comes home late with what came of its attempt."""
-    connection = staff.world.connection
-    known = staff.worker("late")._attempts.begin([1, 4])
-
-    def late(ride_id: int, kind: Kind) -> None:
-        ended = Ended(known[ride_id].receipt, Verdict(kind, "late"), 1)
-        save(connection, "one", [ended], most=10)
-
-    for kind in (Kind.REFUSED, Kind.RETRY, Kind.AWAY):
-        late(4, kind)
-        assert staff.receipt(4) == ("delivered", 1, None)
-    for kind in (Kind.RETRY, Kind.AWAY):
-        late(1, kind)
-        assert staff.receipt(1)[:2] == ("dead", 1)
-    late(1, Kind.DELIVERED)
-    assert staff.receipt(1) == ("delivered", 1, None)
-    dead.change(connection, "drop", [2])
-    known |= staff.worker("later")._attempts.begin([2])
-    late(2, Kind.DELIVERED)
-    assert staff.receipt(2).outcome == "delivered"
 
 
 def test_the_command_is_one(staff: Staff, letters: list[int]) -> None:

@@ -130,13 +130,17 @@ class Colleague:
         """One round of the loop that works off the queue."""
         return self.run(self.delivery.run_once(self.queue, self.upkeep, wait=wait))
 
-    def until(self, claim: Callable[[], object], patience: float = PATIENCE) -> list[Round]:
+    def until(
+        self, claim: Callable[[], object], patience: float = PATIENCE, *, read_only: bool = False
+    ) -> list[Round]:
         """Round after round until `claim()` is true; returns what they did."""
         deadline = time.monotonic() + patience
         rounds = []
         while not claim():
             assert time.monotonic() < deadline, "it did not come about"
-            rounds += [self.read(), self.deliver()]
+            rounds.append(self.read())
+            if not read_only:
+                rounds.append(self.deliver())
         return rounds
 
     def die(self) -> None:
