@@ -1,9 +1,23 @@
-"""What a worker has in flight and how it looks after the queue, on real servers."""
+"""What a worker reads, has in flight, and looks after, on real servers."""
 
 import time
 
+import pytest
+
+from consumers.receipts.round import Step
+from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.receipts import USUALLY, Staff, sent
 from tests.support.receiver import Answer
+
+
+def test_what_another_has_just_read_is_left_to_it(staff: Staff) -> None:
+    sent(staff.world, 10)
+    one, other = staff.worker("one"), staff.worker("other")
+    assert one.read().made_group
+    with pytest.raises(InjectedCrash), crash_at(Step.AFTER_READING):
+        one.read()
+    assert [other.read().claimed for _ in range(3)] == [0, 0, 0]
+    assert staff.pending == 10
 
 
 def test_there_are_never_more_in_flight_than_asked(staff: Staff) -> None:

@@ -137,6 +137,7 @@ def test_a_member_takes_over_its_own_entries_at_once_and_others_when_they_are_ol
     two.read(3)
     again = member("one")  # its process was started anew
     assert again.take_over(2, 0, "one") == ids[:2]
+    assert again.take_over(100, 0, "one") == ids[:3]
     assert again.take_over(100, NEVER) == []
     assert pending(world) == {**dict.fromkeys(ids[:3], "one"), **dict.fromkeys(ids[3:], "two")}
     idle = 0.05
