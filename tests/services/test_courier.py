@@ -365,6 +365,9 @@ def test_a_kept_connection_that_dies_before_it_answers_is_replaced_once(
     receiver.behaviour = DISCONNECT
     assert courier.one().kind is Kind.RETRY
     assert len(receiver.requests) == 1 + 2 * 2 + 2
+    # And once on a connection that is new.
+    assert courier.one().kind is Kind.RETRY
+    assert len(receiver.requests) == 1 + 2 * 2 + 2 + 1
 
 
 def test_what_was_sent_on_a_connection_that_died_may_have_come(

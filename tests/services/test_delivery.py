@@ -6,8 +6,8 @@ import pytest
 
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at
-from tests.support.receipts import USUALLY, Staff, sent
-from tests.support.receiver import Answer
+from tests.support.receipts import SOON, USUALLY, Colleague, Staff, sent
+from tests.support.receiver import HANG, Answer
 
 
 def test_what_another_has_just_read_is_left_to_it(staff: Staff) -> None:
@@ -20,19 +20,42 @@ def test_what_another_has_just_read_is_left_to_it(staff: Staff) -> None:
     assert staff.pending == 10
 
 
+def in_flight(worker: Colleague) -> list[int]:
+    """The rides, once there is nothing more to take."""
+    for _ in range(5):
+        worker.deliver()
+    return sorted(attempt.receipt.ride_id for attempt in worker.delivery.in_flight.values())
+
+
 def test_there_are_never_more_in_flight_than_asked(staff: Staff) -> None:
-    """And connections are kept."""
-    sent(staff.world, 200)
-    at_once: list[int] = []
-
-    def answer(_: object) -> Answer:
-        at_once.append(len(worker.delivery.in_flight))
-        return Answer(delay=0.005)
-
+    rides = sent(staff.world, 20)
+    staff.receiver.behaviour = HANG
     worker = staff.worker("one", USUALLY._replace(concurrency=4))
-    staff.receiver.behaviour = answer
+    worker.until(lambda: worker.delivery.in_flight)
+    assert in_flight(worker) == rides[:4]
+
+
+def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(staff: Staff) -> None:
+    rides = sent(staff.world, 5)
+    staff.receiver.behaviour = HANG
+    worker = staff.worker("one", SOON._replace(lease=60, timeout=50))
+    worker.until(lambda: staff.world.value("SELECT count(*) FROM receipts") == 5, read_only=True)
+    later = "UPDATE receipts SET due_at = now() + interval '5 min' WHERE ride_id = ANY(%s)"
+    staff.world.connection.execute(later, [rides[2:]])
+    worker.until(lambda: in_flight(worker) == rides[:2])
+    staff.world.connection.execute(
+        "UPDATE receipts SET attempts = 2, unfinished = 2, due_at = now() WHERE ride_id = ANY(%s)",
+        [rides[2:]],
+    )
+    worker.until(lambda: len(worker.delivery.in_flight) > 2)
+    assert in_flight(worker) == rides[:3]
+
+
+def test_as_many_connections_are_kept_as_attempts_are_made_at_once(staff: Staff) -> None:
+    sent(staff.world, 200)
+    staff.receiver.behaviour = Answer(delay=0.005)
+    worker = staff.worker("one", USUALLY._replace(concurrency=4))
     worker.until(lambda: staff.outcomes() == 200)
-    assert max(at_once) == 4
     assert sum(staff.receiver.rides.values()) == len(staff.receiver.rides) == 200
     assert staff.receiver.connections == 4
 

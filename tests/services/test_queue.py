@@ -562,6 +562,7 @@ def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decid
         assert attempt.number == number
         assert [*desk.save((attempt, FAILED)).again] == [1]
         assert row(world, "outcome") == ("dead",)
+        assert desk.take() == []  # before it is due
     assert desk.save((again(desk), FAILED)).dead == {1: "503"}
     assert row(world, "attempts", "replay_at") == (1 + MOST, None)
 

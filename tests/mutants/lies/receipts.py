@@ -299,7 +299,6 @@ MUTANTS = [
         "            due_at = now() + make_interval(secs => delay)\n",
         "            due_at = now() + CASE WHEN replay_at IS NULL THEN make_interval(secs => delay)"
         " ELSE '0' END\n",
-        tests="services/test_receipts_dead.py::test_a_replay_that_failed_waits_until_it_is_due",
     ),
     statements(
         "a dead letter that is replayed and fails counts again",
@@ -471,15 +470,11 @@ MUTANTS = [
         "several that are quarantined are in flight at once",
         "if room and self._quarantined is None and queue.has_quarantined:",
         "if room and queue.has_quarantined:",
-        tests="services/test_receipts_members.py::"
-        "test_a_quarantined_receipt_does_not_wait_for_the_end_of_a_backlog",
     ),
     delivery(
         "a quarantined receipt waits for the end of a backlog",
         "if room and self._quarantined is None and queue.has_quarantined:",
         "if not self.in_flight and self._quarantined is None and queue.has_quarantined:",
-        tests="services/test_receipts_members.py::"
-        "test_a_quarantined_receipt_does_not_wait_for_the_end_of_a_backlog",
     ),
     delivery(
         "what ended while Postgres was away is forgotten",
