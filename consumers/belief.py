@@ -49,7 +49,15 @@ class KnownTerms:
 
     def bounds(self, connection: psycopg.Connection) -> Bounds:
         """How far entries that were read before this call can be believed. Raises StateLost."""
-        row = connection.execute(BOUNDS, {"known": self._terms.newest}).fetchone()
+        return self.answer(self.ask(connection))
+
+    def ask(self, connection: psycopg.Connection) -> psycopg.Cursor:
+        """The first half of `bounds`, for whoever asks something else in the same round trip."""
+        return connection.execute(BOUNDS, {"known": self._terms.newest})
+
+    def answer(self, asked: psycopg.Cursor) -> Bounds:
+        """The second half of `bounds`. Raises StateLost."""
+        row = asked.fetchone()
         if row is None:
             raise StateLost
         last_sent, last_drawn, terms = row

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from consumers.digest import NOTHING, DeadLetter, Unbelieved
+from consumers.belief import NOTHING, Bounds, Unbelieved
+from consumers.belief import SetAside as DeadLetter
 from rocket_rides.database import LAST_DRAWN
 from rocket_rides.log import Entry, Invalid, decode
 from rocket_rides.terms import UNLESS_KNOWN, Range, StateLost, Terms
@@ -62,7 +63,7 @@ class Arrivals:
                 continue
             after, upto = ranges.get(record.term, NOTHING)
             if not after < record.id <= upto:
-                arrived.unbelieved.add(record.term, record.term in ranges)
+                arrived.unbelieved.add(record, Bounds(last_sent, ranges))
                 arrived.done.append(entry.redis_id)
             elif record.id > last_sent:
                 arrived.held.append(entry)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from consumers.digest import DeadLetter, Unbelieved
+from consumers.belief import SetAside as DeadLetter
+from consumers.belief import Unbelieved
 
 
 class Step(Enum):
