@@ -15,7 +15,7 @@ from consumers.committing import Committing
 from consumers.digest import Digest, digest
 from consumers.handler import Handler
 from consumers.round import Round, Step
-from rocket_rides.database import one_row
+from rocket_rides.database import is_alive, one_row
 from rocket_rides.faults import reached
 from rocket_rides.log import START, Entry, Log, as_numbers
 
@@ -125,6 +125,8 @@ class Reader(Generic[H]):
 
         Two questions in one round trip, since this is asked in every round.
         """
+        if not is_alive(self._connection):
+            self._terms.bounds(self._connection)  # raises the server's reason: a pipeline hides it
         with self._connection.pipeline():
             bounds = self._terms.ask(self._connection)
             repair = self.handler.ask_for_repair()

@@ -429,6 +429,15 @@ def test_a_consumer_waits_for_its_servers(world: World) -> None:
     assert consumer.stop() == 0
 
 
+def test_a_consumer_says_why_its_session_was_ended(world: World) -> None:
+    consumer = world.service("consumers", "consumer0").says("stands at")
+    world.connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name ^@ 'consumer consumer0'"
+    )
+    consumer.says("terminating connection due to administrator command; trying again")
+
+
 @pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb"])
 def test_a_bad_name_is_refused_with_one_line(world: World, name: str) -> None:
     consumer = world.service("consumers", name)
