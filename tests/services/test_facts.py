@@ -299,7 +299,7 @@ def test_dirty_minutes_are_those_of_the_rollup_that_leads(world: World) -> None:
     assert seen(world).rollup.dirty_minutes == 0
     leading = rollup.lead(world)
     rollup.send_at(world, ("2026-03-28 20:00:10Z", 1), ("2026-03-28 20:01:10Z", 1))
-    eventually(lambda: leading.marker.run_once(wait=0) and leading.dirty.count == 2)
+    eventually(lambda: leading.reader.run_once(wait=0) and leading.dirty.count == 2)
     found = seen(world).rollup
     assert (found.dirty_minutes, found.complete_to) == (2, 0)
     assert found.lead.leads
@@ -314,7 +314,7 @@ def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(world: World)
         for lead in range(2):
             leading = rollup.lead(world)
             rollup.send_at(world, (f"2026-03-28 20:0{lead}:10Z", 1))
-            eventually(lambda: leading.marker.run_once(wait=0) and leading.dirty.count)  # noqa: B023
+            eventually(lambda: leading.reader.run_once(wait=0) and leading.dirty.count)  # noqa: B023
             found = said(gatherer.gather()).rollup
             assert found.dirty_minutes
             rollup.hurry(leading)

@@ -156,7 +156,7 @@ def test_the_readers(counted: Counting, clock: Clock, monkeypatch: pytest.Monkey
     for module in ("receipts.intake", "receipts.membership", "rollup.lead"):
         monkeypatch.setattr(f"consumers.{module}.time", clock)
     world, streamer = counted.world, counted.world.streamer()
-    consumer = Consumer(counted.connect(), counted.log(), "consumer0", Total, 1000)
+    consumer = Consumer(counted.log(), Total(counted.connect(), "consumer0"))
     leading = Lead(counted.connect(**ROLLUP_SESSION), counted.log())
     with Receiver() as receiver, Courier(receiver.url, SECRET, 64, USUALLY.timeout) as courier:
         deliveries = Deliveries(courier, Breaker())

@@ -9,8 +9,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from consumers import digest
-from consumers.digest import Digest, Gap
-from consumers.reader import Reader
+from consumers.gaps import Healed
 from consumers.receipts import outcomes
 from consumers.receipts.attempts import Known
 from consumers.receipts.courier import Courier, Kind, Verdict
@@ -21,7 +20,7 @@ from consumers.receipts.sweep import Sweep
 from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import Generation
 from consumers.rollup.marker import Marker
-from consumers.round import NOTHING_HEALED, Healed, HealedSum
+from consumers.totals.total import Total
 from rocket_rides.log import decode
 from rocket_rides.receipts import WEBHOOK_ID
 from rocket_rides.terms import Range, Terms
@@ -49,10 +48,7 @@ def move_the_checkpoint_alone(patch: Patch) -> None:
 
 
 def heal_nothing(patch: Patch) -> None:
-    def heal(_reader: object, gap: Gap) -> Healed:
-        return Healed(gap, 0, Decimal(0))
-
-    patch.setattr(Reader, "_heal", heal)
+    patch.setattr(Total, "heal", lambda _, gap: Healed(gap, 0, Decimal(0)))
 
 
 def count_again(patch: Patch) -> None:
@@ -60,7 +56,7 @@ def count_again(patch: Patch) -> None:
         at = decode(entries[0].fields).prev if entries else last_ride_id
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.follower.digest", believe)
+    patch.setattr("consumers.reader.digest", believe)
 
 
 class Anything(dict[bytes, Range]):
@@ -81,10 +77,10 @@ def close_gaps_when_idle_alone(patch: Patch) -> None:
     def sort_out(entries: list[Any], *others: Any) -> digest.Digest:
         result = digest.digest(entries, *others)
         if entries:
-            result.close_gap = lambda upto: None  # type: ignore[method-assign]
+            result.close_gap = lambda *_, **__: None  # type: ignore[method-assign]
         return result
 
-    patch.setattr("consumers.follower.digest", sort_out)
+    patch.setattr("consumers.reader.digest", sort_out)
 
 
 def write_nothing(patch: Patch) -> None:
@@ -92,12 +88,12 @@ def write_nothing(patch: Patch) -> None:
 
 
 def mark_new_minutes_alone(patch: Patch) -> None:
-    mark = Marker._mark
+    mark = Marker.prepare
 
-    def mark_once(me: Marker, after: int, batch: Digest) -> tuple[int, HealedSum]:
-        return (batch.last_ride_id, NOTHING_HEALED) if after else mark(me, after, batch)
+    def mark_once(me: Marker, after: int, upto: int) -> int:
+        return upto if after else mark(me, after, upto)
 
-    patch.setattr(Marker, "_mark", mark_once)
+    patch.setattr(Marker, "prepare", mark_once)
 
 
 def leave_all_dirty(patch: Patch) -> None:

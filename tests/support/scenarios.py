@@ -204,9 +204,9 @@ def minutes(world: World) -> list[str]:
     for distance in ("1", "2"):
         asks += take_in_one_minute(world, distance)
         for _ in range(ROUNDS):
-            lead.marker.run_once()
+            lead.reader.run_once()
             with suppress(MarksLost):
-                lead.indexer.run_once(lead.marker.at.ride_id)
+                lead.indexer.run_once(lead.reader.at.ride_id)
     with redis.Redis.from_url(world.redis.url) as client:
         left = left_over(world.connection, client, world.stream)
     return findings(world, asks, settled=[statements.ROLLED_UP], errors=left)
