@@ -23,7 +23,10 @@ OUTCOMES = """
            CASE id %% 3 WHEN 0 THEN now() END
     FROM rides WHERE id <= %s
 """
-COMPLETE = "UPDATE receipts_state SET complete_to = %s"
+COMPLETE = """
+    UPDATE receipts_state SET inbox_to = greatest(inbox_to, upto), complete_to = upto
+    FROM (SELECT %s::bigint AS upto) ride
+"""
 DELETE = "DELETE FROM receipts WHERE ride_id = ANY(%s)"
 FORGET = """
     UPDATE receipts SET outcome = NULL, decided_at = NULL, dead_at = NULL WHERE ride_id = ANY(%s)
