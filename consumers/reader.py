@@ -126,7 +126,7 @@ class Reader(Generic[H]):
         Two questions in one round trip, since this is asked in every round.
         """
         if not is_alive(self._connection):
-            self._terms.bounds(self._connection)  # raises the server's reason: a pipeline hides it
+            self._terms.ask(self._connection)  # raises the server's reason: a pipeline hides it
         with self._connection.pipeline():
             bounds = self._terms.ask(self._connection)
             repair = self.handler.ask_for_repair()
