@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 import redis
 
-from consumers.receipts.group import Group
-from rocket_rides import groups
 from tests.support.looks import looking, said, seen
 from tests.support.world import World, drain
 from watch import asking_postgres
@@ -60,7 +58,7 @@ DELIVERED = """
         INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
         SELECT id, 'delivered', 1, now(), now() FROM rides
     )
-    UPDATE receipts_state SET complete_to = (SELECT max(id) FROM rides)
+    UPDATE receipts_state SET (inbox_to, complete_to) = (SELECT max(id), max(id) FROM rides)
 """
 DEAD = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at, dead_at)
@@ -131,14 +129,15 @@ def test_one_receipt_that_is_tried_again_costs_no_more_than_none(
     world.connection.execute(DELIVERED)
     assert seen(world).receipts.oldest_undelivered_seconds is None
     world.connection.execute("UPDATE receipts_state SET complete_to = 0")
-    world.connection.execute("DELETE FROM receipts WHERE ride_id = 1")
+    world.connection.execute(
+        "UPDATE receipts SET outcome = NULL, decided_at = NULL WHERE ride_id = 1"
+    )
     receipts = seen(world).receipts
     assert receipts.pending == 1
     assert receipts.oldest_undelivered_seconds is not None
     assert 60 <= receipts.oldest_undelivered_seconds < 70
     found = [node for node in nodes(plan(world, LIMIT)) if node.get("Relation Name") == "receipts"]
-    read = sum((node["Actual Rows"] or 1) * node["Actual Loops"] for node in found)
-    assert LIMIT <= read < 3 * LIMIT
+    assert sum((node["Actual Rows"] or 1) * node["Actual Loops"] for node in found) < LIMIT
 
 
 def test_dead_receipts_that_wait_are_found_among_any_number_of_decided_ones(
@@ -193,7 +192,6 @@ def test_a_look_is_one_statement_and_a_few_commands(
 ) -> None:
     world.take(*[1] * 10)
     drain(world.streamer())
-    Group(world.log(), groups.name_of(world.connection), "one").make()
     round_trips = Counter[str]()
 
     class Counting(asking_postgres.Impatient):
