@@ -1,9 +1,11 @@
 """Delivers receipts: signs each, posts it to the receiver, and says what came of it.
 
-An attempt is one POST, signed after Standard Webhooks with the time of that attempt. It has one
-time limit in all, from the look-up of the address to the end of the answer's head. The verdict is
-read off the head: no redirect is followed, nothing is decompressed, and a body that does not end
-holds up nobody. `verdict` says what an answer means.
+An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
+on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
+from the look-up of the address to the end of the answer's head. The verdict is read off the head:
+no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (Of
+bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one piece with them.)
+`verdict` says what an answer means.
 
 A process that dies in an attempt leaves open whether the receiver has the receipt. It holds nothing
 that others would need: the next attempt is like the first.
@@ -13,10 +15,11 @@ import asyncio
 import os
 import ssl
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Self
-from urllib.parse import urljoin
 
 import aiohttp
 import certifi
@@ -33,15 +36,21 @@ from consumers.receipts.verdict import (
     judge,
     seconds_of,
 )
+from rocket_rides.errors import Refused
 
-# Of an answer's body: bytes that are kept for a person, and seconds that are waited for it.
-MOST_KEPT, LONGEST_BODY = 1024, 0.25
+# Of an answer: bytes of a line of its head; bytes of its body that are read, so that the connection
+# can be kept, and that are kept for a person; seconds that are waited for them.
+LONGEST_LINE = 64 * 1024
+MOST_READ, MOST_KEPT, LONGEST_BODY = 64 * 1024, 1024, 0.25
+
+HALF_A_HEAD = "the connection was lost in the middle of the answer's head"
 
 
 class Progress(SimpleNamespace):
     """How far a request came."""
 
-    reused = sent = False
+    reused = False  # it is on a connection that was kept
+    sent = False  # perhaps some of it, on this connection or on one before
 
 
 def _noticing() -> aiohttp.TraceConfig:
@@ -62,7 +71,8 @@ def _noticing() -> aiohttp.TraceConfig:
 class Courier:
     """Makes attempts, each within its own time limit. For one event loop, as a context manager.
 
-    `url` and `secret` are as `rocket_rides.settings` takes them.
+    `url` and `secret` are as `rocket_rides.settings` takes them. To enter it raises Refused, where
+    nobody's certificate could be checked.
     """
 
     def __init__(self, url: str, secret: str) -> None:
@@ -70,15 +80,14 @@ class Courier:
         self._webhook = Webhook(secret)
 
     async def __aenter__(self) -> Self:
-        # A certificate is checked against the file that SSL_CERT_FILE names, else certifi's.
-        trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
+        checked = await asyncio.to_thread(_authorities) if self._url.startswith("https:") else True
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, ssl=await asyncio.to_thread(ssl.create_default_context, cafile=trusted)
-            ),
+            connector=aiohttp.TCPConnector(limit=0, ssl=checked),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
             headers={hdrs.USER_AGENT: "rocket-rides", hdrs.ACCEPT: "*/*"},
             skip_auto_headers=[hdrs.ACCEPT_ENCODING],
             trace_configs=[_noticing()],
@@ -100,42 +109,94 @@ class Courier:
         }
         progress = Progress()
         try:
-            async with asyncio.timeout(seconds):
-                try:
-                    return await self._post(body, headers, progress)
-                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-                    if isinstance(error, aiohttp.ClientConnectorError) or not progress.reused:
-                        raise
-                # A kept connection was dead, and no byte of an answer came: a new one is no worse.
-                progress.reused = False
-                return await self._post(body, headers, progress)
+            async with _limit(seconds):
+                response = await self._post(body, headers, progress)
         except TimeoutError:
             why = f"timed out after {seconds:.3g} s"
-            return Verdict(Kind.RETRY if progress.sent else Kind.AWAY, why)
-        except aiohttp.ClientConnectorError as error:
-            return Verdict(Kind.AWAY, in_one_line(str(error)))
         except aiohttp.ClientResponseError:
-            return Verdict(Kind.RETRY, NOT_HTTP)
-        except (aiohttp.ClientError, OSError) as error:
-            why = in_one_line(str(error)) or type(error).__name__
-            return Verdict(Kind.RETRY if progress.sent else Kind.AWAY, why)
+            why = NOT_HTTP
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            why = _why(error)
+        else:
+            async with response:
+                return await _verdict(response)
+        return Verdict(Kind.RETRY if progress.sent else Kind.AWAY, why)
 
-    async def _post(self, body: bytes, headers: dict[str, str], progress: Progress) -> Verdict:
-        async with self._session.post(
-            self._url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=progress
-        ) as response:
-            begins = await _beginning(response)
-            if 200 <= response.status < 300:
-                return judge(Answer(response.status))
-            target = response.headers.get(hdrs.LOCATION, "")
-            return judge(
-                Answer(
-                    response.status,
-                    begins,
-                    seconds_of(response.headers.get(hdrs.RETRY_AFTER, "")),
-                    urljoin(self._url, target) if target and response.status < 400 else "",
-                )
+    async def _post(
+        self, body: bytes, headers: dict[str, str], progress: Progress
+    ) -> aiohttp.ClientResponse:
+        """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
+
+        async def post() -> aiohttp.ClientResponse:
+            return await self._session.post(
+                self._url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                trace_request_ctx=progress,
             )
+
+        try:
+            return await post()
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if not progress.reused or _has_begun(error):
+                raise
+        # A connection that was kept is dead, and no byte of an answer came.
+        return await post()
+
+
+def _authorities() -> ssl.SSLContext:
+    """Whom a certificate must be from: SSL_CERT_FILE names the file, else it is certifi's."""
+    trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
+    try:
+        return ssl.create_default_context(cafile=trusted)
+    except OSError as error:
+        raise Refused(f"SSL_CERT_FILE is {trusted}: {error.strerror or error}") from None
+
+
+@asynccontextmanager
+async def _limit(seconds: float) -> AsyncIterator[None]:
+    """Raise TimeoutError after so many seconds, once what has come in by then is read.
+
+    asyncio.timeout alone would also give up what came in time while nobody looked.
+    """
+    async with asyncio.timeout(None) as limit:
+        late = asyncio.get_running_loop().call_later(seconds, limit.reschedule, 0)
+        try:
+            yield
+        finally:
+            late.cancel()
+
+
+def _has_begun(error: aiohttp.ClientConnectionError) -> bool:
+    """Whether some of an answer's head had come when the connection was lost."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+
+
+def _why(error: Exception) -> str:
+    """What went wrong, for a person."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+        is_of_os = (cause.errno or 0) > 0 and not isinstance(cause, ssl.SSLError)
+        why = os.strerror(cause.errno or 0) if is_of_os else cause.strerror or str(cause)
+        return in_one_line(f"no connection: {why}")
+    if isinstance(error, aiohttp.ClientConnectionError) and _has_begun(error):
+        return HALF_A_HEAD
+    return in_one_line(str(error)) or type(error).__name__
+
+
+async def _verdict(response: aiohttp.ClientResponse) -> Verdict:
+    begins = await _beginning(response)
+    if 200 <= response.status < 300:
+        return judge(Answer(response.status))
+    return judge(
+        Answer(
+            response.status,
+            begins,
+            seconds_of(response.headers.get(hdrs.RETRY_AFTER, "")),
+            response.headers.get(hdrs.LOCATION, "") if response.status < 400 else "",
+        )
+    )
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:
@@ -143,7 +204,7 @@ async def _beginning(response: aiohttp.ClientResponse) -> bytes:
     begins = b""
     try:
         async with asyncio.timeout(LONGEST_BODY):
-            while len(begins) < MOST_KEPT and (part := await response.content.readany()):
+            while len(begins) < MOST_READ and (part := await response.content.readany()):
                 begins += part
     except (TimeoutError, aiohttp.ClientError, OSError):
         pass

@@ -238,6 +238,6 @@ MAKE_DUE = f"""
         SELECT ride_id FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
           AND due_at > now() + make_interval(secs => {LONGEST_WAIT})
-        ORDER BY due_at DESC LIMIT 1000
-    )) AND due_at > now() + make_interval(secs => {LONGEST_WAIT})
+        ORDER BY due_at DESC LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
+    ))
 """  # noqa: S608

@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
 class Answer(NamedTuple):
     """What was received: the status, and what tells a person more about it.
 
-    `body` is how its body begins, `retry_after` in seconds or 0, `redirect` a URL or empty.
+    `body` is how its body begins, `retry_after` in seconds or 0, `redirect` where to, or empty.
     """
 
     status: int
@@ -85,7 +85,7 @@ def seconds_of(retry_after: str) -> float:
         return float(retry_after[:10])
     try:
         moment = parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -1,20 +1,23 @@
 """Whatever ride a receipt is about, and however often it is attempted."""
 
 import json
+import math
 import random
 import time
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from email.utils import format_datetime
 from itertools import pairwise
+from uuid import uuid4
 
 from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
-from consumers.receipts.hand import Hand
-from consumers.receipts.outcomes import AWAY_DELAY, FIRST_DELAY, LONGEST_DELAY, Ended
+from consumers.receipts.queue import AWAY_DELAY, FIRST_DELAY, LONGEST_DELAY, Attempt, Ended
 from consumers.receipts.receipt import Receipt, rfc3339
+from consumers.receipts.statements import LONGEST_WAIT
 from consumers.receipts.verdict import (
     LONGEST_REASON,
     LONGEST_RETRY_AFTER,
@@ -22,6 +25,7 @@ from consumers.receipts.verdict import (
     Kind,
     Verdict,
     judge,
+    seconds_of,
 )
 from rocket_rides.distance import MOST
 from rocket_rides.log import LARGEST_ID
@@ -34,7 +38,7 @@ ZONES = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(timezone)
 TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 WEBHOOK_IDS = st.from_regex(r"msg_[0-9a-f]{32}", fullmatch=True)
 RECEIPTS = st.builds(Receipt, st.integers(1, LARGEST_ID), METRES, TIMES, WEBHOOK_IDS)
-KINDS = st.sampled_from([Kind.DELIVERED, Kind.REFUSED, Kind.RETRY, Kind.AWAY])
+KINDS = st.sampled_from(Kind)
 
 
 @always
@@ -77,7 +81,7 @@ def delay(number: int, asked: float | None = None, luck: int = 0, kind: Kind = K
     """Until the attempt after the `number`-th; `luck` is what the jitter is drawn from."""
     receipt = Receipt(1, Decimal(1), datetime(2026, 11, 22, tzinfo=UTC), "")
     random.seed(luck)
-    return Ended(receipt, Verdict(kind, "", asked), number).delay
+    return Ended(Attempt(receipt, uuid4(), number, 0), Verdict(kind, "", asked)).delay
 
 
 ASKED = st.floats(0, LONGEST_RETRY_AFTER)
@@ -92,7 +96,9 @@ def test_the_next_attempt_is_neither_too_soon_nor_ever_too_late(
     own = delay(number, luck=luck)
     assert FIRST_DELAY / 2 <= own <= LONGEST_DELAY
     assert delay(number, asked, luck) == max(asked, own) <= LONGEST_DELAY
-    assert delay(number, asked, luck, Kind.AWAY) == AWAY_DELAY
+    for kind in (Kind.AWAY, Kind.STOPPED):
+        assert delay(number, asked, luck, kind) == AWAY_DELAY < LONGEST_WAIT
+    assert LONGEST_DELAY < LONGEST_WAIT
 
 
 @always
@@ -138,6 +144,23 @@ def test_any_answer_has_a_meaning_in_one_bounded_line(
     assert verdict.retry_after is None or 0 < verdict.retry_after <= LONGEST_RETRY_AFTER
 
 
+MINUTES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+ALMOST = st.builds("{}, {} Jan {} {}:00:00 {}".format, *[st.text(max_size=4) | st.integers()] * 5)
+
+
+@always
+@given(st.text() | st.integers().map(str) | ALMOST)
+def test_any_retry_after_is_a_number_of_seconds(value: str) -> None:
+    assert 0 <= seconds_of(value) < math.inf
+
+
+@always
+@given(st.integers(-(10**6), 10**6), MINUTES)
+def test_a_retry_after_that_is_a_date_is_the_time_until_then(seconds: int, zone: timezone) -> None:
+    moment = datetime.now(zone) + timedelta(seconds=seconds)  # written without its fraction
+    assert max(0, seconds - 2) <= seconds_of(format_datetime(moment)) <= max(0, seconds)
+
+
 @always
 @given(st.lists(st.tuples(st.floats(0, 5), KINDS)))
 def test_a_receiver_is_only_probed_after_so_many_failures_in_a_row(
@@ -152,53 +175,7 @@ def test_a_receiver_is_only_probed_after_so_many_failures_in_a_row(
         assert breaker.pause <= LONGEST_PAUSE
         assert breaker.allows(0, 64) == (64 if failures < TRIP else int(breaker.pause == 0))
         breaker.note(Verdict(kind, ""))
-        failures = 0 if kind in (Kind.DELIVERED, Kind.REFUSED) else failures + 1
-
-
-RIDES = st.integers(1, 6)
-STEPS = st.one_of(
-    st.tuples(st.just("take"), RIDES, st.none() | st.integers(0, 3)),
-    st.tuples(st.just("next"), RIDES, st.booleans()),
-    st.tuples(st.just("postpone"), RIDES, st.integers(0, 3)),
-    st.tuples(st.just("suspect"), RIDES, st.integers(2, 5)),
-    st.tuples(st.just("settle"), RIDES, st.none()),
-    st.tuples(st.just("lose"), RIDES, st.integers(0, 3)),
-)
-
-
-@always
-@given(st.lists(STEPS, max_size=60))
-def test_no_ride_in_hand_is_attempted_twice_at_a_time_or_forgotten(
-    story: list[tuple[str, int, int | None]],
-) -> None:
-    """A ride that is under way is not handed out again; one that is not is, in the end."""
-    now = 0.0
-    hand = Hand(lambda: now)
-    under_way: set[int] = set()
-    for step, ride, value in story:
-        entry = None if value is None else f"{ride}-{value}"
-        if step == "take":
-            hand.take(ride, entry, under_way=ride in under_way)
-        elif step == "next":
-            found = [errand.ride_id for errand in hand.next(ride, fresh_first=bool(value))]
-            assert len(set(found)) == len(found) <= ride
-            assert not under_way & set(found)
-            under_way |= set(found)
-        elif step == "lose" and entry:
-            hand.lose([entry], under_way)
-        elif ride in under_way:
-            under_way.discard(ride)
-            if step == "settle":
-                hand.settle([ride])
-            elif step == "suspect":
-                hand.suspect(ride, value or 0)
-            else:
-                hand.postpone(ride, value or 0)
-    now += 10
-    rest = {errand.ride_id for errand in hand.next(100)}
-    while suspect := hand.next_suspect():
-        rest.add(suspect.ride_id)
-    in_hand = {ride for ride in range(1, 7) if ride in hand}
-    assert rest == in_hand - under_way
-    assert len(hand) == len(in_hand)
-    assert {int(entry.partition("-")[0]) for entry in hand.entries} <= in_hand
+        if kind in (Kind.DELIVERED, Kind.REFUSED):
+            failures = 0
+        elif kind is not Kind.STOPPED:  # by us
+            failures += 1

@@ -1,24 +1,28 @@
 """The courier, delivering to real receivers over HTTP and HTTPS."""
 
+import asyncio
 import json
 import os
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import trustme
 from standardwebhooks import Webhook
 
-from consumers.receipts.courier import Courier, Kind, Verdict
+from consumers.receipts.courier import HALF_A_HEAD, LONGEST_BODY, MOST_READ, Courier
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict
 from lab.ports import free_ports
+from rocket_rides.errors import Refused
 from rocket_rides.settings import DEMO_SECRET
 from tests.support.receiver import (
     ACCEPT,
@@ -28,6 +32,7 @@ from tests.support.receiver import (
     GARBAGE,
     HANG,
     Answer,
+    Behaviour,
     Receiver,
     Request,
     redirect,
@@ -35,10 +40,10 @@ from tests.support.receiver import (
 )
 from tests.support.world import eventually
 
+T = TypeVar("T")
+
 LONG = 20.0  # seconds; no test waits for this time-out
 SHORT = 0.3  # seconds; for those that do
-
-Couriers = Callable[..., Courier]
 
 
 def receipt(number: int = 1) -> Receipt:
@@ -46,13 +51,51 @@ def receipt(number: int = 1) -> Receipt:
     return Receipt(number, Decimal("539.837"), taken, f"receipt_{number}")
 
 
+class Round:
+    """A courier on an event loop of its own, which runs only while a test waits for something."""
+
+    def __init__(self, url: str, timeout: float = LONG) -> None:
+        self._timeout = timeout
+        self._runner = asyncio.Runner()
+        self._courier = Courier(url, DEMO_SECRET)
+        self.run(self._courier.__aenter__())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def one(self, number: int = 1) -> Verdict:
+        """The verdict on one receipt."""
+        return self.run(self._courier.deliver(receipt(number), self._timeout))
+
+    def several(self, *numbers: int) -> list[Verdict]:
+        """The verdicts on these receipts, all sent at once."""
+
+        async def all_of_them() -> list[Verdict]:
+            return await asyncio.gather(*(self.begin(number) for number in numbers))
+
+        return self.run(all_of_them())
+
+    def begin(self, number: int) -> "asyncio.Task[Verdict]":
+        """Within `run`: an attempt under way."""
+        return asyncio.create_task(self._courier.deliver(receipt(number), self._timeout))
+
+    def close(self) -> None:
+        with self._runner:
+            self.run(self._courier.__aexit__())
+
+
+Couriers = Callable[..., Round]
+
+
 @pytest.fixture
 def couriers() -> Iterator[Couriers]:
     """Makes couriers, and closes them."""
     with ExitStack() as all_of_them:
 
-        def make(url: str, concurrency: int = 8, timeout: float = LONG) -> Courier:
-            return all_of_them.enter_context(Courier(url, DEMO_SECRET, concurrency, timeout))
+        def make(url: str, timeout: float = LONG) -> Round:
+            courier = Round(url, timeout)
+            all_of_them.callback(courier.close)
+            return courier
 
         yield make
 
@@ -63,28 +106,23 @@ def receiver() -> Iterator[Receiver]:
         yield receiver
 
 
-def deliver(courier: Courier, count: int = 1) -> list[Verdict]:
-    """Deliver this many receipts, at once if there is room; the verdicts, by number."""
-    verdicts: dict[int, Verdict] = {}
-    waiting = [receipt(number) for number in range(count, 0, -1)]
-    while len(verdicts) < count:
-        while waiting and courier.room:
-            courier.start(waiting.pop())
-        verdicts |= {of.ride_id: verdict for of, verdict in courier.finished(LONG)}
-    return [verdict for _, verdict in sorted(verdicts.items())]
-
-
 def answered(couriers: Couriers, answer: Answer, timeout: float = LONG) -> Verdict:
     """The verdict on a receipt to which a receiver answers so."""
     with Receiver(answer) as receiver:
-        [verdict] = deliver(couriers(receiver.url, timeout=timeout))
-        return verdict
+        return couriers(receiver.url, timeout).one()
+
+
+async def seen(claim: Callable[[], object]) -> None:
+    """Wait until it is true."""
+    async with asyncio.timeout(LONG):
+        while not claim():
+            await asyncio.sleep(0.001)
 
 
 def test_a_receipt_is_one_post_that_the_library_verifies(
     receiver: Receiver, couriers: Couriers
 ) -> None:
-    assert deliver(couriers(receiver.url + "?shop=7")) == [Verdict(Kind.DELIVERED, "status 204")]
+    assert couriers(receiver.url + "?shop=7").one() == Verdict(Kind.DELIVERED, "status 204")
     [request] = receiver.requests
     assert request.path == "/receipts?shop=7"
     assert request.headers["content-type"] == "application/json"
@@ -100,10 +138,10 @@ def test_a_receipt_is_one_post_that_the_library_verifies(
 
 def test_each_attempt_is_signed_with_its_own_time(receiver: Receiver, couriers: Couriers) -> None:
     courier = couriers(receiver.url)
-    deliver(courier)
+    courier.one()
     begun = int(time.time())
     eventually(lambda: int(time.time()) > begun)
-    deliver(courier)
+    courier.one()
     first, second = receiver.requests
     assert first.webhook_id == second.webhook_id
     assert first.body == second.body
@@ -120,7 +158,7 @@ def test_the_status_decides_and_the_connection_is_kept(
     kinds = []
     for status in statuses:
         receiver.behaviour = Answer(status, body=f"it is\r\n {status}\x00".encode())
-        [verdict] = deliver(courier)
+        verdict = courier.one()
         kinds.append(verdict.kind)
         assert verdict.reason.startswith(f"status {status}")
         assert verdict.kind is Kind.DELIVERED or verdict.reason.endswith(f": it is {status}")
@@ -132,9 +170,10 @@ def test_a_redirect_is_a_refusal_that_nobody_follows(
     receiver: Receiver, couriers: Couriers
 ) -> None:
     with Receiver() as elsewhere:
-        receiver.behaviour = redirect(elsewhere.url)
-        [verdict] = deliver(couriers(receiver.url))
-        assert verdict == Verdict(Kind.REFUSED, f"status 302 to {elsewhere.url}")
+        courier = couriers(receiver.url)
+        for target in (elsewhere.url, "?x", "http://[bad"):
+            receiver.behaviour = redirect(target)
+            assert courier.one() == Verdict(Kind.REFUSED, f"status 302 to {target}")
         assert elsewhere.connections == 0
 
 
@@ -145,8 +184,7 @@ def test_the_receiver_may_say_when_to_try_again(receiver: Receiver, couriers: Co
     dates = (format_datetime(soon, usegmt=True), "Thu, 01 Jan 1970 00:00:00 GMT")
     for value in ("7", "999999", "0", "-7", "1.5e3", "soon", *dates):
         receiver.behaviour = refuse(503, Retry_After=value)
-        [verdict] = deliver(courier)
-        asked[value] = verdict.retry_after
+        asked[value] = courier.one().retry_after
     assert asked.pop("7") == 7
     assert asked.pop("999999") == 300
     assert 90 < (asked.pop(dates[0]) or 0) <= 100
@@ -157,15 +195,11 @@ def test_the_receiver_may_say_when_to_try_again(receiver: Receiver, couriers: Co
 def test_who_hangs_is_given_up_in_time_and_holds_up_nobody(
     receiver: Receiver, couriers: Couriers
 ) -> None:
-    def hang_once(request: Request) -> Answer:
-        return HANG if request.ride_id == 1 else ACCEPT
-
-    receiver.behaviour = hang_once
+    receiver.behaviour = lambda request: HANG if request.ride_id == 1 else ACCEPT
     began = time.monotonic()
-    hung, *others = deliver(couriers(receiver.url, concurrency=2, timeout=SHORT), 50)
+    hung, *others = couriers(receiver.url, SHORT).several(*range(1, 51))
     assert SHORT <= time.monotonic() - began < SHORT + 2
-    assert hung.kind is Kind.RETRY
-    assert "timed out" in hung.reason
+    assert hung == Verdict(Kind.RETRY, f"timed out after {SHORT} s")
     assert {verdict.kind for verdict in others} == {Kind.DELIVERED}
 
 
@@ -173,18 +207,17 @@ def test_an_answer_that_came_while_nobody_looked_counts(
     receiver: Receiver, couriers: Couriers
 ) -> None:
     """Time-outs are for those who have not answered, however late the look."""
+    courier = couriers(receiver.url, SHORT)
+
+    async def looking_late() -> Verdict:
+        under_way = courier.begin(1)
+        await seen(lambda: receiver.requests)
+        late = time.monotonic() + SHORT + 0.2
+        eventually(lambda: time.monotonic() > late)  # in which the event loop stands still
+        return await under_way
+
     receiver.behaviour = Answer(delay=SHORT / 3)
-    courier = couriers(receiver.url, timeout=SHORT)
-    ended = []
-    for number in range(3):
-        courier.start(receipt(number))
-    while len(receiver.requests) < 3:
-        ended += courier.finished(0.01)
-    late = time.monotonic() + SHORT + 0.2
-    eventually(lambda: time.monotonic() > late)
-    while len(ended) < 3:
-        ended += courier.finished(LONG)
-    assert [verdict.kind for _, verdict in ended] == [Kind.DELIVERED] * 3
+    assert courier.run(looking_late()).kind is Kind.DELIVERED
 
 
 @pytest.mark.parametrize(
@@ -197,16 +230,37 @@ def test_a_head_that_does_not_end_is_no_answer(head: bytes, couriers: Couriers) 
 def test_a_head_without_bounds_is_no_answer(couriers: Couriers) -> None:
     for line in (b"x: " + b"y" * 2_000_000, b"x: y\r\n" * 200_000):
         verdict = answered(couriers, Answer(raw=b"HTTP/1.1 200 OK\r\n" + line))
-        assert verdict.kind is Kind.RETRY
+        assert verdict == Verdict(Kind.RETRY, NOT_HTTP)
+
+
+def test_a_head_may_have_a_long_line(couriers: Couriers) -> None:
+    assert answered(couriers, Answer(200, {"X": "y" * 30_000})).kind is Kind.DELIVERED
 
 
 def test_garbage_and_a_lost_connection_are_to_be_tried_again(couriers: Couriers) -> None:
-    assert answered(couriers, GARBAGE) == Verdict(Kind.RETRY, "the answer is not HTTP")
-    assert answered(couriers, DISCONNECT).kind is Kind.RETRY
-    assert answered(couriers, Answer(raw=b"HTTP/1.1 200", closes=True)).kind is Kind.RETRY
+    assert answered(couriers, GARBAGE) == Verdict(Kind.RETRY, NOT_HTTP)
+    assert answered(couriers, DISCONNECT) == Verdict(Kind.RETRY, "Server disconnected")
+    for head in (b"HTTP/1.1 200", b"HTTP/1.1 200 OK\r\nA: b\r\n"):
+        verdict = answered(couriers, Answer(raw=head, closes=True))
+        assert verdict == Verdict(Kind.RETRY, HALF_A_HEAD)
     assert answered(couriers, Answer(raw=b"HTTP/1.1 OK\r\n\r\n", closes=True)).kind is Kind.RETRY
     early = Answer(raw=b"HTTP/1.1 103 Early\r\n\r\n", closes=True)
     assert answered(couriers, early).kind is Kind.RETRY
+
+
+def test_headers_that_mean_nothing_change_nothing(receiver: Receiver, couriers: Couriers) -> None:
+    courier = couriers(receiver.url)
+    for headers in (
+        {"Retry-After": "\xb2"},
+        {"Retry-After": "Fri, 01 Jan 2027 00:00:00 +999999999999999999999"},
+        {"Retry-After": "Fri, 32 Jan 99999 00:00:00 GMT"},
+        {"Location": "//[bad"},
+        {"Content-Encoding": "gzip"},
+        {"Content-Type": "text/plain; charset=none-such"},
+        {"Set-Cookie": "=;;=\xff"},
+    ):
+        receiver.behaviour = Answer(503, headers, b"no gzip")
+        assert courier.one() == Verdict(Kind.RETRY, "status 503: no gzip"), headers
 
 
 def test_what_follows_the_head_changes_nothing(couriers: Couriers) -> None:
@@ -219,51 +273,136 @@ def test_what_follows_the_head_changes_nothing(couriers: Couriers) -> None:
     assert answered(couriers, bare).kind is Kind.DELIVERED
     large = Answer(404, body=b"a" * 10_000_000)
     assert answered(couriers, large).reason == f"status 404: {'a' * 188}"
-    unfinished = Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf")
-    assert answered(couriers, unfinished, SHORT).kind is Kind.DELIVERED
-    wrong = Answer(raw=b"HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhallo\r\nzz\r\n")
-    assert answered(couriers, wrong, SHORT).kind is Kind.REFUSED
     assert time.monotonic() - began < LONG / 2
 
 
+def test_what_breaks_http_in_the_same_bytes_as_the_head_is_no_answer(couriers: Couriers) -> None:
+    for rest in (b"204 No\r\n\r\njunk", b"404 No\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
+        verdict = answered(couriers, Answer(raw=b"HTTP/1.1 " + rest))
+        assert verdict == Verdict(Kind.RETRY, NOT_HTTP)
+
+
+def test_a_body_that_does_not_end_changes_nothing_even_if_the_time_is_over(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf"
+    receiver.behaviour = Answer(raw=head)
+    courier = couriers(receiver.url, LONGEST_BODY / 2)
+    assert courier.one().kind is Kind.DELIVERED
+    # Nor does what is left of it become the next answer.
+    receiver.behaviour = ACCEPT
+    assert courier.one().kind is Kind.DELIVERED
+    assert receiver.connections == 2
+
+
+def test_a_connection_is_kept_when_the_page_on_it_was_read(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    courier = couriers(receiver.url)
+    for length, connections in ((MOST_READ // 2, 1), (MOST_READ // 2, 1), (10_000_000, 1), (1, 2)):
+        receiver.behaviour = Answer(502, body=b"a" * length)
+        courier.one()
+        assert receiver.connections == connections
+
+
 def test_a_receiver_that_cannot_be_reached_is_away(couriers: Couriers) -> None:
-    for url in (f"http://127.0.0.1:{free_ports()}/", "http://receiver.invalid/", "http://[::1]:1/"):
-        [verdict] = deliver(couriers(url))
+    reasons = {
+        f"http://127.0.0.1:{free_ports()}/": "no connection: Connection refused",
+        "http://[::1]:1/": "no connection: Connection refused",
+        "http://receiver.invalid/": "no connection: ",
+        "http://a..b/": "encoding with 'idna' codec failed",
+    }
+    for url, reason in reasons.items():
+        verdict = couriers(url).one()
         assert verdict.kind is Kind.AWAY, (url, verdict)
-        assert len(verdict.reason) > 10
+        assert verdict.reason.startswith(reason)
+        assert len(verdict.reason) > len("no connection: ")
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         address = full.getsockname()
         with socket.create_connection(address):  # the only place in the queue
-            [verdict] = deliver(couriers(f"http://127.0.0.1:{address[1]}/", timeout=SHORT))
-    assert verdict.kind is Kind.AWAY
-    assert "timed out" in verdict.reason
+            verdict = couriers(f"http://127.0.0.1:{address[1]}/", SHORT).one()
+    assert verdict == Verdict(Kind.AWAY, f"timed out after {SHORT} s")
 
 
 def test_a_receiver_that_was_restarted_is_reached_at_once(
     receiver: Receiver, couriers: Couriers
 ) -> None:
     courier = couriers(receiver.url)
-    deliver(courier, 8)
+    eight = range(1, 9)
+    courier.several(*eight)
+    assert receiver.connections == 8
     receiver.goes_away()
     receiver.comes_back()
-    assert {verdict.kind for verdict in deliver(courier, 8)} == {Kind.DELIVERED}
+    # None of these looked first whether its connection is dead.
+    assert {verdict.kind for verdict in courier.several(*eight)} == {Kind.DELIVERED}
     receiver.goes_away()
-    assert {verdict.kind for verdict in deliver(courier, 8)} == {Kind.AWAY}
+    courier.run(asyncio.sleep(0))  # to notice it
+    assert {verdict.kind for verdict in courier.several(*eight)} == {Kind.AWAY}
     receiver.comes_back()
-    assert {verdict.kind for verdict in deliver(courier, 8)} == {Kind.DELIVERED}
+    assert {verdict.kind for verdict in courier.several(*eight)} == {Kind.DELIVERED}
 
 
-def test_there_are_never_more_at_once_than_asked_and_connections_are_kept(
+def dying(receiver: Receiver, answer: Answer) -> Behaviour:
+    """Answer so, but 204 to what is the first request on its connection."""
+    known = 0
+
+    def behave(_: Request) -> Answer:
+        nonlocal known
+        known, before = receiver.connections, known
+        return ACCEPT if known > before else answer
+
+    return behave
+
+
+def test_a_kept_connection_that_dies_before_it_answers_is_replaced_once(
     receiver: Receiver, couriers: Couriers
 ) -> None:
-    courier = couriers(receiver.url, concurrency=4)
-    assert courier.room == 4
+    courier = couriers(receiver.url)
+    receiver.behaviour = dying(receiver, DISCONNECT)
+    assert [courier.one().kind for _ in range(3)] == [Kind.DELIVERED] * 3
+    assert len(receiver.requests) == 1 + 2 * 2
+    # A receipt that kills whoever takes it is sent twice, and no more.
+    receiver.behaviour = DISCONNECT
+    assert courier.one().kind is Kind.RETRY
+    assert len(receiver.requests) == 1 + 2 * 2 + 2
+
+
+def test_what_was_sent_on_a_connection_that_died_may_have_come(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    """Even if nobody is there any more, to whom it could be sent again."""
+    courier = couriers(receiver.url)
+    courier.one()
+
+    def goes_away(_: Request) -> Answer:
+        asyncio.get_running_loop().call_soon(receiver.refuses_connections)
+        return DISCONNECT
+
+    receiver.behaviour = goes_away
+    assert courier.one().kind is Kind.RETRY
+    assert courier.one().kind is Kind.AWAY
+
+
+@pytest.mark.parametrize(
+    "answer", [GARBAGE, Answer(raw=b"HTTP/1.1 20", closes=True), HANG, refuse(503)]
+)
+def test_what_was_answered_on_a_kept_connection_is_not_sent_again(
+    answer: Answer, receiver: Receiver, couriers: Couriers
+) -> None:
+    courier = couriers(receiver.url, SHORT)
+    receiver.behaviour = dying(receiver, answer)
+    assert [courier.one().kind for _ in range(2)] == [Kind.DELIVERED, Kind.RETRY]
+    assert len(receiver.requests) == 2
+
+
+def test_connections_are_kept(receiver: Receiver, couriers: Couriers) -> None:
+    courier = couriers(receiver.url)
     receiver.behaviour = Answer(delay=0.005)
-    verdicts = deliver(courier, 200)
-    assert {verdict.kind for verdict in verdicts} == {Kind.DELIVERED}
+    for first in range(1, 201, 4):
+        verdicts = courier.several(*range(first, first + 4))
+        assert {verdict.kind for verdict in verdicts} == {Kind.DELIVERED}
     assert sum(receiver.rides.values()) == len(receiver.rides) == 200
     assert receiver.connections == 4
-    assert courier.room == 4
 
 
 def test_nothing_but_the_url_says_where_to_and_as_whom(
@@ -276,63 +415,44 @@ def test_nothing_but_the_url_says_where_to_and_as_whom(
         for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
         courier = couriers(receiver.url)
-        deliver(courier)
-        deliver(courier)
+        courier.one()
+        courier.one()
         assert proxy.connections == 0
     assert len(receiver.requests) == 2
     for request in receiver.requests:
         assert not {"authorization", "cookie", "proxy-authorization"} & request.headers.keys()
 
 
-def test_what_is_cancelled_is_told_and_its_connection_closed(
+def test_the_connection_of_what_is_cancelled_is_closed(
     receiver: Receiver, couriers: Couriers
 ) -> None:
     receiver.behaviour = HANG
     courier = couriers(receiver.url)
-    given = [receipt(number) for number in range(1, 6)]
-    for each in given:
-        courier.start(each)
-    eventually(lambda: courier.finished(0.01) or len(receiver.requests) == 5)
-    assert courier.room == 3
-    assert courier.cancel() == given
-    assert courier.room == 8
-    assert courier.finished(0) == []
-    eventually(lambda: receiver.in_hand == 0)
-    receiver.behaviour = ACCEPT
-    assert {verdict.kind for verdict in deliver(courier, 8)} == {Kind.DELIVERED}
 
+    async def cancelled() -> None:
+        under_way = [courier.begin(number) for number in range(1, 6)]
+        await seen(lambda: len(receiver.requests) == 5)
+        for attempt in under_way:
+            attempt.cancel()
+        await seen(lambda: receiver.in_hand == 0)
 
-def test_waiting_ends_with_the_first_or_in_time_or_when_woken(
-    receiver: Receiver, couriers: Couriers
-) -> None:
-    courier = couriers(receiver.url)
-    began = time.monotonic()
-    assert courier.finished(0.1) == []
-    assert 0.09 < time.monotonic() - began < 1
-    receiver.behaviour = HANG
-    courier.start(receipt(1))
-    reader, writer = os.pipe()
-    try:
-        os.write(writer, b"!")
-        assert courier.finished(LONG, reader) == []
-        assert courier.finished(LONG, reader) == []
-    finally:
-        os.close(reader)
-        os.close(writer)
-    eventually(lambda: courier.finished(0.01) or receiver.requests)
+    courier.run(cancelled())
     receiver.behaviour = ACCEPT
-    courier.start(receipt(2))
-    assert [of.ride_id for of, _ in courier.finished(LONG)] == [2]
-    assert time.monotonic() - began < LONG / 2
+    assert courier.one().kind is Kind.DELIVERED
 
 
 def test_a_closed_courier_leaves_no_socket_open(receiver: Receiver) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    with Courier(receiver.url, DEMO_SECRET, 8, LONG) as courier:
-        deliver(courier, 8)
-        receiver.behaviour = HANG
-        courier.start(receipt())
-        courier.finished(0.01)
+    courier = Round(receiver.url)
+    courier.several(*range(1, 9))
+    receiver.behaviour = HANG
+
+    async def under_way() -> None:
+        courier.begin(1)
+        await seen(lambda: len(receiver.requests) == 9)
+
+    courier.run(under_way())
+    courier.close()
     eventually(lambda: receiver.in_hand == 0)
     eventually(lambda: len(os.listdir("/proc/self/fd")) == before)
 
@@ -352,27 +472,35 @@ def test_https_is_verified(
     authority: trustme.CA, couriers: Couriers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with Receiver(tls=certified(authority, "127.0.0.1")) as receiver:
-        [stranger] = deliver(couriers(receiver.url))
+        stranger = couriers(receiver.url).one()
         assert stranger.kind is Kind.AWAY
-        assert "certificate" in stranger.reason
+        assert "certificate verify failed" in stranger.reason
         known = tmp_path / "ca.pem"
         authority.cert_pem.write_to_path(str(known))
         monkeypatch.setenv("SSL_CERT_FILE", str(known))
-        verdicts = deliver(couriers(receiver.url, concurrency=2), 20)
-        assert {verdict.kind for verdict in verdicts} == {Kind.DELIVERED}
-        assert receiver.connections <= 3
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nowhere.pem"))
-        [ours] = deliver(couriers(receiver.url))
-        assert ours.kind is Kind.AWAY
-    monkeypatch.setenv("SSL_CERT_FILE", str(known))
+        courier, before = couriers(receiver.url), receiver.connections
+        assert [courier.one().kind for _ in range(10)] == [Kind.DELIVERED] * 10
+        assert receiver.connections == before + 1
     with Receiver(tls=certified(authority, "another.example")) as another:
-        [misnamed] = deliver(couriers(another.url))
+        misnamed = couriers(another.url).one()
         assert misnamed.kind is Kind.AWAY
+        assert "127.0.0.1" in misnamed.reason
         assert another.requests == []
+
+
+def test_who_can_check_no_certificate_refuses_to_work_unless_there_is_none(
+    receiver: Receiver, couriers: Couriers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nowhere, nothing = tmp_path / "nowhere.pem", tmp_path / "nothing.pem"
+    nothing.write_text("")
+    for file, why in ((nowhere, "No such file"), (nothing, "no certificate")):
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        with pytest.raises(Refused, match=rf"^SSL_CERT_FILE is {file}: .*{why}"):
+            couriers(receiver.url.replace("http:", "https:"))
+        assert couriers(receiver.url).one().kind is Kind.DELIVERED
 
 
 def test_https_to_a_receiver_without_tls_is_away(receiver: Receiver, couriers: Couriers) -> None:
     url = receiver.url.replace("http:", "https:")
-    [verdict] = deliver(couriers(url, timeout=SHORT))
-    assert verdict.kind is Kind.AWAY
+    assert couriers(url, SHORT).one().kind is Kind.AWAY
     assert receiver.requests == []

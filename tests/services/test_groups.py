@@ -1,8 +1,11 @@
-"""The commands of consumer groups, as both stream servers carry them out."""
+"""The consumer group that shares out the reading, as both stream servers carry it out."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack
+from typing import Any, TypeVar
 
 import pytest
 import redis
@@ -14,11 +17,58 @@ from tests.support.world import World, eventually
 
 pytestmark = pytest.mark.stream_servers
 
-GREATEST = 2**64 - 1
+T = TypeVar("T")
+
+NAME = "workers"
+LAST = f"{2**64 - 1}-{2**64 - 1}"  # the greatest id that there is
+NEVER = 60.0  # seconds; nothing in a test has been pending for so long
 
 
-def group(world: World, member: str = "a") -> Group:
-    return Group(world.log(), "workers", member)
+class Member:
+    """A member of the group, on an event loop of its own."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._runner = asyncio.Runner()
+        self.group = Group(world.redis.url, world.stream, NAME, name)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def make(self) -> bool:
+        return self.run(self.group.make())
+
+    def read(self, count: int, wait: float = 0) -> list[str]:
+        """The ids that it is given."""
+        return [entry.redis_id for entry in self.run(self.group.read(count, wait))]
+
+    def take_over(self, count: int, idle: float, member: str | None = None) -> list[str]:
+        return [entry.redis_id for entry in self.run(self.group.take_over(count, idle, member))]
+
+    def acknowledge(self, *ids: str) -> None:
+        self.run(self.group.acknowledge(ids))
+
+    def leave(self) -> None:
+        self.run(self.group.leave())
+
+    def close(self) -> None:
+        with self._runner:
+            self.run(self.group.aclose())
+
+
+Members = Callable[..., Member]
+
+
+@pytest.fixture
+def member(world: World) -> Iterator[Members]:
+    """Makes members, and closes their connections."""
+    with ExitStack() as all_of_them:
+
+        def make(name: str = "one") -> Member:
+            found = Member(world, name)
+            all_of_them.callback(found.close)
+            return found
+
+        yield make
 
 
 def append(world: World, *numbers: int) -> list[str]:
@@ -29,130 +79,148 @@ def append(world: World, *numbers: int) -> list[str]:
     return ids
 
 
-def pending(group: Group) -> dict[str, tuple[str, int]]:
-    """Each pending entry's member and number of deliveries."""
-    return {p.redis_id: (p.member, p.deliveries) for p in group.pending(100)}
+def pending(world: World) -> dict[str, str]:
+    """Each pending entry's member."""
+    found = world.log().command("XPENDING", world.stream, NAME, "-", "+", 100)
+    return {redis_id.decode(): who.decode() for redis_id, who, _, _ in found}
+
+
+def names(world: World) -> set[str]:
+    """The members that the server knows."""
+    found = world.log().command("XINFO", "CONSUMERS", world.stream, NAME)
+    return {facts[1].decode() for facts in found}
 
 
 def test_each_entry_is_given_to_one_member_and_is_pending_until_it_is_acknowledged(
-    world: World,
+    world: World, member: Members
 ) -> None:
-    one, two = group(world, "one"), group(world, "two")
+    one, two = member("one"), member("two")
     assert (one.make(), two.make()) == (True, False)
     ids = append(world, *range(1, 8))
-    assert [entry.redis_id for entry in one.unread(2, "1-0")] == ids[1:3]
-    assert [entry.fields for entry in one.read(3)] == [[b"n", id_.encode()] for id_ in ids[:3]]
-    assert [entry.redis_id for entry in two.read(2)] == ids[3:5]
-    assert [entry.redis_id for entry in two.unread(10)] == ids[5:]
-    assert [p.redis_id for p in one.pending(2, "1-0", one.member)] == ids[1:3]
-    assert [p.redis_id for p in one.pending(2, after="2-0")] == ids[2:4]
-    assert one.pending(10, min_idle_ms=60_000) == []
-    assert one.ack([ids[0], ids[3], "99-0"]) == 2  # whoever has it
-    assert pending(one) == {ids[1]: ("one", 1), ids[2]: ("one", 1), ids[4]: ("two", 1)}
-    assert {member.name: member.pending for member in one.members()} == {"one": 2, "two": 1}
-    assert one.read(100) != []
-    assert one.read(1, wait=0.01) == one.read(1) == one.unread(1) == []
+    [first] = one.run(one.group.read(1))
+    assert (first.redis_id, first.fields) == (ids[0], [b"n", b"1-0"])
+    assert one.read(2) == ids[1:3]
+    assert two.read(2) == ids[3:5]
+    one.acknowledge(ids[0], ids[3], "99-0")  # whoever has it
+    assert pending(world) == {ids[1]: "one", ids[2]: "one", ids[4]: "two"}
+    assert one.read(100) == ids[5:]
+    assert one.read(1, wait=0.01) == one.read(1) == []
 
 
-def test_a_group_that_is_made_later_starts_where_it_is_told(world: World) -> None:
+def test_a_group_that_is_made_later_is_given_what_was_there(world: World, member: Members) -> None:
     ids = append(world, 1, 2, 3)
-    workers = group(world)
-    workers.make("2-0")
-    assert workers.last_delivered() == "2-0"
-    assert [entry.redis_id for entry in workers.read(10)] == ids[2:]
+    member().make()
+    assert member().read(10) == ids
 
 
-def test_a_claim_takes_what_is_still_the_other_members_and_says_what_is_gone(
-    world: World,
-) -> None:
-    dead, alive, third = (group(world, name) for name in ("dead", "alive", "third"))
-    dead.make()
-    ids = append(world, *range(1, 6))
-    dead.read(5)
-    world.log().redis.xdel(world.stream, ids[1])
-    third.claim([ids[2]], "dead")
-    assert alive.claim(ids, "dead", min_idle_ms=60_000) == ([], [])
-    claimed = alive.claim([*ids, "99-0"], "dead")
-    assert [entry.redis_id for entry in claimed.entries] == [ids[0], ids[3], ids[4]]
-    assert claimed.entries[0].fields == [b"n", b"1-0"]
-    assert claimed.gone == [ids[1]]
-    # A claim is a delivery; what is gone is not pending any more.
-    assert pending(alive) == {
-        ids[0]: ("alive", 2),
-        ids[2]: ("third", 2),
-        ids[3]: ("alive", 2),
-        ids[4]: ("alive", 2),
-    }
-    # A worker that was started again under its name takes up what it had.
-    assert len(alive.claim(ids, "alive").entries) == 3
-
-
-def test_a_heartbeat_renews_what_is_still_ours_and_takes_nothing_back(world: World) -> None:
-    slow, other = group(world, "slow"), group(world, "other")
-    slow.make()
-    ids = append(world, 1, 2, 3, 4)
-    slow.read(4)
-    other.claim([ids[0]], "slow")
-    slow.ack([ids[1]])
-    idle = eventually(lambda: [p for p in slow.pending(9, member=slow.member) if p.idle_ms >= 30])
-    assert slow.keep([*ids, "99-0"]) == ids[2:]
-    assert {p.redis_id: p.deliveries for p in slow.pending(9, member=slow.member)} == {
-        ids[2]: 1,
-        ids[3]: 1,
-    }
-    assert min(p.idle_ms for p in idle) > max(
-        p.idle_ms for p in slow.pending(9, member=slow.member)
-    )
-    assert pending(slow)[ids[0]] == ("other", 2)
-
-
-def test_a_member_goes_only_when_nothing_is_pending_under_its_name(world: World) -> None:
-    gone, other = group(world, "gone"), group(world, "other")
-    gone.make()
+def test_whoever_waits_is_given_what_comes(world: World, member: Members) -> None:
+    waiting = member()
+    waiting.make()
+    came: list[list[str]] = []
+    reader = threading.Thread(target=lambda: came.append(waiting.read(9, wait=4)))
+    began = time.monotonic()
+    reader.start()
+    eventually(lambda: is_waiting(world))
     [entry] = append(world, 1)
-    gone.read(1)
-    assert not other.remove_member("gone")
-    assert pending(other) == {entry: ("gone", 1)}
-    other.claim([entry], "gone")
-    assert other.remove_member("gone")
-    assert other.remove_member("nobody")
-    assert [member.name for member in other.members()] == ["other"]
+    reader.join()
+    assert came == [[entry]]
+    assert time.monotonic() - began < 4
 
 
-EVERYTHING: list[Callable[[Group], object]] = [
-    lambda workers: workers.read(1),
-    lambda workers: workers.read(1, wait=0.01),
-    lambda workers: workers.pending(1),
-    lambda workers: workers.pending(1, member=workers.member),
-    lambda workers: workers.claim(["1-0"], "b"),
-    lambda workers: workers.keep(["1-0"]),
-    lambda workers: workers.members(),
-    lambda workers: workers.remove_member("b"),
-    lambda workers: workers.last_delivered(),
-    lambda workers: workers.unread(1),
+def test_a_member_takes_over_its_own_entries_at_once_and_others_when_they_are_old(
+    world: World, member: Members
+) -> None:
+    ids = append(world, *range(1, 7))
+    one, two = member("one"), member("two")
+    one.make()
+    one.read(3)
+    two.read(3)
+    again = member("one")  # its process was started anew
+    assert again.take_over(2, 0, "one") == ids[:2]
+    assert again.take_over(100, NEVER) == []
+    assert pending(world) == {**dict.fromkeys(ids[:3], "one"), **dict.fromkeys(ids[3:], "two")}
+    idle = 0.05
+    eventually(lambda: oldest(world, "two") >= idle)
+    again.acknowledge(*ids[:2])
+    [entry, *_] = again.run(again.group.take_over(100, idle))
+    assert (entry.redis_id, entry.fields) == (ids[2], [b"n", b"3-0"])
+    assert pending(world) == dict.fromkeys(ids[2:], "one")
+    # They are young again, so that nobody else takes them over at once.
+    assert two.take_over(100, NEVER) == []
+
+
+def test_what_was_trimmed_is_acknowledged_and_taken_over_by_nobody(
+    world: World, member: Members
+) -> None:
+    ids = append(world, *range(1, 6))
+    one, two = member("one"), member("two")
+    one.make()
+    one.read(5)
+    world.log().redis.xdel(world.stream, ids[1])
+    world.log().redis.xtrim(world.stream, minid=ids[1], approximate=False)
+    assert two.take_over(100, 0) == ids[2:]
+    assert pending(world) == dict.fromkeys(ids[2:], "two")
+    world.log().redis.xtrim(world.stream, maxlen=0, approximate=False)
+    assert two.take_over(100, 0, "two") == []
+    assert pending(world) == {}
+
+
+def test_a_member_goes_only_when_nothing_is_pending_under_its_name(
+    world: World, member: Members
+) -> None:
+    leaving, other = member("leaving"), member("other")
+    leaving.make()
+    [entry] = append(world, 1)
+    leaving.read(1)
+    leaving.leave()
+    assert pending(world) == {entry: "leaving"}
+    other.take_over(1, 0)
+    leaving.leave()
+    assert names(world) == {"other"}
+    member("nobody").leave()
+
+
+EVERYTHING: list[Callable[[Member], object]] = [
+    lambda member: member.read(1),
+    lambda member: member.read(1, wait=0.01),
+    lambda member: member.take_over(1, 0),
+    lambda member: member.take_over(1, 0, "b"),
+    lambda member: member.leave(),
 ]
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_without_the_group_everything_says_that_it_is_gone(world: World, stream: bool) -> None:
+def test_without_the_group_everything_says_that_it_is_gone(
+    world: World, member: Members, stream: bool
+) -> None:
     if stream:
         append(world, 1)
-    workers = group(world)
+    workers = member()
     for command in EVERYTHING:
         with pytest.raises(GroupGone, match=r"^Redis"):
             command(workers)
     # Acknowledging is not refused by any server; there is nothing to acknowledge.
-    assert (workers.ack(["1-0"]), workers.ack([])) == (0, 0)
+    workers.acknowledge("1-0")
+    workers.acknowledge()
 
 
-def waiting_read(world: World, then: Callable[[], object]) -> tuple[float, bool]:
+def is_waiting(world: World) -> bool:
+    clients = world.log().command("CLIENT", "LIST")
+    return b"cmd=xreadgroup" in clients
+
+
+def oldest(world: World, member: str) -> float:
+    """For how many seconds each entry of it has been pending, at least."""
+    found = world.log().command("XPENDING", world.stream, NAME, "-", "+", 100, member)
+    return min(int(idle) for _, _, idle, _ in found) / 1000
+
+
+def waiting_read(world: World, workers: Member, then: Callable[[], object]) -> tuple[float, bool]:
     """How long a read waits, of at most a second, when `then` happens; whether the group is gone.
 
     The group is gone too if only the next read says so.
     """
-    workers = group(world)
     workers.make()
-    clients = world.log().redis
     gone = []
 
     def read() -> None:
@@ -165,7 +233,7 @@ def waiting_read(world: World, then: Callable[[], object]) -> tuple[float, bool]
     began = time.monotonic()
     reading = threading.Thread(target=read)
     reading.start()
-    eventually(lambda: b"cmd=xreadgroup" in clients.execute_command("CLIENT", "LIST"))  # type: ignore[no-untyped-call]
+    eventually(lambda: is_waiting(world))
     then()
     reading.join()
     return time.monotonic() - began, bool(gone)
@@ -176,14 +244,26 @@ def major_version(world: World) -> int:
         return int(client.info("server")["redis_version"].partition(".")[0])
 
 
-def test_a_waiting_member_learns_that_its_group_is_gone(world: World) -> None:
-    waited, gone = waiting_read(world, lambda: world.destroy_group(group(world).name))
+def test_a_waiting_member_learns_that_its_group_is_gone(world: World, member: Members) -> None:
+    waited, gone = waiting_read(world, member(), lambda: world.destroy_group(NAME))
     assert gone
     assert waited < 1
-    waited, gone = waiting_read(world, lambda: world.log().start_anew())
+    waited, gone = waiting_read(world, member(), lambda: world.log().start_anew())
     assert gone
     # Redis 6.2 wakes nobody when a stream is deleted.
     assert (waited < 1) == (major_version(world) > 6)
+
+
+def test_a_connection_that_was_lost_is_made_anew(world: World, member: Members) -> None:
+    workers = member()
+    workers.make()
+    ids = append(world, 1)
+    workers.read(1)
+    world.log().command("CLIENT", "KILL", "TYPE", "normal")
+    with pytest.raises(redis.ConnectionError):
+        workers.acknowledge(*ids)
+    workers.acknowledge(*ids)
+    assert pending(world) == {}
 
 
 def test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivered(
@@ -192,45 +272,46 @@ def test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivere
     log = world.log()
     assert groups.positions(log) == []
     ids = append(world, *range(1, 6))
-    for name, start in (("behind", START), ("done", "2-0")):
-        Group(log, name, "m").make(start)
-    behind, done = Group(log, "behind", "m"), Group(log, "done", "m")
-    behind.read(4)
-    behind.ack([ids[0], ids[2]])
-    done.ack([entry.redis_id for entry in done.read(2)])
+    for name, start, count in (("behind", START, 4), ("done", "2-0", 2)):
+        log.command("XGROUP", "CREATE", world.stream, name, start)
+        log.command("XREADGROUP", "GROUP", name, "m", "COUNT", count, "STREAMS", world.stream, ">")
+    log.command("XACK", world.stream, "behind", ids[0], ids[2])
+    log.command("XACK", world.stream, "done", *ids[2:4])
     at = {position.name: position for position in groups.positions(log)}
     assert at["behind"] == ("behind", "2-0", "4-0")
     assert at["done"] == ("done", None, "4-0")
 
 
-def test_thousands_of_ids_are_claimed_and_kept_in_one_call(world: World) -> None:
-    one, two = group(world, "one"), group(world, "two")
+def test_thousands_of_entries_are_taken_over_and_acknowledged_in_one_call(
+    world: World, member: Members
+) -> None:
+    one, two = member("one"), member("two")
     one.make()
     with world.log().redis.pipeline(transaction=False) as pipeline:
         for number in range(1, 9001):
             pipeline.xadd(world.stream, {"n": number}, id=f"{number}-0")
         pipeline.execute()
-    ids = [entry.redis_id for entry in one.read(9000)]
-    assert len(two.claim(ids, "one").entries) == len(two.keep(ids)) == two.ack(ids) == 9000
+    ids = one.read(9000)
+    assert two.take_over(9000, 0) == ids
+    two.acknowledge(*ids)
+    assert pending(world) == {}
 
 
-def test_the_greatest_id_that_there_is_can_be_pending(world: World) -> None:
-    workers = group(world)
+def test_the_greatest_id_that_there_is_can_be_pending(world: World, member: Members) -> None:
+    workers = member()
     workers.make()
-    last = f"{GREATEST}-{GREATEST}"
-    world.log().redis.xadd(world.stream, {"n": 1}, id=last)
-    assert [entry.redis_id for entry in workers.read(1)] == [last]
-    assert [p.redis_id for p in workers.pending(1, after=f"{GREATEST}-{GREATEST - 1}")] == [last]
-    assert workers.pending(1, after=last) == []
-    assert workers.unread(1) == []
-    assert groups.positions(world.log())[0].first_pending == last
+    world.log().redis.xadd(world.stream, {"n": 1}, id=LAST)
+    assert workers.read(1) == [LAST]
+    assert workers.take_over(1, 0) == [LAST]
+    assert groups.positions(world.log())[0].first_pending == LAST
 
 
-def test_another_type_of_key_is_refused_and_kept(world: World) -> None:
+def test_another_type_of_key_is_refused_and_kept(world: World, member: Members) -> None:
     world.log().redis.set(world.stream, "mine")
-    for command in (*EVERYTHING, Group.make):
-        with pytest.raises(redis.ResponseError, match=r"WRONGTYPE|wrong kind"):
-            command(group(world))
+    for command in (*EVERYTHING, Member.make):
+        with pytest.raises(redis.ResponseError, match=r"WRONGTYPE|wrong kind") as refused:
+            command(member())
+        assert refused.type is not GroupGone
     assert world.log().redis.get(world.stream) == b"mine"
 
 

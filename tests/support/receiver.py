@@ -138,6 +138,12 @@ class Receiver:
     def comes_back(self) -> None:
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
 
+    def refuses_connections(self) -> None:
+        """Those that there are stay open. Called by a behaviour, so on the receiver's thread."""
+        if self._server:
+            self._server.close()
+            self._server = None
+
     async def _listen(self) -> None:
         self._server = await self._loop.create_server(
             lambda: _Connection(self),
@@ -149,9 +155,7 @@ class Receiver:
         )
 
     async def _close(self) -> None:
-        if self._server:
-            self._server.close()
-            self._server = None
+        self.refuses_connections()
         for connection in list(self.open):
             connection.transport.abort()
 

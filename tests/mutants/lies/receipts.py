@@ -1,422 +1,588 @@
-"""Lies about receipts: attempts, outcomes, the group, the sweep, what a worker has in hand."""
+"""Lies about receipts: the inbox, the queue, the sweep, the courier, and what a person decides."""
 
 from functools import partial
 
 from tests.mutants.mutant import Mutant
 
+QUEUE = "services/test_queue.py"
+COURIER = "services/test_courier.py"
+DELIVERY = "services/test_delivery.py"
 USUAL = "services/test_receipts.py"
 LOST = "services/test_receipts_lost.py"
 MEMBERS = "services/test_receipts_members.py"
 OUTAGES = "services/test_receipts_outages.py"
 DEAD = "services/test_receipts_dead.py"
+IN_MEMORY = "fast/test_receipts_in_memory.py"
 
-attempts = partial(Mutant, file="consumers/receipts/attempts.py", tests="services/test_attempts.py")
-outcomes = partial(Mutant, file="consumers/receipts/outcomes.py", tests="services/test_outcomes.py")
-arrivals = partial(Mutant, file="consumers/receipts/arrivals.py", tests=USUAL)
-intake = partial(Mutant, file="consumers/receipts/intake.py", tests=f"{USUAL} {MEMBERS}")
-membership = partial(Mutant, file="consumers/receipts/membership.py", tests=f"{MEMBERS} {OUTAGES}")
-sweep = partial(Mutant, file="consumers/receipts/sweep.py", tests=f"{LOST} {OUTAGES}")
-worker = partial(Mutant, file="consumers/receipts/worker.py", tests=f"{USUAL} {OUTAGES}")
+statements = partial(Mutant, file="consumers/receipts/statements.py", tests=QUEUE)
+queue = partial(Mutant, file="consumers/receipts/queue.py", tests=QUEUE)
+inbox = partial(Mutant, file="consumers/receipts/inbox.py", tests=MEMBERS)
+delivery = partial(Mutant, file="consumers/receipts/delivery.py", tests=DELIVERY)
+upkeep = partial(Mutant, file="consumers/receipts/upkeep.py", tests=DELIVERY)
+worker = partial(Mutant, file="consumers/receipts/__main__.py", tests=USUAL)
+courier = partial(Mutant, file="consumers/receipts/courier.py", tests=COURIER)
 verdict = partial(Mutant, file="consumers/receipts/verdict.py", tests="fast/test_receipt.py")
-breaker = partial(
-    Mutant, file="consumers/receipts/breaker.py", tests="fast/test_receipts_in_memory.py"
-)
-hand = partial(Mutant, file="consumers/receipts/hand.py", tests="fast/test_receipts_in_memory.py")
-transfers = partial(
-    Mutant, file="consumers/receipts/transfers.py", tests="services/test_courier.py"
-)
+breaker = partial(Mutant, file="consumers/receipts/breaker.py", tests=IN_MEMORY)
 webhook_id = partial(Mutant, file="rocket_rides/receipts.py", tests=USUAL)
 dead = partial(Mutant, file="rocket_rides/receipts.py", tests=DEAD)
 
 MUTANTS = [
-    attempts(
+    # INBOX, and the loop that reads the log into it.
+    statements(
+        "who brings rides waits for others in any order",
+        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id\n        ON",
+        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id DESC\n        ON",
+    ),
+    statements(
+        "the log may bring rides that there are not",
+        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id\n        ON",
+        "SELECT id FROM unnest(%(rides)s::bigint[]) AS id ORDER BY id\n        ON",
+    ),
+    inbox(
+        "an entry that is not committed yet is acknowledged, and its ride is no row",
+        "if is_ours(record, bounds):",
+        "if is_ours(record, bounds) and record.id <= bounds.last_sent:",
+        tests="services/test_receipts.py::"
+        "test_nothing_is_sent_before_the_streamer_has_committed_it",
+    ),
+    inbox(
+        "rides of another database get receipts",
+        "if is_ours(record, bounds):",
+        "if record.id >= 0:",
+        tests="services/test_receipts.py::"
+        "test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent",
+    ),
+    inbox(
+        "what was sent is believed no further than the sequence stands",
+        "max(last_drawn, last_sent)",
+        "last_drawn",
+        file="consumers/belief.py",
+        tests="services/test_receipts.py::test_receipts_are_sent_while_the_sequence_is_set_back",
+    ),
+    inbox(
+        "what is done with is never acknowledged",
+        "        await self._group.acknowledge([entry.redis_id for entry in entries])\n",
+        "",
+        tests="services/test_receipts.py::"
+        "test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent",
+    ),
+    inbox(
+        "an entry is acknowledged before its ride is in the inbox",
+        "        reached(Step.AFTER_READING)\n",
+        "        await self._group.acknowledge([entry.redis_id for entry in entries])\n"
+        "        reached(Step.AFTER_READING)\n",
+    ),
+    inbox(
+        "what a worker had read when it died is claimed by nobody",
+        "found = await self._group.take_over(BATCH, self._claim_after)",
+        "found = await self._group.read(0)",
+    ),
+    inbox(
+        "who has just read something is taken for dead",
+        "found = await self._group.take_over(BATCH, self._claim_after)",
+        "found = await self._group.take_over(BATCH, 0)",
+    ),
+    inbox(
+        "a worker waits for what its former session had read",
+        "take_over(BATCH, 0, self._group.member)",
+        "take_over(BATCH, self._claim_after, self._group.member)",
+    ),
+    inbox(
+        "a former session's entries are like anybody's",
+        "        if self._is_new:\n",
+        "        if self._look_at < 0:\n",
+    ),
+    worker(
+        "names of members that are gone stay",
+        "                    await group.leave()\n",
+        "                    pass\n",
+        tests="services/test_receipts.py::"
+        "test_processes_deliver_what_is_taken_while_they_run_and_leave_no_trace",
+    ),
+    # TAKE and TAKE_QUARANTINED.
+    statements(
         "a receipt is sent before its ride is committed to the log",
-        "rides.id = ANY(%(rides)s) AND rides.id <= last_sent_id",
-        "rides.id = ANY(%(rides)s)",
+        "          AND ride_id <= (SELECT last_sent_id FROM streamer_state)\n"
+        "        ORDER BY due_at LIMIT %(room)s",
+        "        ORDER BY due_at LIMIT %(room)s",
     ),
-    attempts(
+    statements(
+        "one that is quarantined is sent before its ride is committed to the log",
+        "          AND ride_id <= (SELECT last_sent_id FROM streamer_state)\n"
+        "        ORDER BY unfinished, due_at LIMIT 1",
+        "        ORDER BY unfinished, due_at LIMIT 1",
+    ),
+    statements(
         "an attempt under way is no reason to wait",
-        'AND ({is_due("kept.due_at")}\n',
-        "AND (kept.due_at IS NOT NULL\n",
-        tests="services/test_receipts.py::test_a_receiver_that_asks_for_time_gets_it",
+        "AND due_at >= %(begin_at)s AND due_at <= now()",
+        "AND due_at >= %(begin_at)s",
     ),
-    attempts(
-        "a receipt waits until it is as late as a wrong clock said",
-        " OR {due_at} > now() + make_interval(secs => {LONGEST_WAIT})",
-        "",
-        tests="services/test_receipts_lost.py::"
-        "test_no_receipt_waits_until_it_is_as_late_as_a_wrong_clock_said",
+    statements(
+        "a lease is over at once",
+        "            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),\n",
+        "            lease = %(lease)s,\n",
     ),
-    attempts(
-        "the longest wait is shorter than what a receiver may ask for",
-        "LONGEST_WAIT = 600.0",
-        "LONGEST_WAIT = 250.0",
+    statements(
+        "what is newest is taken first",
+        "ORDER BY due_at LIMIT %(room)s",
+        "ORDER BY due_at DESC LIMIT %(room)s",
     ),
-    attempts(
-        "the longest wait is shorter than a lease",
-        "LONGEST_WAIT = 600.0",
-        "LONGEST_WAIT = 5.0",
+    statements(
+        "more is taken than there is room for",
+        "ORDER BY due_at LIMIT %(room)s",
+        "ORDER BY due_at LIMIT %(room)s + 1",
     ),
-    attempts(
-        "who takes over what has had all its attempts is told to wait",
-        """\
-               coalesce({is_due("due_at")}
-                        OR unfinished > 0 AND rides.id = ANY(%(taken_over)s), true) AS is_due,
-""",
-        """\
-               coalesce({is_due("due_at")}, true) AS is_due,
-""",
+    statements(
+        "whoever takes waits for who takes at the same time",
+        "LIMIT %(room)s FOR NO KEY UPDATE SKIP LOCKED",
+        "LIMIT %(room)s FOR NO KEY UPDATE",
     ),
-    attempts(
-        "what a receiver has asked for is over for who takes it over",
-        "OR unfinished > 0 AND rides.id = ANY(%(taken_over)s), true) AS is_due",
-        "OR rides.id = ANY(%(taken_over)s), true) AS is_due",
-    ),
-    attempts(
-        "who takes an entry over ignores what the receiver asked for",
-        "OR kept.unfinished > 0 AND kept.ride_id = ANY(%(taken_over)s))",
-        "OR kept.ride_id = ANY(%(taken_over)s))",
-        tests="services/test_receipts.py::test_a_receiver_that_asks_for_time_gets_it",
-    ),
-    attempts(
+    statements(
         "one attempt more than there may be",
-        "AND kept.attempts - kept.forgiven < %(most)s",
-        "AND kept.attempts - kept.forgiven <= %(most)s",
+        """\
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at""",
+        """\
+          AND attempts - excused <= %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at""",
     ),
-    attempts(
+    statements(
+        "one attempt more than there may be for what is quarantined",
+        """\
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY unfinished""",
+        """\
+          AND attempts - excused <= %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY unfinished""",
+    ),
+    statements(
         "attempts before a replay count",
-        "AND kept.attempts - kept.forgiven < %(most)s",
-        "AND kept.attempts < %(most)s",
-        tests="services/test_receipts_dead.py::"
-        "test_a_replay_is_delivered_and_keeps_what_was_before",
+        """\
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at""",
+        """\
+          AND attempts < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at""",
     ),
-    attempts(
-        "a suspected receipt is sent together with others",
-        "AND (kept.unfinished < {SUSPECT} OR kept.ride_id = ANY(%(alone)s))\n",
-        "",
+    statements(
+        "a quarantined receipt is sent together with others",
+        "replay_at IS NOT NULL) AND unfinished < 2\n          AND due_at >= %(begin_at)s",
+        "replay_at IS NOT NULL)\n          AND due_at >= %(begin_at)s",
     ),
-    attempts(
+    statements(
         "an attempt is not known to be under way",
-        "attempts = kept.attempts + 1, unfinished = kept.unfinished + 1",
-        "attempts = kept.attempts + 1, unfinished = kept.unfinished",
+        "unfinished = unfinished + 1,\n"
+        "            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),\n",
+        "unfinished = unfinished,\n"
+        "            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),\n",
     ),
-    attempts(
+    statements(
         "what has an outcome is sent again",
-        "WHERE (kept.outcome IS NULL OR kept.replay_at IS NOT NULL)\n          AND ({is_due",
-        "WHERE true\n          AND ({is_due",
+        "WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2\n"
+        "          AND due_at >=",
+        "WHERE unfinished < 2\n          AND due_at >=",
     ),
-    attempts(
-        "a ride that was lost counts as swept with each attempt",
-        "WHERE is_first AND ride_id = ANY(%(lost)s)",
-        "WHERE ride_id = ANY(%(lost)s)",
+    statements(
+        "what a receiver has asked for is over for what is quarantined",
+        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))",
+        "AND (due_at <= now() OR due_at > now())",
     ),
-    outcomes(
+    statements(
+        "what is quarantined waits until it is as late as a wrong clock said",
+        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))",
+        "AND due_at <= now()",
+    ),
+    statements(
+        "what has lost the most workers comes first",
+        "ORDER BY unfinished, due_at LIMIT 1",
+        "ORDER BY unfinished DESC, due_at LIMIT 1",
+    ),
+    queue(
+        "the deadline counts from whenever the statement was carried out",
+        "deadline = time.monotonic() + self._lease",
+        "deadline = time.monotonic() + 2 * self._lease",
+    ),
+    queue(
+        "what a look has passed by is never looked at",
+        'passed by."""\n        self._begin_at = ALL\n',
+        'passed by."""\n',
+    ),
+    queue(
+        "each look begins at the first row",
+        "            self._begin_at = rows[-1][1]\n",
+        "            self._begin_at = ALL\n",
+    ),
+    queue(
+        "two attempts have one lease",
+        "lease = uuid4()",
+        "lease = UUID(int=7)",
+    ),
+    # SAVE.
+    statements(
         "dead replaces delivered",
-        "outcome IS DISTINCT FROM 'delivered'\n",
-        "true\n",
+        "WHERE receipts.ride_id = ended.ride_id AND outcome IS DISTINCT FROM 'delivered'\n",
+        "WHERE receipts.ride_id = ended.ride_id\n",
     ),
-    outcomes(
+    statements(
         "the outcome of a ride of another history is written",
-        "WHERE ended.webhook_id = {WEBHOOK_ID}",
-        "WHERE {WEBHOOK_ID} IS NOT NULL",
+        "AND ended.webhook_id = {WEBHOOK_ID}",
+        "AND {WEBHOOK_ID} IS NOT NULL",
     ),
-    outcomes(
-        "a refusal from before a replay undoes the replay",
-        "OR forgiven = before AND (outcome",
-        "OR (outcome",
-    ),
-    outcomes(
-        "an attempt that nobody took counts",
-        "greatest(attempts - (kind = 'away')::int, forgiven)",
-        "greatest(attempts, forgiven)",
-    ),
-    outcomes(
-        "a receipt is dead one attempt too late",
-        "attempts - forgiven >= %(most)s)",
-        "attempts - forgiven > %(most)s)",
-    ),
-    outcomes(
-        "a receipt is dead at the first failure",
-        "kind = 'retry' AND attempts",
-        "kind = 'retry' OR attempts",
-    ),
-    outcomes(
-        "an attempt whose end was written down stays under way",
-        "            unfinished = 0,\n",
+    statements(
+        "whoever was superseded may say anything",
+        "          AND (kind = 'delivered' OR receipts.lease = ended.lease)\n",
         "",
     ),
-    outcomes(
-        "a receipt that is delivered stays marked to be sent again",
-        "WHEN {{is_dead}} THEN now() ELSE dead_at END,\n            replay_at = CASE WHEN kind <>"
-        " 'delivered' AND NOT {{is_dead}} THEN replay_at END,",
-        "WHEN {{is_dead}} THEN now() ELSE dead_at END,\n            replay_at = CASE WHEN"
-        " NOT {{is_dead}} THEN replay_at END,",
+    statements(
+        "a refusal from before a replay undoes the replay",
+        "(kind = 'delivered' OR receipts.lease = ended.lease)",
+        "(kind = 'delivered' OR coalesce(receipts.lease, ended.lease) = ended.lease)",
     ),
-    outcomes(
+    statements(
+        "whoever was superseded may not say that it was delivered",
+        "(kind = 'delivered' OR receipts.lease = ended.lease)",
+        "(receipts.lease = ended.lease)",
+    ),
+    statements(
+        "an attempt that nobody took counts",
+        "excused = excused + (kind IN ('away', 'stopped'))::int",
+        "excused = excused",
+    ),
+    statements(
+        "an attempt that was stopped counts",
+        "excused = excused + (kind IN ('away', 'stopped'))::int",
+        "excused = excused + (kind IN ('away'))::int",
+    ),
+    statements(
+        "a receipt is dead one attempt too late",
+        "attempts - excused >= %(most)s AS is_dead",
+        "attempts - excused > %(most)s AS is_dead",
+    ),
+    statements(
+        "a receipt is dead at the first failure",
+        "kind = 'retry' AND attempts - excused >= %(most)s",
+        "kind = 'retry' OR attempts - excused >= %(most)s",
+    ),
+    statements(
+        "an attempt whose end was written down stays under way",
+        "            unfinished = 0,\n            lease = NULL,\n",
+        "            lease = NULL,\n",
+    ),
+    statements(
+        "an end that is written down twice counts twice",
+        "            unfinished = 0,\n            lease = NULL,\n",
+        "            unfinished = 0,\n",
+    ),
+    statements(
+        "a receipt that is delivered stays marked to be sent again",
+        "replay_at = CASE WHEN kind <> 'delivered' AND NOT is_dead THEN replay_at END",
+        "replay_at = CASE WHEN NOT is_dead THEN replay_at END",
+    ),
+    statements(
+        "a replay that fails is dead at once",
+        "replay_at = CASE WHEN kind <> 'delivered' AND NOT is_dead THEN replay_at END",
+        "replay_at = NULL",
+    ),
+    statements(
+        "what is to be tried again is due at once",
+        "            due_at = now() + make_interval(secs => delay)\n",
+        "            due_at = now()\n",
+    ),
+    statements(
+        "what is to be sent anew is sent before it is due",
+        "            due_at = now() + make_interval(secs => delay)\n",
+        "            due_at = now() + CASE WHEN replay_at IS NULL THEN make_interval(secs => delay)"
+        " ELSE '0' END\n",
+        tests="services/test_receipts_dead.py::test_a_replay_that_failed_waits_until_it_is_due",
+    ),
+    statements(
+        "a dead letter that is replayed and fails counts again",
+        "WHERE outcome IS NOT NULL AND NOT replay HAVING count(*) > 0",
+        "WHERE outcome IS NOT NULL HAVING count(*) > 0",
+    ),
+    statements(
+        "who saves waits for others in any order",
+        "        ORDER BY receipts.ride_id FOR NO KEY UPDATE OF receipts\n",
+        "        ORDER BY receipts.ride_id DESC FOR NO KEY UPDATE OF receipts\n",
+    ),
+    queue(
         "one outcome that Postgres refuses holds up the others",
         "except (psycopg.DataError, psycopg.IntegrityError) as error:",
         "except psycopg.errors.DivisionByZero as error:",
     ),
-    outcomes(
-        "an outcome that is written twice counts twice",
-        "WHERE outcome IS NOT NULL AND NOT replay HAVING count(*) > 0",
-        "WHERE outcome IS NOT NULL HAVING count(*) > 0",
-    ),
-    outcomes(
+    queue(
         "what the receiver asks for is not waited for",
         "return max(self.verdict.retry_after or 0, delay * random.uniform(0.5, 1))",
         "return delay * random.uniform(0.5, 1)",
-        tests="fast/test_receipts_in_memory.py",
+        tests=IN_MEMORY,
     ),
-    outcomes(
+    queue(
         "the delay grows without an end",
-        "min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (self.number - 1))",
-        "FIRST_DELAY * FACTOR ** (self.number - 1)",
-        tests="fast/test_receipts_in_memory.py",
+        "min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (self.attempt.number - 1))",
+        "FIRST_DELAY * FACTOR ** (self.attempt.number - 1)",
+        tests=IN_MEMORY,
     ),
-    arrivals(
-        "an entry that is not committed yet is acknowledged",
-        "arrived.held.append(entry)",
-        "arrived.done.append(entry.redis_id)",
-        tests="services/test_receipts.py::test_an_entry_is_news_held_or_done_with",
+    # BURY and MAKE_DUE.
+    statements(
+        "what has had all its attempts is given up while the last one is under way",
+        "AND (outcome IS NULL OR replay_at IS NOT NULL) AND due_at <= now()\n"
+        "          AND attempts - excused >= %(most)s",
+        "AND (outcome IS NULL OR replay_at IS NOT NULL)\n"
+        "          AND attempts - excused >= %(most)s",
     ),
-    arrivals(
-        "the first ride after complete_to is done with",
-        "elif record.id <= complete_to:",
-        "elif record.id <= complete_to + 1:",
-        tests="services/test_receipts.py::test_an_entry_is_news_held_or_done_with",
+    statements(
+        "what has no ride holds up complete_to for ever",
+        "WHERE receipts.ride_id = exhausted.ride_id AND NOT has_ride\n",
+        "WHERE receipts.ride_id = exhausted.ride_id AND NOT has_ride AND unfinished < 0\n",
     ),
-    arrivals(
-        "rides of another database get receipts",
-        "if not after < record.id <= upto:\n                arrived",
-        "if record.id < 0:\n                arrived",
-        tests="services/test_receipts.py::"
-        "test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent",
+    statements(
+        "whoever gives up waits for others",
+        "        ORDER BY ride_id FOR UPDATE SKIP LOCKED\n",
+        "        ORDER BY ride_id FOR UPDATE\n",
     ),
-    arrivals(
-        "what was sent is believed no further than the sequence stands",
-        "self._terms.update(terms, max(last_drawn, last_sent))",
-        "self._terms.update(terms, last_drawn)",
-        tests="services/test_receipts.py::test_receipts_are_sent_while_the_sequence_is_set_back",
+    statements(
+        "a receipt waits until it is as late as a wrong clock said",
+        "          AND due_at > now() + make_interval(secs => {LONGEST_WAIT})\n"
+        "        ORDER BY due_at DESC",
+        "          AND due_at < '-infinity'\n        ORDER BY due_at DESC",
     ),
-    arrivals(
-        "another database's entry is where the unread ones of ours begin",
-        "            if after < record.id <= upto:\n                return record.id\n",
-        "            return record.id\n",
-        tests="services/test_receipts_lost.py::test_what_is_before_a_foreign_entry_is_lost",
+    statements(
+        "a lease is over whenever somebody looks",
+        "          AND due_at > now() + make_interval(secs => {LONGEST_WAIT})\n"
+        "        ORDER BY due_at DESC",
+        "          AND due_at > now()\n        ORDER BY due_at DESC",
     ),
-    intake(
-        "what others have claimed stays in hand",
-        "        done.given_up += self._hand.lose(lost, self._deliveries)\n",
-        "",
-        tests="services/test_receipts_members.py::"
-        "test_a_worker_that_was_stopped_gives_up_what_others_have_claimed",
+    statements(
+        "the longest wait is shorter than what a receiver may ask for",
+        "LONGEST_WAIT = 600.0",
+        "LONGEST_WAIT = 250.0",
     ),
-    intake(
-        "what is done with is never acknowledged",
-        "        self._group.ack(arrived.done)\n",
-        "",
-        tests="services/test_receipts.py::"
-        "test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent",
+    statements(
+        "the longest wait is shorter than a lease",
+        "LONGEST_WAIT = 600.0",
+        "LONGEST_WAIT = 5.0",
     ),
-    intake(
-        "the heartbeat forgets what is held",
-        "entries = [*self._hand.entries, *(entry.redis_id for entry in self._held)]",
-        "entries = [*self._hand.entries]",
-        tests="services/test_receipts.py::test_an_entry_that_waits_for_the_commit_is_kept_alive",
+    statements(
+        "whoever makes due waits for others",
+        "ORDER BY due_at DESC LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED",
+        "ORDER BY due_at DESC LIMIT 1000",
     ),
-    membership(
-        "who has no lock for a moment is gone",
-        "now - self._lockless[name] >= self.gone_after",
-        "now - self._lockless[name] >= 0",
-        tests="services/test_receipts_members.py::test_who_has_no_lock_for_a_moment_is_not_gone",
+    # SWEEP and COMPLETE.
+    statements(
+        "what the streamer has just sent is taken for lost",
+        "least(%(upto)s, last_sent_id) AS upto",
+        "greatest(%(upto)s, last_sent_id) AS upto",
     ),
-    membership(
-        "a member that lives loses what it has under way",
-        "idle = int(self.claim_after * 1000) if hangs else 0",
-        "idle = 0",
-        tests="services/test_receipts_members.py",
+    statements(
+        "what the streamer has not committed is swept",
+        "least(%(upto)s, last_sent_id) AS upto",
+        "%(upto)s::bigint AS upto",
     ),
-    membership(
-        "a worker waits for what its former session had",
-        "hangs = name != self._group.member and name not in gone",
-        "hangs = name not in gone",
-        tests="services/test_receipts_members.py::"
-        "test_a_worker_goes_on_with_what_its_former_session_had",
+    statements(
+        "the first ride after inbox_to is in the inbox",
+        "WHERE id > (SELECT inbox_to FROM state) AND id",
+        "WHERE id > (SELECT inbox_to FROM state) + 1 AND id",
     ),
-    membership(
-        "a former session's entries stay pending",
-        "if name == self._group.member and pending <= len(in_hand):",
-        "if name == self._group.member:",
-        tests="services/test_receipts_members.py::"
-        "test_a_worker_goes_on_with_what_its_former_session_had",
+    statements(
+        "the first ride that is not looked at is taken for lost",
+        "AND id <= (SELECT upto FROM state)\n",
+        "AND id <= (SELECT upto FROM state) + 1\n",
     ),
-    membership(
-        "names of members that are gone stay",
-        "                    self._group.remove_member(name)\n",
-        "                    pass\n",
-        tests="services/test_receipts_members.py::"
-        "test_names_of_members_do_not_leak_over_100_restarts",
+    statements(
+        "what lies behind a page of rides counts as looked at",
+        "CASE WHEN count(*) = %(page)s THEN max(id) ELSE (SELECT upto FROM state) END AS upto",
+        "(SELECT upto FROM state) AS upto",
     ),
-    membership(
-        "two processes of one name both work",
-        "return taken",
-        "return True",
-        tests="services/test_receipts_members.py::"
-        "test_a_second_process_of_one_name_stands_by_until_the_first_ends",
+    statements(
+        "what the log has lost waits for some minutes",
+        "        INSERT INTO receipts (ride_id)\n        SELECT id FROM page",
+        "        INSERT INTO receipts (ride_id, due_at)\n"
+        "        SELECT id, now() + interval '5 minutes' FROM page",
     ),
-    sweep(
-        "what is pending is looked at before what is unread",
-        """\
-            upto = min(last_sent, self._before_first_unread(last_sent))
-            reached(Step.WHILE_SWEEPING)
-            pending = self._pending()
-""",
-        """\
-            pending = self._pending()
-            reached(Step.WHILE_SWEEPING)
-            upto = min(last_sent, self._before_first_unread(last_sent))
-""",
-        tests="services/test_receipts_lost.py::"
-        "test_a_ride_that_is_read_between_two_looks_of_the_sweep_is_not_taken_for_lost",
+    statements(
+        "what the log has brought counts as swept",
+        "SELECT %(worker)s, count(*) FROM swept HAVING",
+        "SELECT %(worker)s, count(*) FROM page HAVING",
     ),
-    sweep(
+    statements(
         "a mend is undone by a sweep that is under way",
-        "WHERE complete_to < %(upto)s AND mends = %(mends)s",
-        "WHERE complete_to < %(upto)s AND %(mends)s::bigint IS NOT NULL",
-        tests="services/test_receipts_lost.py::"
-        "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
+        "WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to\n",
+        "WHERE receipts_state.inbox_to = state.inbox_to\n",
     ),
-    sweep(
+    statements(
+        "of two who sweep at once the second undoes what the first has done",
+        "WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to\n",
+        "WHERE receipts_state.mends = state.mends\n",
+    ),
+    statements(
         "complete up to the first ride without an outcome",
-        "complete = rides[0] - 1 if rides else looked",
-        "complete = rides[0] if rides else looked",
-        tests="services/test_receipts_lost.py::"
-        "test_a_hole_in_the_numbers_and_a_ride_that_waits_hold_up_nobody",
+        "coalesce(min(ride_id) FILTER (WHERE outcome IS NULL) - 1,",
+        "coalesce(min(ride_id) FILTER (WHERE outcome IS NULL),",
     ),
-    sweep(
-        "what is pending is taken for lost",
-        "if due and ride_id <= upto and ride_id not in pending",
-        "if due and ride_id <= upto",
-        tests="services/test_receipts_lost.py::"
-        "test_a_ride_that_is_read_between_two_looks_of_the_sweep_is_not_taken_for_lost",
+    statements(
+        "a dead letter is not complete",
+        "FILTER (WHERE outcome IS NULL)",
+        "FILTER (WHERE outcome IS DISTINCT FROM 'delivered')",
     ),
-    sweep(
-        "what another worker has under way is taken for lost",
-        "if due and ride_id <= upto and ride_id not in pending",
-        "if ride_id <= upto and ride_id not in pending",
-        tests="services/test_receipts_lost.py::"
-        "test_what_is_under_way_is_not_lost_before_its_lease_is_over",
+    statements(
+        "what lies behind a page of outcomes counts as complete",
+        """\
+                        CASE WHEN count(*) = %(page)s THEN max(ride_id)
+                             ELSE (SELECT inbox_to FROM state) END) AS upto""",
+        """\
+                        (SELECT inbox_to FROM state)) AS upto""",
     ),
-    sweep(
-        "the first unread ride is taken for lost",
-        "return first - 1",
-        "return first",
-        tests="services/test_receipts_lost.py::test_what_is_unread_or_in_hand_is_never_swept",
+    statements(
+        "a mend is undone by who calls all complete meanwhile",
+        "WHERE receipts_state.mends = state.mends AND receipts_state.complete_to",
+        "WHERE receipts_state.complete_to",
     ),
-    sweep(
-        "what lies behind a page of foreign entries is taken for lost",
-        "return last_sent if len(entries) < PAGE else 0",
-        "return last_sent",
-        tests="services/test_receipts_lost.py::"
-        "test_what_is_behind_a_page_of_foreign_entries_is_not_lost",
+    upkeep(
+        "the sweep does not wait until the log has brought what was sent",
+        "self._seen[0][0] <= now - self._sweep_after:",
+        "self._seen[0][0] <= now:",
     ),
-    sweep(
-        "two workers sweep at a time",
-        "if not one_row(self._connection.execute(ALONE, [int(Lock.SWEEP)]))[0]:",
-        "if False:",
-        tests="services/test_receipts_lost.py::test_one_worker_sweeps_at_a_time",
-    ),
-    sweep(
-        "what is to be sent anew is sent before it is due",
-        'WHERE replay_at IS NOT NULL AND {is_due("due_at")}',
-        "WHERE replay_at IS NOT NULL",
-        tests="services/test_receipts_dead.py::test_a_replay_that_failed_waits_until_it_is_due",
-    ),
-    sweep(
-        "a lost ride that nobody has attempted yet is not due",
-        'SELECT id, coalesce({is_due("due_at")}, true), coal',
-        'SELECT id, coalesce({is_due("due_at")}, false), coal',
-    ),
-    sweep(
-        "a sweep remembers what it saw before a mend",
-        "        if mends != self._seen.mends:\n",
-        "        if self._seen.mends < 0:\n",
-        tests="services/test_receipts_lost.py::"
-        "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
-    ),
-    sweep(
-        "of more lost rides than it remembers, the rest counts as looked at",
-        "end if len(new) < most else max(new, default=after)",
-        "end",
-        tests="services/test_receipts_outages.py::"
-        "test_more_lost_rides_than_a_worker_remembers_get_their_receipts",
-    ),
-    sweep(
-        "what is lost waits for the suspects before it",
-        "return suspects[:1] + others + suspects[1:]",
-        "return sorted(suspects + others)",
-    ),
-    hand(
-        "suspects fill the hand",
-        "suspects = min(len(self._suspects), MOST)",
-        "suspects = 0",
-    ),
-    intake(
-        "while suspects wait for their turns, as much is taken over as ever",
-        "elif self._hand.has_suspects:",
-        "elif self._hand.room < 0:",
-        tests=MEMBERS,
-    ),
-    worker(
-        "a suspected receipt waits for the end of a backlog",
-        "kept = int(may_suspect and room > 1 and self._hand.has_suspects)",
-        "kept = 0",
-        tests=MEMBERS,
-    ),
-    worker(
-        "an entry is acknowledged before its outcome is written",
-        "        reached(Step.BEFORE_SAVING)\n",
-        "        self._group.ack(e for r in ended for e in self._hand._errands[r].entries)\n"
-        "        reached(Step.BEFORE_SAVING)\n",
-        tests="services/test_receipts_outages.py::"
-        "test_no_entry_is_done_with_before_its_ride_has_an_outcome",
-    ),
-    worker(
-        "a dead letter's entry stays pending",
-        "self._settle([*saved.delivered, *saved.dead])",
-        "self._settle(saved.delivered)",
-        tests="services/test_receipts.py::"
-        "test_a_receipt_is_dead_after_so_many_attempts_and_says_why",
-    ),
-    worker(
-        "what is tried again is acknowledged",
-        "            self._hand.postpone(ride_id, seconds)\n",
-        "            self._settle([ride_id])\n",
-        tests="services/test_receipts.py::test_what_is_to_be_tried_again_stays_pending_and_in_hand",
-    ),
-    worker(
-        "a ride that kills its workers is tried for ever",
-        """            case "exhausted":""",
-        """            case "never":""",
+    upkeep(
+        "a ride that kills its workers is never given up",
+        "        done.dead |= await queue.bury()\n",
+        "",
         tests="services/test_receipts_members.py::"
         "test_a_receipt_that_kills_its_worker_each_time_is_dead_and_the_rest_goes_on",
     ),
-    worker(
-        "a worker that is to end forgets what was delivered",
-        "        with suppress(redis.RedisError):\n            self._save(done)\n"
-        "            self._group.remove",
-        "        with suppress(redis.RedisError):\n            self._group.remove",
-        tests="services/test_receipts_outages.py::"
-        "test_a_worker_that_is_to_end_writes_down_what_has_ended_before",
+    # The loop that works off the queue.
+    delivery(
+        "as much is taken as if nothing was in flight",
+        "free = self.limits.concurrency - len(self.in_flight)",
+        "free = self.limits.concurrency",
+    ),
+    delivery(
+        "what others may have taken since is sent all the same",
+        "        if seconds <= 0:\n",
+        "        if seconds <= -60:\n",
+        tests="services/test_receipts_members.py::test_nothing_is_sent_once_the_lease_has_run_out",
+    ),
+    delivery(
+        "several that are quarantined are in flight at once",
+        "if room and self._quarantined is None and queue.has_quarantined:",
+        "if room and queue.has_quarantined:",
+        tests="services/test_receipts_members.py::"
+        "test_a_quarantined_receipt_does_not_wait_for_the_end_of_a_backlog",
+    ),
+    delivery(
+        "a quarantined receipt waits for the end of a backlog",
+        "if room and self._quarantined is None and queue.has_quarantined:",
+        "if not self.in_flight and self._quarantined is None and queue.has_quarantined:",
+        tests="services/test_receipts_members.py::"
+        "test_a_quarantined_receipt_does_not_wait_for_the_end_of_a_backlog",
+    ),
+    delivery(
+        "what ended while Postgres was away is forgotten",
+        "            self._ended += ended  # the next session writes it down\n",
+        "            pass\n",
+        tests="services/test_receipts.py::"
+        "test_an_outage_of_our_own_makes_nothing_dead_and_repeats_nothing",
+    ),
+    delivery(
+        "a worker that is to end says nothing of what it cancels",
+        "        self._ended += [Ended(attempt, STOPPED) for attempt in self._cancel()]\n",
+        "        self._cancel()\n",
+        tests=OUTAGES,
+    ),
+    delivery(
+        "a worker that is to end waits for nothing that is in flight",
+        "while self.in_flight and (left := deadline - time.monotonic()) > 0:",
+        "while self.in_flight and (left := deadline - time.monotonic()) > 60:",
+        tests=OUTAGES,
+    ),
+    # The courier, its verdicts, and the breaker.
+    courier(
+        "a certificate for another host will do",
+        "        return ssl.create_default_context(cafile=trusted)\n",
+        "        context = ssl.create_default_context(cafile=trusted)\n"
+        "        context.check_hostname = False\n"
+        "        return context\n",
+    ),
+    courier("any certificate will do", "ssl=checked", "ssl=False"),
+    courier("redirects are followed", "allow_redirects=False", "allow_redirects=True"),
+    courier(
+        "an answer that broke off before its end is none",
+        "    except (TimeoutError, aiohttp.ClientError, OSError):\n        pass",
+        "    except (TimeoutError, OSError):\n        pass",
+    ),
+    courier(
+        "what has passed through a proxy is as good",
+        "            auto_decompress=False,\n",
+        "            auto_decompress=False,\n            trust_env=True,\n",
+    ),
+    courier(
+        "bodies are unpacked",
+        "            auto_decompress=False,\n",
+        "",
+    ),
+    courier(
+        "cookies come back",
+        "            cookie_jar=aiohttp.DummyCookieJar(),\n",
+        "            cookie_jar=aiohttp.CookieJar(unsafe=True),\n",
+    ),
+    courier(
+        "an attempt that was made counts as if nobody had taken it",
+        "Kind.RETRY if progress.sent else Kind.AWAY",
+        "Kind.AWAY if progress.sent else Kind.AWAY",
+    ),
+    courier(
+        "a receiver that is away is asked as if it had failed",
+        "Kind.RETRY if progress.sent else Kind.AWAY",
+        "Kind.RETRY if progress.sent else Kind.RETRY",
+    ),
+    courier(
+        "whatever dies is sent again",
+        "if not progress.reused or _has_begun(error):",
+        "if _has_begun(error):",
+    ),
+    courier(
+        "half an answer is none, and its receipt is sent again at once",
+        "if not progress.reused or _has_begun(error):",
+        "if not progress.reused:",
+    ),
+    courier(
+        "a dead connection is the end of an attempt",
+        "if not progress.reused or _has_begun(error):",
+        "if True:",
+    ),
+    courier(
+        "what came while nobody looked is too late",
+        "call_later(seconds, limit.reschedule, 0)",
+        "call_later(0, limit.reschedule, asyncio.get_running_loop().time() + seconds)",
+    ),
+    courier(
+        "the time is over with a body that does not end",
+        "async with asyncio.timeout(LONGEST_BODY):",
+        "async with asyncio.timeout(1000 * LONGEST_BODY):",
+    ),
+    courier(
+        "every attempt is signed with one time",
+        "now = datetime.fromtimestamp(int(time.time()), UTC)",
+        "now = datetime.fromtimestamp(1_000_000_000, UTC)",
     ),
     verdict("too early is a refusal", "frozenset({408, 425, 429})", "frozenset({408, 429})"),
     verdict("an error of the server is a refusal", "status >= 500 or", "status > 500 or"),
     verdict("a redirect is a delivery", "200 <= status < 300", "200 <= status < 400"),
     verdict(
         "a receiver may put a receipt off for ever",
-        "min(float(answer.retry_after), LONGEST_RETRY_AFTER)",
-        "float(answer.retry_after)",
+        "min(answer.retry_after, LONGEST_RETRY_AFTER)",
+        "answer.retry_after",
+    ),
+    verdict(
+        "a time that is none ends the attempt with a traceback",
+        "except (ValueError, OverflowError):",
+        "except ValueError:",
+        tests=COURIER,
     ),
     breaker("one failure more, and it pauses", "self._failures >= TRIP", "self._failures > TRIP"),
     breaker(
@@ -424,24 +590,12 @@ MUTANTS = [
         "if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):",
         "if verdict.kind is Kind.DELIVERED:",
     ),
-    hand(
-        "a ride that was given up and taken up again is attempted twice",
-        "return errand if errand and errand.turn == turn else None",
-        "return errand",
+    breaker(
+        "what we stopped says that the receiver is away",
+        "if verdict.kind is Kind.STOPPED:",
+        "if verdict.kind is None:",
     ),
-    hand(
-        "a ride that the sweep found is given up with its entry",
-        "if not errand.entries and not errand.swept and ride_id not in busy:",
-        "if not errand.entries and ride_id not in busy:",
-    ),
-    transfers("a certificate for another host will do", "VERIFYHOST: 2", "VERIFYHOST: 0"),
-    transfers("any certificate will do", "VERIFYPEER: 1", "VERIFYPEER: 0"),
-    transfers("redirects are followed", "FOLLOWLOCATION: 0", "FOLLOWLOCATION: 1"),
-    transfers(
-        "an answer that broke off before its end is none",
-        "in (pycurl.E_OK, pycurl.E_PARTIAL_FILE)",
-        "in (pycurl.E_OK,)",
-    ),
+    # What tells receipts apart, and what a person decides.
     webhook_id(
         "a ride that takes the number of a lost one takes its webhook-id, too",
         "salt, rides.id, distance, extract(epoch FROM created_at)",
@@ -467,8 +621,23 @@ MUTANTS = [
     ),
     dead(
         "a replay has no attempts left",
-        "forgiven = attempts, unfinished = 0",
+        "excused = attempts, unfinished = 0",
         "unfinished = 0",
         file="consumers/receipts/dead.py",
+        tests=QUEUE,
+    ),
+    dead(
+        "a replay goes on where the quarantine was",
+        "excused = attempts, unfinished = 0",
+        "excused = attempts",
+        file="consumers/receipts/dead.py",
+        tests=QUEUE,
+    ),
+    dead(
+        "whoever replays waits for others in any order",
+        "OR ride_id = ANY(%(rides)s)) ORDER BY ride_id\n",
+        "OR ride_id = ANY(%(rides)s)) ORDER BY ride_id DESC\n",
+        file="consumers/receipts/dead.py",
+        tests=QUEUE,
     ),
 ]

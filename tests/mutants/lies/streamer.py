@@ -291,16 +291,16 @@ MUTANTS = [
         "mends = mends + 1",
         "mends = mends",
         file="rocket_rides/receipts.py",
-        tests="services/test_receipts_lost.py::"
-        "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
+        tests="services/test_queue.py::"
+        "test_a_ride_that_is_mended_under_the_sweeps_feet_is_swept_the_next_time",
     ),
     mend(
         "receipts go back to the lowest mended ride, and not below it",
-        "least(complete_to, %s - 1), mends",
-        "least(complete_to, %s), mends",
+        "SELECT %s::bigint - 1 AS upto",
+        "SELECT %s::bigint AS upto",
         file="rocket_rides/receipts.py",
         tests="services/test_receipts_lost.py::"
-        "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
+        "test_a_mended_ride_gets_its_receipt_although_the_sweep_was_past_it",
     ),
     mend(
         "a reset's total has rides past last_sent",
