@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocket_rides.log import START, entries
+from rocket_rides.log import START
 from streamer.trimming import Caps, Trimmer
 from tests.support.world import World, catch_up, drain, eventually, exact
 
@@ -12,7 +12,7 @@ A_DAY = 86_400.0
 
 
 class Group:
-    """A consumer group with one member, as any program may have one."""
+    """A consumer group of somebody's, with one member."""
 
     name = "workers"
 
@@ -22,13 +22,13 @@ class Group:
         self._command("XGROUP", "CREATE", self._stream, self.name, START, "MKSTREAM")
 
     def read(self, count: int) -> list[str]:
-        """The ids that it is given."""
-        words = ["GROUP", self.name, "member", "COUNT", count, "STREAMS", self._stream, ">"]
-        reply = self._command("XREADGROUP", *words)
-        return [entry.redis_id for entry in entries(reply[0][1])] if reply else []
+        """Be given so many entries; returns their ids."""
+        of = ["GROUP", self.name, "member", "COUNT", count]
+        reply = self._command("XREADGROUP", *of, "STREAMS", self._stream, ">")
+        return [redis_id.decode() for redis_id, _ in reply[0][1]]
 
-    def acknowledge(self, ids: list[str]) -> None:
-        self._command("XACK", self._stream, self.name, *ids)
+    def acknowledge(self, redis_ids: list[str]) -> None:
+        self._command("XACK", self._stream, self.name, *redis_ids)
 
 
 def slowest(world: World) -> str:

@@ -7,6 +7,7 @@ import redis
 
 from rocket_rides.log import LogFull
 from streamer.trimming import Caps, Trimmer
+from tests.support.looks import seen
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import Answer, Receiver
 from tests.support.world import World, catch_up, drain, eventually
@@ -139,6 +140,9 @@ def test_a_receiver_that_is_absent_or_slow_holds_nothing_in_the_log(
         trimming(world).trim()
         assert world.log().length() < upto / 10
     assert staff.outcomes() < 5000 / 10
+    receipts = seen(world).receipts
+    assert receipts.queued + receipts.in_flight + receipts.waiting == receipts.pending > 4000
+    assert (receipts.waiting > 0) == refuses
 
 
 def test_the_leader_trims_while_it_drains(world: World) -> None:

@@ -97,6 +97,13 @@ MUTANTS = [
         file="rocket_rides/standings.py",
     ),
     facts(
+        "a look at the queue passes over all that was ever due",
+        "due_at BETWEEN {DUE_SINCE} AND now()",
+        "due_at <= now()",
+        file="rocket_rides/standings.py",
+        tests="services/test_facts_cost.py",
+    ),
+    facts(
         "a reset that was applied is still to be",
         "asked WHERE status = 'pending'",
         "asked WHERE status <> 'superseded'",
