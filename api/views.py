@@ -15,16 +15,18 @@ from api.pool import Pool, borrowed
 from api.readiness import require_readiness
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import LARGEST_ID
-from rocket_rides.receipts import WEBHOOK_ID
+from rocket_rides.receipts import STATE, WEBHOOK_ID
 
 routes = Blueprint("routes", __name__)
 
 DESCRIPTION = Path(__file__).with_name("openapi.json").read_bytes()
 
 FIND_RIDE = "SELECT id, distance, created_at FROM rides WHERE id = %s"
-# The ride and what came of its receipt; outcome is null until it is delivered or dead.
+# The ride and what became of its receipt; outcome is null until it is delivered or dead. Attempts
+# are those that count towards RECEIPT_ATTEMPTS.
 FIND_RECEIPT = f"""
-    SELECT rides.id AS ride_id, outcome, coalesce(attempts, 0) AS attempts, reason,
+    SELECT rides.id AS ride_id, {STATE} AS state, outcome,
+           coalesce(attempts - excused, 0) AS attempts, reason,
            {WEBHOOK_ID} AS webhook_id, first_at AS first_attempt_at, decided_at,
            replay_at IS NOT NULL AS replay, dropped_at IS NOT NULL AS dropped
     FROM rides CROSS JOIN receipts_state LEFT JOIN receipts ON ride_id = rides.id

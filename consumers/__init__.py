@@ -1,8 +1,8 @@
 """Consumers: what all readers of the log share, and a folder for each kind.
 
-`follower` does what everyone needs who follows the log from a checkpoint: it takes a batch, and
-tells rides from gaps, re-sends and nonsense. `reader` counts each ride once: it heals the gaps, and
-moves the checkpoint in one transaction with what a `projection` makes of the rides, such as
-`totals`. `rollup` needs no such transaction, for its work can be repeated. `receipts` shares the
-work among several processes, as a consumer group of the stream.
+A `reader` follows the log from a checkpoint: it takes a batch, tells rides from gaps, re-sends and
+nonsense, and moves the checkpoint. What becomes of the rides is up to a `handler`: that of `totals`
+counts them in the transaction that moves the checkpoint; that of `rollup` does its work before,
+since it can be repeated. `receipts` shares the work among several processes, as a consumer group of
+the stream.
 """

@@ -47,17 +47,17 @@ class KnownTerms:
     def __init__(self) -> None:
         self._terms = Terms()
 
+    def ask(self, connection: psycopg.Connection) -> psycopg.Cursor:
+        """Ask for the bounds, for entries that were read before this call."""
+        return connection.execute(BOUNDS, {"known": self.newest})
+
     @property
     def newest(self) -> str | None:
-        """What BOUNDS is told as `known`."""
+        """What BOUNDS is asked with, as `known`."""
         return self._terms.newest
 
-    def bounds(self, connection: psycopg.Connection) -> Bounds:
-        """How far entries that were read before this call can be believed. Raises StateLost."""
-        return self.learn(connection.execute(BOUNDS, {"known": self.newest}).fetchone())
-
     def learn(self, row: tuple[Any, ...] | None) -> Bounds:
-        """The same from the answer to BOUNDS. Raises StateLost when that was empty."""
+        """The bounds, from the answer to BOUNDS. Raises StateLost when there was none."""
         if row is None:
             raise StateLost
         last_sent, last_drawn, terms = row

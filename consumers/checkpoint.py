@@ -1,11 +1,13 @@
 """A checkpoint: where a reader stands in the log and in the rides. Trimming stops there."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import psycopg
 
-from consumers.digest import DeadLetter
-from consumers.round import Round
+from consumers.belief import set_aside
+from consumers.digest import Digest
+from consumers.gaps import Healed, HealedSum
 from rocket_rides.database import one_row
 from rocket_rides.errors import Overtaken
 
@@ -22,14 +24,16 @@ MOVE = """
     UPDATE checkpoints SET last_redis_id = %(redis_id)s, last_ride_id = %(ride_id)s,
         counted_at = CASE WHEN %(ride_id)s > last_ride_id
                           THEN clock_timestamp() ELSE counted_at END,
-        gaps_healed = gaps_healed + %(gaps)s,
-        rides_healed = rides_healed + %(rides)s,
-        distance_healed = distance_healed + %(distance)s,
         resends_skipped = resends_skipped + %(skipped)s,
         entries_set_aside = entries_set_aside + %(set_aside)s,
         unbelieved_entries = unbelieved_entries + %(unbelieved)s
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
+"""
+COUNT_HEALED = """
+    UPDATE checkpoints SET gaps_healed = gaps_healed + %(gaps)s,
+        rides_healed = rides_healed + %(rides)s, distance_healed = distance_healed + %(distance)s
+    WHERE kind = %(kind)s AND name = %(name)s
 """
 CRASHES = """
     SELECT crashes_injected FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE
@@ -38,12 +42,6 @@ SET_CRASHES = "UPDATE checkpoints SET crashes_injected = %s WHERE kind = %s AND 
 GO_BACK = """
     UPDATE checkpoints SET furthest = greatest(furthest, last_ride_id), last_ride_id = %s
     WHERE kind = %s AND name = %s RETURNING furthest
-"""
-# An entry that is read again, as after a restore of Redis, is there already.
-SET_ASIDE = """
-    INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
-    VALUES (%s, %s, %s, %s, %s)
-    ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING
 """
 
 
@@ -97,21 +95,21 @@ class Checkpoint:
     def set_crashes(self, number: int) -> None:
         self._connection.execute(SET_CRASHES, [number, self._kind, self.name])
 
-    def move(self, before: Position, to: Position, done: Round) -> None:
-        """Keep the round's dead letters, move the checkpoint, and count what the round met.
+    def move(self, before: Position, batch: Digest) -> Position:
+        """Move it past a batch, set its invalid entries aside, and count what it held.
 
-        Raises Overtaken.
+        Returns where it stands then. Raises Overtaken unless it stood at `before`.
         """
-        set_aside = sum(self._set_aside(letter) for letter in done.dead)
+        new = [set_aside(self._connection, self._kind, self.name, each) for each in batch.set_aside]
+        to = Position(batch.last_redis_id, batch.last_ride_id)
         values = {
             "kind": self._kind,
             "name": self.name,
             "redis_id": to.redis_id,
             "ride_id": to.ride_id,
-            **done.healing._asdict(),
-            "skipped": done.skipped,
-            "set_aside": set_aside,
-            "unbelieved": done.unbelieved.total,
+            "skipped": batch.skipped,
+            "set_aside": sum(new),
+            "unbelieved": batch.unbelieved.total,
             "from_redis_id": before.redis_id,
             "from_ride_id": before.ride_id,
         }
@@ -119,9 +117,10 @@ class Checkpoint:
             raise Overtaken(
                 f"another process, or somebody by hand, moved the checkpoint of {self.name}"
             )
+        return to
 
-    def _set_aside(self, letter: DeadLetter) -> int:
-        """Keep it, unless it was kept before; returns how many are new."""
-        entry, reason = letter
-        values = [self._kind, self.name, entry.redis_id, entry.fields, reason]
-        return self._connection.execute(SET_ASIDE, values).rowcount
+    def count_healed(self, healed: Sequence[Healed]) -> None:
+        """Count the gaps of a batch; for the transaction that has moved the checkpoint past it."""
+        if healed:
+            values = {"kind": self._kind, "name": self.name, **HealedSum.of(healed)._asdict()}
+            self._connection.execute(COUNT_HEALED, values)

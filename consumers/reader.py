@@ -1,84 +1,173 @@
-"""A reader: takes batch after batch from the log and hands its projection each ride once."""
+"""A reader: follows the log from a checkpoint, and hands its handler each ride once.
 
-from collections.abc import Callable
+The reader knows the log: what was read, whether it can be believed, what is missing, and when to
+wait. What becomes of the rides is its handler's (`consumers.handler`).
+"""
+
+import time
 from typing import Generic, TypeVar
 
 import psycopg
 
+from consumers.belief import Bounds, KnownTerms
 from consumers.checkpoint import Checkpoint, Position
-from consumers.digest import Digest, Gap
-from consumers.follower import Follower
-from consumers.projection import Projection
-from consumers.round import Healed, HealedSum, Round, Step
-from rocket_rides.database import one_row
+from consumers.committing import Committing
+from consumers.digest import Digest, digest
+from consumers.handler import Handler
+from consumers.round import Round, Step
+from rocket_rides.database import is_alive, one_row
 from rocket_rides.faults import reached
-from rocket_rides.log import Log
+from rocket_rides.log import START, Entry, Log, as_numbers
 
-# A gap ends at or below `last_sent`, and what was sent is settled: no ride can still appear in it,
-# so its rides can be added up.
-RIDES_IN_GAP = """
-    SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
-"""
+REST = 2  # times what a round took, for a reader that is behind
+LONGEST_REST = 0.1  # seconds: a round may also have waited for a lock
+WAITED = 0.001  # seconds: a read that takes longer has waited for an entry
+SMALLEST_BATCH = 100  # entries, after which there is a rest: a full batch of one means nothing
 
-P = TypeVar("P", bound=Projection)
+H = TypeVar("H", bound=Handler)
 
 
-class Reader(Follower, Generic[P]):
-    """The reader `name` of `log`, with its checkpoint and projection on one connection."""
+class Reader(Generic[H]):
+    """Follows `log` from the checkpoint of its handler, on the handler's connection."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection,
-        log: Log,
-        name: str,
-        projection: Callable[[psycopg.Connection, str], P],
-        batch_size: int = 1000,
-    ) -> None:
-        self.projection = projection(connection, name)
-        checkpoint = Checkpoint(connection, self.projection.KIND, name)
-        super().__init__(connection, log, checkpoint, batch_size, self.projection.REPAIR_IS_DUE)
+    behind = False  # whether there may be more to take at once
+
+    def __init__(self, log: Log, handler: H, batch_size: int = 1000) -> None:
+        self.handler = handler
+        self.checkpoint = Checkpoint(handler.connection, handler.KIND, handler.name)
+        self.committing = Committing()
+        self._connection = handler.connection
+        self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self._log = log
+        self._batch_size = batch_size
+        self._terms = KnownTerms()
+        self._last_sent = 0  # as of the latest look
+        self._read_at = 0.0  # seconds, of the monotonic clock
+        self._took = 0.0  # seconds; the last round, without its wait
         # Both or neither: new state beside an old checkpoint would be wrong for ever.
-        with connection.transaction():
+        with self._connection.transaction():
             if self.checkpoint.make():
-                self.projection.begin()
+                handler.begin()
             self.checkpoint.lock()
             self.at = self._load()
 
-    def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
-        """Heal the gaps, move the checkpoint and count the batch, all in one transaction.
+    def run_once(self, *, wait: float = 0) -> Round:
+        """Take one batch from the log, or check an idle one, and return what was done.
 
-        The checkpoint moves by compare-and-set: a second process of this name, which wants to count
-        the same batch, gets Overtaken.
+        Waits up to `wait` seconds for an entry, outside any transaction. Raises psycopg.Error,
+        redis.RedisError, Unavailable or Overtaken: then nothing was committed.
         """
-        to = Position(batch.last_redis_id, batch.last_ride_id)
+        done = self._look(wait)
+        began = self._read_at
+        if self.at.ride_id < self._last_sent and done.did_nothing:
+            # Rides that the streamer has committed were not in that read. It may have begun before
+            # they were sent, so read again: what is still not there is lost.
+            done = self._look(0)
+        self._took = time.monotonic() - began
+        return done
+
+    @property
+    def pause(self) -> float:
+        """Seconds to rest before the next round, which waits for news by itself.
+
+        Whoever is behind rests for twice as long as it works, so that catching up does not slow
+        down those who take rides.
+        """
+        rests = self.behind and self._batch_size >= SMALLEST_BATCH
+        return min(REST * self._took, LONGEST_REST) if rests else 0
+
+    def _look(self, wait: float) -> Round:
+        """Read, ask how far the entries can be believed, and take them.
+
+        A read that reached the end of the stream, whatever it held, has seen everything that was
+        sent before it: what it did not see is lost.
+        """
+        sent_before = self._last_sent
+        entries, just_arrived = self._read(wait)
+        bounds, repair_is_due = self._ask()  # after the entries: see `digest`
+        self._last_sent = bounds.last_sent
+        if repair_is_due:  # the next round reads from wherever that leads
+            return self._repair()
+        if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
+            # Wiped, or restored to an earlier state: what was counted before will be skipped.
+            return self._commit(Digest(self.at.ride_id, START), rewound=True)
+        batch = self._digest(entries, bounds)
+        if len(entries) < self._batch_size:
+            batch.close_gap(min(sent_before, bounds.last_sent))
+        stays = (batch.last_redis_id, batch.last_ride_id) == self.at
+        if just_arrived:
+            self.committing.learn(too_soon=stays)
+        if stays:
+            self.behind = False
+            return Round(held=bool(entries))
+        upto = self.handler.prepare(self.at.ride_id, batch.last_ride_id)
+        if upto < batch.last_ride_id:
+            # Only a first piece of the batch is done. What comes after it will be read again.
+            self.behind = True
+            gaps = batch.gaps
+            batch = self._digest(entries, bounds._replace(last_sent=upto))
+            batch.close_gap(upto, is_last=any(gap.upto == upto for gap in gaps))
+        return self._commit(batch)
+
+    def _read(self, wait: float) -> tuple[list[Entry], bool]:
+        """The next entries, and whether they arrived while it waited for them."""
+        began = time.monotonic()
+        entries = self._log.read(self.at.redis_id, self._batch_size, wait)
+        self.behind = len(entries) == self._batch_size
+        just_arrived = bool(entries) and time.monotonic() - began > WAITED
+        if just_arrived:  # they were sent a moment ago: give the streamer time to commit them
+            self.committing.wait()
+        self._read_at = time.monotonic()
+        return entries, just_arrived
+
+    def _ask(self) -> tuple[Bounds, bool]:
+        """How far the log can be believed, and whether a repair is due. Raises StateLost.
+
+        Two questions in one round trip, since this is asked in every round.
+        """
+        if not is_alive(self._connection):
+            self._terms.ask(self._connection)  # raises the server's reason: a pipeline hides it
+        with self._connection.pipeline():
+            bounds = self._terms.ask(self._connection)
+            repair = self.handler.ask_for_repair()
+        return self._terms.learn(bounds.fetchone()), repair is not None and bool(one_row(repair)[0])
+
+    def _digest(self, entries: list[Entry], bounds: Bounds) -> Digest:
+        return digest(entries, self.at.ride_id, self.at.redis_id, bounds)
+
+    def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
+        """Move the checkpoint past the batch and let the handler take it, in one transaction.
+
+        The checkpoint moves first, by compare-and-set: a second process of this name, which wants
+        to take the same batch, waits for this one and then gets Overtaken.
+        """
         with self._connection.transaction():
-            news = [self._heal(new) if isinstance(new, Gap) else new for new in batch.news]
+            self.handler.fence()
             reached(Step.BEFORE_STATE)
-            healing = HealedSum.of(news)
-            done = Round(news, healing, batch.skipped, batch.dead, batch.unbelieved, rewound)
-            self.checkpoint.move(self.at, to, done)
-            self.projection.count(news)
+            to = self.checkpoint.move(self.at, batch)
+            healed = [done for gap in batch.gaps if (done := self.handler.heal(gap))]
+            self.checkpoint.count_healed(healed)
+            self.handler.take(batch.records)
             reached(Step.BEFORE_COMMIT)
         self.at = to
         reached(Step.AFTER_COMMIT)
-        return done
+        return Round(
+            batch.records, healed, batch.skipped, batch.set_aside, batch.unbelieved, rewound
+        )
 
     def _repair(self) -> Round:
-        """Let the projection do what is asked of it, in a transaction of its own."""
+        """Let the handler do what is asked of it, in a transaction of its own."""
         with self._connection.transaction():
             reached(Step.BEFORE_STATE)
             self.checkpoint.lock()
-            repair = self.projection.repair()
+            repair = self.handler.repair()
             moved_to = self._load()
             reached(Step.BEFORE_COMMIT)
         self.at = moved_to
         reached(Step.AFTER_COMMIT)
         return Round(repair=repair)
 
-    def _heal(self, gap: Gap) -> Healed:
-        return Healed(gap, *one_row(self._connection.execute(RIDES_IN_GAP, gap)))
-
     def _load(self) -> Position:
         at = self.checkpoint.load()
-        self.projection.load(at)
+        self.handler.load(at)
         return at

@@ -4,9 +4,10 @@ import logging
 from collections import Counter
 from typing import Any
 
-from consumers.digest import Unbelieved
+from consumers.belief import Unbelieved
+from consumers.gaps import Healed
 from consumers.reader import Reader
-from consumers.round import Healed, Round
+from consumers.round import Round
 from rocket_rides.terms import NO_TERM
 
 logger = logging.getLogger("consumer")
@@ -45,10 +46,8 @@ class Report:
 
     def entries(self, done: Round) -> None:
         """Report what was strange about the entries that it read."""
-        for letter in done.dead:
-            logger.warning(
-                "%s set aside entry %s: %s", self._name, letter.entry.redis_id, letter.reason
-            )
+        for entry, reason in done.set_aside:
+            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
         if done.rewound:
             logger.warning(
                 "%s: the log was wiped or restored; reading it again from its start", self._name
@@ -59,22 +58,20 @@ class Report:
 
     def news(self, done: Round, reader: Reader[Any]) -> None:
         """Report the gaps, and the batch in one line."""
-        for new in done.news:
-            if isinstance(new, Healed):
-                self.healed(new)
-        if done.news:
-            counted = rides(len(done.news))
-            logger.info("%s up to %d, %s", counted, reader.at.ride_id, reader.projection)
+        for healed in done.healed:
+            self.healed(healed)
+        if counted := len(done.records) + len(done.healed):
+            logger.info("%s up to %d, %s", rides(counted), reader.at.ride_id, reader.handler)
 
-    def healed(self, gap: Healed) -> None:
+    def healed(self, healed: Healed) -> None:
         """Report a gap."""
         logger.warning(
             "%s healed a gap in the log: %s, %s m, from ride %d to %d",
             self._name,
-            rides(gap.rides),
-            gap.distance,
-            gap.gap.after + 1,
-            gap.gap.upto,
+            rides(healed.rides),
+            healed.distance,
+            healed.gap.after + 1,
+            healed.gap.upto,
         )
 
     def unbelieved(self, unbelieved: Unbelieved) -> None:

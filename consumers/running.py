@@ -10,7 +10,7 @@ import psycopg
 import redis
 
 from consumers.crashes import Crashes
-from consumers.reader import P, Reader
+from consumers.reader import H, Reader
 from consumers.round import Round, Step
 from rocket_rides import database, process, sessions, settings
 from rocket_rides.faults import crash_at, strikes
@@ -39,12 +39,15 @@ Observer = Callable[[Round, W], None]
 
 def run(
     name: str,
-    projection: Callable[[psycopg.Connection, str], P],
-    observers: Sequence[Observer[Reader[P]]],
+    handler: Callable[[psycopg.Connection, str], H],
+    observers: Sequence[Observer[Reader[H]]],
     config: settings.Settings,
     stop: process.Stop,
 ) -> None:
-    """Read the log until `stop`; each observer is called after each round that was committed."""
+    """Read the log until `stop`, with a new handler for each session with the servers.
+
+    Each observer is called after each round that was committed.
+    """
     crashes = Crashes()
 
     def session(progress: Progress) -> None:
@@ -59,9 +62,9 @@ def run(
         ):
             database.require_current_schema(connection)
             database.require_writable(connection)
-            reader = Reader(connection, log, name, projection, config.batch_size)
+            reader = Reader(log, handler(connection, name), config.batch_size)
             crashes.settle(connection, reader.checkpoint)
-            progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.projection}")
+            progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.handler}")
             with crashes.noted():
                 rounds(reader, observers, connection, progress, stop, config.crash_rate)
 

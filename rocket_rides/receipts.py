@@ -1,5 +1,7 @@
 """Receipts in SQL, as several services see them."""
 
+from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
+
 # Receipts from a ride on are to be looked at again: the sweep puts what has no row into the inbox.
 # Counted, so that a sweep that is under way can't undo it.
 SET_BACK = """
@@ -21,3 +23,12 @@ WEBHOOK_ID = """
 # A dead letter, which is a receipt that was given up, until a person decides about it. It guards
 # the decision: of two that want to replay or drop the same one, the second finds nothing to do.
 WAITS_FOR_A_DECISION = "dead_at IS NOT NULL AND replay_at IS NULL AND dropped_at IS NULL"
+
+# The state of a receipt, in the words of `rocket_rides.words`; a ride without a row is queued. One
+# whose lease has run out waits: its worker was lost. So does a dead one that is to be sent again.
+STATE = f"""
+    CASE WHEN outcome = 'delivered' THEN '{DELIVERED}'
+         WHEN outcome = 'dead' AND replay_at IS NULL THEN '{DEAD}'
+         WHEN lease IS NOT NULL AND due_at > now() THEN '{IN_FLIGHT}'
+         WHEN attempts > 0 THEN '{WAITING}' ELSE '{QUEUED}' END
+"""

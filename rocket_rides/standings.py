@@ -1,34 +1,67 @@
 """All readers of the log in SQL: where each stands, and its lag, counted up to a limit.
 
-They are the checkpoints, and the receipts, whose work is in Postgres, too: the consumer group that
-shares it out among the workers is only in Redis, and so are groups that other programs make.
+They are the checkpoints, and the receipts, whose queue is in Postgres, too: the consumer group in
+which their workers read is only in Redis, and so are groups that other programs make.
 
 A lag costs the same however large it is: rides are counted up to the limit, and its seconds are the
 age of the first ride that the reader lacks, which an index finds.
 """
 
 from rocket_rides.log import LARGEST_ID
+from rocket_rides.receipts import STATE
+from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 
-# What was trimmed, or lost with Redis, is still to be delivered. Up to `complete_to` every receipt
-# has an outcome, and later ones may: while one is tried again, all those after it. So only the
-# newest rides are looked at. EXCEPT reads each table once, where a join might look up one receipt
-# after the other.
+# What is open in the queue of receipts: of what is due, of what is due later, and of what is
+# quarantined, up to the limit each. An index finds each; a replayed dead letter is among them.
+#
+# No receipt is due since before the first ride without an outcome was taken. While a snapshot is
+# held elsewhere, the index keeps an entry of every row that was ever due, and a look from its start
+# would pass over them all.
+OPEN = "(outcome IS NULL OR replay_at IS NOT NULL)"
+DUE_SINCE = """
+    least((SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
+           ORDER BY id LIMIT 1), now()) - interval '1 minute'
+"""
+OPEN_RECEIPTS = f"""
+    (SELECT ride_id, outcome, {STATE} AS state FROM receipts
+     WHERE {OPEN} AND unfinished < 2 AND due_at BETWEEN {DUE_SINCE} AND now()
+     ORDER BY due_at LIMIT %(limit)s)
+    UNION ALL
+    (SELECT ride_id, outcome, {STATE} FROM receipts
+     WHERE {OPEN} AND unfinished < 2 AND due_at > now() ORDER BY due_at LIMIT %(limit)s)
+    UNION ALL
+    (SELECT ride_id, outcome, {STATE} FROM receipts
+     WHERE {OPEN} AND unfinished >= 2 ORDER BY unfinished, due_at LIMIT %(limit)s)
+"""  # noqa: S608
+# The lag of the receipts is the rides without an outcome: those that are open in the queue, and
+# those that have yet to come into the inbox, of which there are none up to `inbox_to`. EXCEPT reads
+# each table once, where a join might look up one receipt after the other.
+#
+# Where there are more than one look counts, the oldest is about the first one after `complete_to`.
 RECEIPTS_LAG = f"""
-    SELECT pending, {LARGEST_ID} AS upto,
-           CASE WHEN counted = %(limit)s THEN state.complete_to
-                ELSE coalesce(first - 1, {LARGEST_ID}) END AS complete_to
-    FROM receipts_state state CROSS JOIN LATERAL (
-        WITH newest AS MATERIALIZED (
-            SELECT id FROM rides WHERE id > state.complete_to ORDER BY id DESC LIMIT %(limit)s
-        )
-        SELECT (SELECT count(*) FROM newest) AS counted, count(*) AS pending, min(id) AS first
-        FROM (
+    WITH newest AS MATERIALIZED (
+        SELECT id FROM rides WHERE id > (SELECT inbox_to FROM receipts_state)
+        ORDER BY id DESC LIMIT %(limit)s
+    ), arriving AS (
+        SELECT count(*) AS rides, min(id) AS first FROM (
             SELECT id FROM newest
             EXCEPT ALL
-            SELECT ride_id FROM receipts
-            WHERE ride_id >= (SELECT min(id) FROM newest) AND outcome IS NOT NULL
-        ) undecided
-    ) newest
+            SELECT ride_id FROM receipts WHERE ride_id >= (SELECT min(id) FROM newest)
+        ) rides
+    ), queue AS (
+        SELECT count(*) FILTER (WHERE outcome IS NULL) AS rides,
+               min(ride_id) FILTER (WHERE outcome IS NULL) AS first,
+               count(*) FILTER (WHERE state = '{QUEUED}') AS queued,
+               count(*) FILTER (WHERE state = '{IN_FLIGHT}') AS in_flight,
+               count(*) FILTER (WHERE state = '{WAITING}') AS waiting
+        FROM ({OPEN_RECEIPTS}) receipts
+    )
+    SELECT least(%(limit)s, arriving.rides + queue.rides) AS pending,
+           arriving.rides + queued AS queued, in_flight, waiting, {LARGEST_ID} AS upto,
+           CASE WHEN arriving.rides + queue.rides >= %(limit)s THEN state.complete_to
+                ELSE coalesce(least(arriving.first, queue.first) - 1, {LARGEST_ID}) END
+           AS complete_to
+    FROM receipts_state state CROSS JOIN arriving CROSS JOIN queue
 """  # noqa: S608
 # It lacks `pending` rides, all those after `upto`, and nothing up to `complete_to`. The rollup
 # counts a ride when its minute is made, and not yet when its checkpoint is past it.
@@ -41,7 +74,8 @@ READERS = """
     ) what
     UNION ALL
     SELECT 'group', 'receipts', (SELECT least(complete_to, last_sent_id) FROM streamer_state),
-           NULL, NULL, pending, upto, complete_to
+           NULL, (SELECT coalesce(sum(unbelieved_entries), 0)::bigint FROM receipts_workers),
+           pending, upto, complete_to
     FROM receipts_lag
 """
 # The rides are counted once for all readers: those between each `upto` and the next higher one, its

@@ -14,6 +14,10 @@ DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
+# The states of a ride's receipt: no attempt was begun yet; one is being made; it failed, or nobody
+# knows how it ended, and the next one is to come; the receiver has it; it was given up.
+QUEUED, IN_FLIGHT, WAITING, DELIVERED, DEAD = "queued", "in flight", "waiting", "delivered", "dead"
+
 
 def metres(distance: Decimal) -> str:
     """A distance with all of its digits: 1,234.500."""

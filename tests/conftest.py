@@ -242,6 +242,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
     from tests.support.clock import Clock
 
     clock = Clock()
-    monkeypatch.setattr("consumers.follower.time", clock)
+    monkeypatch.setattr("consumers.reader.time", clock)
     monkeypatch.setattr("consumers.committing.time", clock)
     return clock

@@ -35,32 +35,34 @@ ROLLUP_FACTS = f"""
     )
     FROM (SELECT coalesce(max(complete_to), 0) AS complete_to FROM rollup_state) state
 """  # noqa: S608
-# Where there are more rides after `complete_to` than one look counts, those of the newest ones that
-# are pending are told, and the first one after it, if it is. That one is the oldest then, or close
-# to it.
 RECEIPTS_FACTS = f"""
     SELECT json_build_object(
         'workers', (SELECT count(DISTINCT name) FROM sessions
                     WHERE starts_with(name, '{RECEIPTS}')),
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
+        'unbelieved_entries', done.unbelieved_entries, 'entries_set_aside', done.entries_set_aside,
         'dead', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT %(limit)s) letters),
         'being_sent_again', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE replay_at IS NOT NULL LIMIT %(limit)s) marked),
-        'pending', greatest(lag.pending, (oldest.id IS NOT NULL AND oldest.outcome IS NULL)::int),
+        'pending', coalesce(lag.pending, 0), 'queued', coalesce(lag.queued, 0),
+        'in_flight', coalesce(lag.in_flight, 0), 'waiting', coalesce(lag.waiting, 0),
         'oldest_undelivered_seconds', {age("oldest.created_at")},
         'newest_dead', (SELECT coalesce(json_agg(json_build_object(
-            'ride', ride_id, 'attempts', attempts, 'reason', coalesce(reason, ''), 'since', dead_at
+            'ride', ride_id, 'attempts', attempts - excused, 'reason', coalesce(reason, ''),
+            'since', dead_at
         ) ORDER BY ride_id DESC), '[]') FROM (
             SELECT * FROM receipts WHERE {WAITS_FOR_A_DECISION} ORDER BY ride_id DESC LIMIT {NEWEST}
         ) newest)
     )
     FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
-                 coalesce(sum(dead), 0) AS given_up FROM receipts_workers) done
-    LEFT JOIN (SELECT pending, complete_to AS decided_to FROM receipts_lag) lag ON true
+                 coalesce(sum(dead), 0) AS given_up,
+                 coalesce(sum(unbelieved_entries), 0) AS unbelieved_entries,
+                 coalesce(sum(entries_set_aside), 0) AS entries_set_aside
+          FROM receipts_workers) done
+    LEFT JOIN receipts_lag lag ON true
     LEFT JOIN LATERAL (
-        SELECT id, created_at, outcome FROM rides LEFT JOIN receipts ON ride_id = id
-        WHERE id > decided_to ORDER BY id LIMIT 1
+        SELECT created_at FROM rides WHERE id > lag.complete_to ORDER BY id LIMIT 1
     ) oldest ON true
 """  # noqa: S608
 # Kind by kind, from the index alone.

@@ -119,17 +119,22 @@ class DeadReceipt:
 
 @dataclass(frozen=True)
 class Receipts:
-    """What became of the receipts."""
+    """What became of the receipts; their states are those of `rocket_rides.words`."""
 
     workers: int
     delivered: int
     dead: int  # waiting for a person's decision
-    being_sent_again: int  # dead ones that somebody asked for
-    pending: int  # rides without an outcome, among the newest MOST and the oldest one
+    being_sent_again: int  # dead ones that somebody asked for: in flight or waiting again
+    pending: int  # rides without an outcome, up to MOST
     oldest_undelivered_seconds: float | None  # None when every ride has an outcome
-    swept: int  # lost rides that the sweep took up, ever
+    swept: int  # rides that the log has not brought, and the sweep has, ever
     newest_dead: tuple[DeadReceipt, ...] = ()
     given_up: int = 0  # those that became dead letters, ever
+    queued: int = 0
+    in_flight: int = 0
+    waiting: int = 0  # for their next attempt
+    unbelieved_entries: int = 0  # as of a reader
+    entries_set_aside: int = 0
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ HELP = {
     " the newest ride's; left out when the reader has counted nothing for a minute.",
     "reader_distance_meters": "A total's running total. A binary float, so it is rounded; the exact"
     " one is in GET /consumers.",
-    # The same, of readers with a checkpoint.
+    # The same, of readers with a checkpoint; of entries, the receipts tell, too.
     "reader_gaps_healed_total": "Gaps in the log that a reader healed from the rides.",
     "reader_rides_healed_total": "Rides that were missing from the log and healed.",
     "reader_healed_meters_total": "The distance of the rides that were missing from the log and"
@@ -69,6 +69,10 @@ HELP = {
     " them since.",
     "receipts_swept_total": "Receipts of rides that the log had lost, found by the sweep.",
     "receipts_pending": f"Rides whose receipt has no outcome yet, up to {MOST}.",
+    "receipts_queued": "Receipts for which no attempt was begun yet; of these and the next two, as"
+    f" many as {MOST} are looked at that are due, and that are due later.",
+    "receipts_in_flight": "Receipts that are being sent.",
+    "receipts_waiting": "Receipts that wait for another attempt, replayed ones among them.",
     "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"
     " outcome; 0 if every ride's has one.",
     "receipts_dead": "Receipts that could not be delivered, and wait for a person's decision.",
@@ -188,11 +192,17 @@ def _receipts(receipts: Receipts) -> Iterator[Sample]:
     yield "receipts_given_up_total", receipts.given_up, {}
     yield "receipts_swept_total", receipts.swept, {}
     yield "receipts_pending", receipts.pending, {}
+    yield "receipts_queued", receipts.queued, {}
+    yield "receipts_in_flight", receipts.in_flight, {}
+    yield "receipts_waiting", receipts.waiting, {}
     oldest = receipts.oldest_undelivered_seconds or 0
     yield "receipts_oldest_undelivered_age_seconds", oldest, {}
     yield "receipts_dead", receipts.dead, {}
     yield "receipts_replayed", receipts.being_sent_again, {}
     yield "receipts_workers", receipts.workers, {}
+    labels = {"kind": "group", "reader": "receipts"}  # as in GET /consumers
+    yield "reader_entries_set_aside_total", receipts.entries_set_aside, labels
+    yield "reader_entries_unbelieved_total", receipts.unbelieved_entries, labels
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:

@@ -1,9 +1,9 @@
-"""What a person calls a reader, and a list of them that stays short."""
+"""What a person calls a reader, a list of them that stays short, and what became of receipts."""
 
 from collections.abc import Sequence
 
-from rocket_rides.words import number, printable
-from watch.facts import Reader
+from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING, number, printable
+from watch.facts import MOST, Reader, Receipts
 
 STREAMER, ROLLUP, RECEIPTS = "the streamer", "the rollup", "the receipts' group"
 MOST_NAMED = 3  # of one sort; the others are only counted
@@ -25,3 +25,15 @@ def listed(names: Sequence[str]) -> str:
     """The first few of them, and how many more there are."""
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {number(more)} more" if more > 0 else "")
+
+
+def undecided(receipts: Receipts) -> str:
+    """Those that are to come: 3 queued, 2 in flight; and those that wait, if there are any."""
+    waiting = f", {number(receipts.waiting, MOST)} {WAITING}" if receipts.waiting else ""
+    queued, in_flight = number(receipts.queued, MOST), number(receipts.in_flight, MOST)
+    return f"{queued} {QUEUED}, {in_flight} {IN_FLIGHT}{waiting}"
+
+
+def decided(receipts: Receipts) -> str:
+    """The others: 521 delivered, 0 dead."""
+    return f"{number(receipts.delivered)} {DELIVERED}, {number(receipts.dead, MOST)} {DEAD}"

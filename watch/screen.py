@@ -22,6 +22,7 @@ from rocket_rides.words import (
     size,
 )
 from watch.facts import MOST, Database, Facts, Lead, Log, Reader
+from watch.naming import decided, undecided
 from watch.verdict import notices, problems
 
 WIDTH = 80
@@ -128,11 +129,12 @@ def _derived(database: Database, at: datetime) -> Iterator[str]:
     oldest = receipts.oldest_undelivered_seconds
     yield _line(
         "receipts",
-        f"{count(receipts.workers, 'worker')}: {number(receipts.delivered)} delivered,"
-        f" {number(receipts.dead, MOST)} dead,"
-        f" {number(receipts.pending, MOST)} pending"
-        + (f", the oldest for {age(oldest)}" if oldest is not None else "")
+        f"{count(receipts.workers, 'worker')}: {decided(receipts)}"
         + (f"; {number(receipts.swept)} swept" if receipts.swept else ""),
+    )
+    yield _line(
+        "",
+        undecided(receipts) + (f", the oldest for {age(oldest)}" if oldest is not None else ""),
     )
     for run in database.reconciliations[:1]:
         drifts = ", ".join(f"{printable(name)} {signed(off)} m" for name, off in run.drift.items())

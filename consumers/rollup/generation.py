@@ -26,8 +26,7 @@ DRAW = """
     RETURNING complete_to
 """
 HOLD = "SELECT FROM rollup_state WHERE generation = %s FOR SHARE"
-# An SQL condition for each round of the marker: when no ride comes, nothing else would tell.
-IS_OVERTAKEN = "NOT EXISTS (SELECT FROM rollup_state WHERE generation = %(generation)s)"
+IS_OVERTAKEN = "SELECT NOT EXISTS (SELECT FROM rollup_state WHERE generation = %s)"
 # A minute that was set aside is not right for its rides: `complete_to` stays below them.
 COMPLETE = """
     UPDATE rollup_state SET complete_to = greatest(complete_to, least(
@@ -63,6 +62,10 @@ class Generation:
         """Keep anyone from drawing another until this transaction ends. Raises Overtaken."""
         if self._connection.execute(HOLD, [self.name]).rowcount != 1:
             raise overtaken()
+
+    def ask_if_overtaken(self) -> psycopg.Cursor:
+        """Ask whether there is another by now: one row and column says so."""
+        return self._connection.execute(IS_OVERTAKEN, [self.name])
 
     def complete(self, upto: int) -> None:
         """Say that every minute is right for the rides up to there, but for those set aside.

@@ -1,10 +1,11 @@
-"""One lead: a generation, its Ick, and the marker and the indexer that work in turns."""
+"""One lead: a generation, its Ick, and the reader and the indexer that work in turns."""
 
 import time
 
 import psycopg
 
 from consumers.checkpoint import Checkpoint
+from consumers.reader import Reader
 from consumers.rollup import dirty, generation
 from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import KIND, NAME, Generation
@@ -43,7 +44,8 @@ class Lead:
         reached(Step.AFTER_DRAW)
         self.dirty = DirtyMinutes(log, self.generation.name)
         self._disown_ick_if_overtaken(log)
-        self.marker = Marker(connection, log, checkpoint, self.generation, self.dirty, batch_size)
+        self.marker = Marker(connection, self.generation, self.dirty)
+        self.reader = Reader(log, self.marker, batch_size)
         self.indexer = Indexer(connection, self.generation, self.dirty)
         self._due = 0.0
 
@@ -60,13 +62,15 @@ class Lead:
 
         Waits up to `wait` seconds for an entry where nothing is dirty. A `pause` is to follow.
         """
-        asleep = not (self.dirty.count or self.marker.behind)
-        if asleep and self._log.read(self.marker.at.redis_id, 1, wait):
+        asleep = not (self.dirty.count or self.reader.behind)
+        if asleep and self._log.read(self.reader.at.redis_id, 1, wait):
             time.sleep(GIVE_WAY)
-        done = self.marker.run_once()
+        done = self.reader.run_once()
+        if not done.did_nothing:
+            reached(Step.AFTER_MOVE)
         began = time.monotonic()
         if began >= self._due:
-            more = self.indexer.run_once(self.marker.at.ride_id)
+            more = self.indexer.run_once(self.reader.at.ride_id)
             took = time.monotonic() - began
             pause = min(max(PAUSE, took / SHARE - took), LONGEST_PAUSE)
             self._due = time.monotonic() + (0 if more else pause)
@@ -75,4 +79,4 @@ class Lead:
     @property
     def pause(self) -> float:
         """Seconds until there is something to do: rides gather, to be marked and folded at once."""
-        return self.marker.pause if self.marker.behind else max(0, self._due - time.monotonic())
+        return self.reader.pause if self.reader.behind else max(0, self._due - time.monotonic())

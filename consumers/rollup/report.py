@@ -4,6 +4,7 @@ import logging
 import time
 
 from consumers import report
+from consumers.gaps import HealedSum
 from consumers.rollup.generation import NAME
 from consumers.rollup.lead import Lead
 from consumers.round import Round
@@ -25,7 +26,7 @@ class Report:
     def __call__(self, done: Round, lead: Lead) -> None:
         """Report what a round met in the log, and now and then what was rolled up."""
         self._log.entries(done)
-        gaps, healed, distance = done.healing
+        gaps, healed, distance = HealedSum.of(done.healed)
         if gaps or healed:  # a last piece of a gap may have no ride
             logger.info(
                 "%s marked %s that the log did not tell of, %s m%s",

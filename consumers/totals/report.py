@@ -3,12 +3,14 @@
 import logging
 from decimal import localcontext
 
+from consumers.gaps import Healed
 from consumers.reader import Reader
 from consumers.report import Report
-from consumers.round import Healed, Round
+from consumers.round import Round
 from consumers.totals.reset import Reset
 from consumers.totals.total import Total
 from rocket_rides.distance import EXACT
+from rocket_rides.log import Record
 
 logger = logging.getLogger("consumer")
 
@@ -18,14 +20,20 @@ class RideByRide(Report):
 
     def news(self, done: Round, reader: Reader[Total]) -> None:
         """Report the gaps and the rides, in the order of the log."""
+        news: list[Record | Healed] = [*done.records, *done.healed]
+        news.sort(key=last_ride)
         with localcontext(EXACT):
-            total = reader.projection.distance - sum(new.distance for new in done.news)
-            for new in done.news:
+            total = reader.handler.distance - sum(new.distance for new in news)
+            for new in news:
                 total += new.distance
                 if isinstance(new, Healed):
                     self.healed(new)
                 else:
                     logger.info("ride %8d %12s m   total %s m", new.id, new.distance, total)
+
+
+def last_ride(new: Record | Healed) -> int:
+    return new.gap.upto if isinstance(new, Healed) else new.id
 
 
 def resets(done: Round, reader: Reader[Total]) -> None:
@@ -35,19 +43,21 @@ def resets(done: Round, reader: Reader[Total]) -> None:
         return
     for reconciliation in reset.superseded:
         logger.info(
-            "%s: a newer reset supersedes that of reconciliation %d", reader.name, reconciliation
+            "%s: a newer reset supersedes that of reconciliation %d",
+            reader.handler.name,
+            reconciliation,
         )
     if reset.ahead:
         logger.warning(
             "%s was not reset by reconciliation %d, which is ahead of what the streamer has"
             " sent: was this database restored to an earlier time?",
-            reader.name,
+            reader.handler.name,
             reset.ahead,
         )
     if reset.applied:
         logger.warning(
             "%s was reset by reconciliation %d: total %s m at ride %d, was %s m at ride %d",
-            reader.name,
+            reader.handler.name,
             reset.applied.reconciliation,
             reset.applied.to_total,
             reset.applied.to_ride_id,

@@ -1,14 +1,16 @@
-"""The running total of all rides, in metres: the projection of `python -m consumers`."""
+"""The running total of all rides, in metres: the handler of `python -m consumers`."""
 
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 
+import psycopg
 from psycopg import sql
 
 from consumers.checkpoint import Position
-from consumers.projection import Projection
-from consumers.round import Healed
+from consumers.gaps import Gap, Healed
+from consumers.handler import Handler
 from consumers.totals.reset import Reset, apply_newest
+from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
 from rocket_rides.errors import Overtaken, Unavailable
 from rocket_rides.log import Record
@@ -20,15 +22,17 @@ ADD = """
     UPDATE consumer_states SET total_distance = total_distance + %s WHERE name = %s
     RETURNING total_distance
 """
+# A gap is settled: no ride can still appear in it, so its rides can be added up.
+RIDES_IN_GAP = """
+    SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
+"""
+RESET_IS_DUE = "SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %s AND status = 'pending')"
 
 
-class Total(Projection):
+class Total(Handler):
     """The exact sum of the distances of all rides up to the checkpoint."""
 
     KIND = "total"
-    REPAIR_IS_DUE = (
-        "EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')"
-    )
     distance: Decimal
 
     def __str__(self) -> str:
@@ -48,15 +52,29 @@ class Total(Projection):
             )
         [self.distance] = row
 
-    def count(self, news: Sequence[Record | Healed]) -> None:
-        """Add the distances to the total. Raises Overtaken when the total is gone."""
+    def heal(self, gap: Gap) -> Healed:
+        """Add up the rides of a gap. Raises Overtaken when the total is gone."""
+        found = self.connection.execute(RIDES_IN_GAP, [gap.after, gap.upto])
+        healed = Healed(gap, *one_row(found))
+        self._add(healed.distance)
+        return healed
+
+    def take(self, records: Sequence[Record]) -> None:
+        """Add up the rides of a batch. Raises Overtaken when the total is gone."""
         with localcontext(EXACT):
-            distance = sum((new.distance for new in news), Decimal(0))
-        row = self.connection.execute(ADD, [distance, self.name]).fetchone()
-        if row is None:
-            raise Overtaken(f"the total of {self.name} is gone")
-        [self.distance] = row
+            distance = sum((record.distance for record in records), Decimal(0))
+        self._add(distance)
+
+    def ask_for_repair(self) -> psycopg.Cursor:
+        """Whether a reconciliation has asked for a reset."""
+        return self.connection.execute(RESET_IS_DUE, [self.name])
 
     def repair(self) -> Reset:
         """Apply what a reconciliation asks for."""
         return apply_newest(self.connection, self.name)
+
+    def _add(self, distance: Decimal) -> None:
+        row = self.connection.execute(ADD, [distance, self.name]).fetchone()
+        if row is None:
+            raise Overtaken(f"the total of {self.name} is gone")
+        [self.distance] = row

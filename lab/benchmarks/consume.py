@@ -43,14 +43,14 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _consume(connection: psycopg.Connection, log: Log, name: str) -> float:
-    consumer = Reader(connection, log, name, Total, outbox.BATCH)
+    consumer = Reader(log, Total(connection, name), outbox.BATCH)
     started = time.perf_counter()
     counted = 0
     while counted < ENTRIES:
-        news = consumer.run_once().news
-        if not news:
+        records = consumer.run_once().records
+        if not records:
             raise RuntimeError(f"the consumer is stuck after {counted} entries")
-        counted += len(news)
+        counted += len(records)
     return ENTRIES / (time.perf_counter() - started)
 
 

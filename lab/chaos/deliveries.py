@@ -27,10 +27,11 @@ class Mood(Enum):
     BUSY = "answers 503"
     HANGING = "never answers"
     CUTTING = "hangs up in the middle of its answer"
+    LATE = "takes receipts, and says so when nobody listens any more"
     AWAY = "does not listen"
 
 
-FAILURES = (Mood.BUSY, Mood.HANGING, Mood.CUTTING, Mood.AWAY)
+FAILURES = (Mood.BUSY, Mood.HANGING, Mood.CUTTING, Mood.LATE, Mood.AWAY)
 
 
 class Delivery(NamedTuple):
@@ -72,6 +73,6 @@ def judge(secret: str, mood: Mood, path: str, headers: dict[str, str], body: byt
         flaw = f"{type(error).__name__}: {error}"
         return Delivery(webhook_id, None, None, None, at, FORGED, flaw)
     status = BUSY if mood is Mood.BUSY else None
-    if mood is Mood.WELL:
+    if mood in (Mood.WELL, Mood.LATE):
         status = REFUSED if is_unwelcome(distance) else TAKEN
     return Delivery(webhook_id, ride, distance, taken, at, status)

@@ -42,8 +42,9 @@ TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
 
 # The demo's fault rates, and tighter limits: batches are small and thus many, the short log
-# outgrows its cap while a consumer is stopped, and a leader stopped for seconds is replaced. No
-# receipt dies of a receiver that is away for seconds, or of workers that are killed.
+# outgrows its cap while a consumer is stopped, a leader stopped for seconds is replaced, and a
+# worker's leases run out. No receipt dies of a receiver that is away for seconds, or of workers
+# that are killed.
 RATE = 60.0  # rides a second that these are made for
 SETTINGS = {
     "CRASH_RATE": "0.1",
@@ -54,6 +55,7 @@ SETTINGS = {
     "STREAM_NAME": STREAM,
     "RECEIPT_CONCURRENCY": "16",
     "RECEIPT_TIMEOUT": "1",
+    "RECEIPT_LEASE": "2",
     "RECEIPT_ATTEMPTS": "100",
     "CLAIM_AFTER": "2",
     "SWEEP_AFTER": "2",

@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from aiohttp import web
@@ -19,6 +19,7 @@ from lab.chaos.loop import Loop
 
 HOST = "127.0.0.1"
 BACKLOG = 128
+LATE = 1.5  # seconds; longer than the fleet's RECEIPT_TIMEOUT
 
 
 class Receiver:
@@ -94,6 +95,9 @@ class Receiver:
                 request.transport.write(b"HTTP/1.1 204 No Con")
             if request.transport:  # the client may have hung up meanwhile
                 request.transport.close()
+        elif self._mood is Mood.LATE:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._recovered.wait(), LATE)
         return web.Response(status=delivery.status or TAKEN)
 
     def stop(self) -> None:

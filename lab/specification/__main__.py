@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from lab.specification.core import Core
 from lab.specification.explorer import System, explore
+from lab.specification.inbox import Inbox
+from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
 FULL: dict[str, System] = {
@@ -21,13 +23,19 @@ FULL: dict[str, System] = {
     "core, more leads": Core(begun=2, leads=3, losses=1, failovers=1, resends=0),
     "core, sent twice": Core(begun=2, leads=2, losses=0, failovers=1, resends=1),
     "rollup": Rollup(sent=2, begun=3, flushes=1, failovers=1),
+    "inbox": Inbox(drawn=3, flushes=0, mends=1),
+    "inbox, losses": Inbox(drawn=2, flushes=2, mends=1),
+    "queue": Queue(takes=4, repeats=2, replays=2),
 }
 SMALL: dict[str, System] = {
     "core, a loss": Core(begun=2, leads=2, losses=1, failovers=0, resends=0),
     "core, a fail-over": Core(begun=1, leads=2, losses=0, failovers=1, resends=1),
     "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
+    "inbox, small": Inbox(drawn=2, flushes=1, mends=1),
+    "queue, small": Queue(takes=3, repeats=1, replays=2),
 }
 # Each with the number of the guarantee that it breaks.
+INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
 NO_LOSS = {"begun": 2, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-barrier": ("2", Core, NO_LOSS),
@@ -39,6 +47,20 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-terms": ("8", Core, NO_LOSS | {"failovers": 1}),
     "older-generation": ("8", Rollup, SMALL["rollup, small"].bounds),
     "no-heal": ("liveness", Core, {**NO_LOSS, "begun": 1, "leads": 1, "losses": 1}),
+    "acknowledged-first": ("15, inbox", Inbox, INBOX),
+    "waits-for-last-sent": ("15, inbox", Inbox, INBOX),
+    "sweep-regardless": ("15, inbox", Inbox, INBOX),
+    "complete-regardless": ("15, complete_to", Inbox, INBOX),
+    "outcomes-alone": ("15, complete_to", Inbox, INBOX),
+    "unsent-rides": ("11", Queue, QUEUE),
+    "late-refusal": ("15, outcome", Queue, QUEUE | {"replays": 0}),
+    "late-delivery": ("15, outcome", Queue, QUEUE),
+    "replay-reopens": ("15, outcome", Queue, QUEUE),
+    "replay-at-once": ("15, one at a time", Queue, QUEUE),
+    "number-as-lease": ("15, dead letters", Queue, QUEUE | {"repeats": 0}),
+    "written-afterwards": ("15, attempts", Queue, QUEUE),
+    "no-deadline": ("15, one at a time", Queue, QUEUE),
+    "no-burial": ("liveness", Queue, QUEUE),
 }
 
 

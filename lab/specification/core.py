@@ -143,7 +143,7 @@ class Core(System):
     def settled(self, s: State, mine: Leader) -> tuple[Ride, ...]:
         return tuple(ride for ride in s.staged if mine.last_sent < ride.id <= mine.settled)
 
-    # Consumers: consumers/follower.py, consumers/digest.py, consumers/reader.py.
+    # Consumers: consumers/reader.py, consumers/digest.py, consumers/totals/total.py.
 
     def reads(self, s: State, count: int, known: int) -> State:
         """the consumer reads up to {count} entries, knowing that {known} was sent"""

@@ -14,9 +14,9 @@ import msgspec
 
 T = TypeVar("T")
 Step = Callable[..., Any]
-Way = tuple[Step, tuple[int, ...], Any]  # a step, its values, and what it leads to
+Way = tuple[Step, tuple[Any, ...], Any]  # a step, its values, and what it leads to
 Onward = dict[Any, Any]  # by state: as `System.onward`, for what was visited
-Seen = dict[Any, tuple[Any, Step, tuple[int, ...]] | None]  # by state: how it came about
+Seen = dict[Any, tuple[Any, Step, tuple[Any, ...]] | None]  # by state: how it came about
 
 
 class Refused(Exception):
@@ -57,7 +57,7 @@ class System:
 
     start: Any
     by_chance: tuple[Step, ...]  # what need not happen: customers and faults
-    ranges: Callable[[Any], dict[str, Iterable[int]]]  # what each value can be
+    ranges: Callable[[Any], dict[str, Iterable[Any]]]  # what each value can be
     is_complete: Callable[[Any], bool]  # whether nothing is missing, where nothing goes on
     invariants: ClassVar[dict[str, Callable[..., bool]]]  # by the number of the guarantee
 

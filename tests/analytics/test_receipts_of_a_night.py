@@ -14,6 +14,7 @@ OUTCOMES = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
     SELECT id, 'delivered', 1, now(), now() FROM rides
 """
+COMPLETE = "UPDATE receipts_state SET inbox_to = %s, complete_to = %s"
 OF_A_WORKER = "SELECT complete_to FROM receipts_state FOR UPDATE NOWAIT"
 MENDS = "SELECT mends FROM receipts_state"
 
@@ -23,7 +24,7 @@ def delivered(books: Books) -> Books:
     """Three rides with their receipts, which a run has found right."""
     books.add(1, 2, 3)
     books.world.connection.execute(OUTCOMES)
-    books.world.connection.execute("UPDATE receipts_state SET complete_to = 3")
+    books.world.connection.execute(COMPLETE, [3, 3])
     result = books.run()
     assert result.receipts == ReceiptsVerdict(upto=3, rides=3)
     assert (result.agrees, result.requested) == (True, False)
@@ -79,7 +80,7 @@ def test_nothing_is_asked_for_while_the_warehouse_is_wrong(delivered: Books) -> 
     """Its owner is to look at it first; the rebuilding run then asks for all."""
     delivered.world.connection.execute("UPDATE rides SET distance = 7 WHERE id = 1")
     delivered.add(4)
-    delivered.world.connection.execute("UPDATE receipts_state SET complete_to = 4")
+    delivered.world.connection.execute(COMPLETE, [4, 4])
     result = delivered.run()
     assert result.mismatches
     assert result.receipts == ReceiptsVerdict(upto=4, rides=1, missing=Some(1, (4,)))

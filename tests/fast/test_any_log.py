@@ -9,7 +9,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.digest import Bounds, Digest, Gap, digest
+from consumers.belief import Bounds
+from consumers.digest import Digest, digest
+from consumers.gaps import Gap
 from rocket_rides.distance import MOST, is_exact
 from rocket_rides.log import LARGEST_ID, Entry, Invalid, Record, decode
 from rocket_rides.terms import Range, Terms
@@ -94,13 +96,14 @@ def others(history: History) -> st.SearchStrategy[list[bytes]]:
     return strangers | st.lists(st.binary(max_size=5), max_size=4)
 
 
-def covered(history: History, begin: int, news: list[Record | Gap]) -> tuple[int, Decimal]:
-    """Where the news lead, and their metres; each begins where the one before it ends."""
+def covered(history: History, begin: int, result: Digest) -> tuple[int, Decimal]:
+    """Where the records and gaps lead, and their metres; each begins where another ends."""
     at, metres = begin, Decimal(0)
-    for new in news:
+    news: list[Record | Gap] = [*result.records, *result.gaps]
+    for new in sorted(news, key=lambda new: new.upto if isinstance(new, Gap) else new.id):
         if isinstance(new, Gap):
             assert (new.after, new.upto > at) == (at, True)
-            at, metres = new.upto, metres + history.distance(*new)
+            at, metres = new.upto, metres + history.distance(new.after, new.upto)
         else:
             assert new.prev <= at < new.id
             at, metres = new.id, metres + new.distance
@@ -115,16 +118,16 @@ def passed(entries: list[Entry], result: Digest) -> int:
 @always
 @given(st.data())
 def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> None:
-    """The news and the gaps are the rides up to where they lead, none twice and none left out."""
+    """Records and gaps are the rides up to where they lead, none twice and none left out."""
     history = data.draw(histories())
     entries = data.draw(logs(history))
     begin = data.draw(st.sampled_from([0, *(r for r in history.rides if r <= history.last_sent)]))
     result = digest(entries, begin, "0-0", history.bounds)
-    at, metres = covered(history, begin, result.news)
+    at, metres = covered(history, begin, result)
     assert at == result.last_ride_id <= max(begin, history.last_sent)
     assert metres == history.distance(begin, at)
     result.close_gap(history.last_sent)
-    at, metres = covered(history, begin, result.news)
+    at, metres = covered(history, begin, result)
     assert (at, metres) == (history.last_sent, history.distance(begin, history.last_sent))
 
 
@@ -136,9 +139,9 @@ def test_each_entry_is_one_thing_and_the_batch_ends_before_what_is_not_committed
     history = data.draw(histories())
     entries = data.draw(logs(history))
     result = digest(entries, 0, "0-0", history.bounds)
-    records = sum(isinstance(new, Record) for new in result.news)
     count = passed(entries, result)
-    assert count == records + result.skipped + len(result.dead) + result.unbelieved.total
+    not_taken = result.skipped + len(result.set_aside) + result.unbelieved.total
+    assert count == len(result.records) + not_taken
     assert set(result.unbelieved.foreign) <= {FOREIGN, b""}
     for entry in entries[count : count + 1]:
         assert decode(entry.fields).id > history.last_sent
@@ -154,10 +157,11 @@ def test_it_does_not_matter_where_a_batch_ends(data: st.DataObject) -> None:
     first = digest(entries[:cut], 0, "0-0", history.bounds)
     rest = entries[passed(entries, first) :]
     second = digest(rest, first.last_ride_id, first.last_redis_id, history.bounds)
-    assert first.news + second.news == whole.news
+    assert first.records + second.records == whole.records
+    assert first.gaps + second.gaps == whole.gaps
     assert (second.last_ride_id, second.last_redis_id) == (whole.last_ride_id, whole.last_redis_id)
     assert first.skipped + second.skipped == whole.skipped
-    assert first.dead + second.dead == whole.dead
+    assert first.set_aside + second.set_aside == whole.set_aside
 
 
 @always

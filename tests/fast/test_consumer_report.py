@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from consumers.digest import Unbelieved
+from consumers.belief import Unbelieved
 from consumers.report import Report
 from rocket_rides.terms import NO_TERM
 

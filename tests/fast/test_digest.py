@@ -2,7 +2,9 @@
 
 from decimal import Decimal
 
-from consumers.digest import Bounds, Digest, Gap, digest
+from consumers.belief import Bounds
+from consumers.digest import Digest, digest
+from consumers.gaps import Gap
 from rocket_rides.log import Entry, Record
 from rocket_rides.terms import Range
 
@@ -25,45 +27,46 @@ def read(*entries: Entry, stands: int = 4, last_sent: int = 9) -> Digest:
 
 def test_a_chain_is_counted_in_its_order() -> None:
     result = read(entry(11, 5, 4), entry(12, 7, 5))
-    assert result.news == [record(5, 4), record(7, 5)]
+    assert (result.records, result.gaps) == ([record(5, 4), record(7, 5)], [])
     assert (result.last_ride_id, result.last_redis_id) == (7, "12-0")
 
 
 def test_a_prev_above_the_readers_ride_is_a_gap_before_the_record() -> None:
     result = read(entry(11, 8, 6))
-    assert result.news == [Gap(4, 6), record(8, 6)]
+    assert (result.gaps, result.records) == ([Gap(4, 6)], [record(8, 6)])
 
 
 def test_a_gap_of_one_ride_is_a_gap() -> None:
-    assert read(entry(11, 6, 5)).news == [Gap(4, 5), record(6, 5)]
+    assert read(entry(11, 6, 5)).gaps == [Gap(4, 5)]
 
 
 def test_a_prev_below_the_readers_ride_is_no_gap() -> None:
-    assert read(entry(11, 8, 3)).news == [record(8, 3)]
+    result = read(entry(11, 8, 3))
+    assert (result.records, result.gaps) == ([record(8, 3)], [])
 
 
 def test_a_record_at_or_below_the_readers_ride_is_skipped_and_passed() -> None:
     result = read(entry(11, 3, 2, b"old"), entry(12, 4, 3, b"old"), entry(13, 5, 4))
-    assert result.news == [record(5, 4)]
+    assert (result.records, result.gaps) == ([record(5, 4)], [])
     assert (result.skipped, result.last_redis_id) == (2, "13-0")
 
 
 def test_a_record_past_last_sent_ends_the_batch_and_is_read_again() -> None:
     result = read(entry(11, 5, 4), entry(12, 6, 5), entry(13, 5, 4), last_sent=5)
-    assert result.news == [record(5, 4)]
+    assert result.records == [record(5, 4)]
     assert (result.last_ride_id, result.last_redis_id, result.skipped) == (5, "11-0", 0)
 
 
 def test_an_id_outside_its_terms_range_is_passed_and_counted_as_never_committed() -> None:
     result = read(entry(11, 4, 3), entry(12, 10, 9), entry(13, 5, 4, b"old"))
-    assert (result.news, result.skipped, result.last_redis_id) == ([], 0, "13-0")
+    assert (result.records, result.skipped, result.last_redis_id) == ([], 0, "13-0")
     assert result.unbelieved.uncommitted == {b"new": 2, b"old": 1}
     assert result.unbelieved.foreign == {}
 
 
 def test_a_term_that_is_not_ours_is_foreign_and_shows_no_gap() -> None:
     result = read(entry(11, 8, 7, b"theirs"), entry(12, 99, 98, b"theirs"), last_sent=8)
-    assert (result.news, result.last_ride_id, result.last_redis_id) == ([], 4, "12-0")
+    assert (result.records, result.gaps, result.last_redis_id) == ([], [], "12-0")
     assert result.unbelieved.foreign == {b"theirs": 2}
     assert result.unbelieved.total == 2
 
@@ -71,10 +74,10 @@ def test_a_term_that_is_not_ours_is_foreign_and_shows_no_gap() -> None:
 def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:
     nonsense = Entry("11-0", [b"data", b"ride", b"prev", b"4"])
     result = read(nonsense, entry(12, 5, 4))
-    [letter] = result.dead
-    assert letter.entry == nonsense
-    assert letter.reason.startswith("data is not a record")
-    assert (result.news, result.last_redis_id) == ([record(5, 4)], "12-0")
+    [(found, reason)] = result.set_aside
+    assert found == nonsense
+    assert reason.startswith("data is not a record")
+    assert (result.records, result.last_redis_id) == ([record(5, 4)], "12-0")
 
 
 def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
@@ -85,12 +88,13 @@ def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
 
 def test_no_entries_leave_the_reader_where_it_is() -> None:
     result = read()
-    assert (result.news, result.last_ride_id, result.last_redis_id) == ([], 4, "10-0")
+    assert (result.records, result.gaps) == ([], [])
+    assert (result.last_ride_id, result.last_redis_id) == (4, "10-0")
 
 
 def test_a_gap_is_closed_once_and_only_where_there_is_one() -> None:
     result = read(entry(11, 5, 4))
     for upto in (5, 7, 7):
         result.close_gap(upto)
-    assert result.news == [record(5, 4), Gap(5, 7)]
+    assert (result.records, result.gaps) == ([record(5, 4)], [Gap(5, 7)])
     assert result.last_ride_id == 7

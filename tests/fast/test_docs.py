@@ -33,10 +33,10 @@ OTHERS = {
     "WAREHOUSE_DIR/rides",
     "report.html",
     "result.json",
-    "longest.py",
+    "long_rides.py",
 }
 # Programs that come with Python, or that the reader of a page writes.
-OTHER_PROGRAMS = {"venv", "longest"}
+OTHER_PROGRAMS = {"venv", "long_rides"}
 
 a_page = pytest.mark.parametrize("name", sorted(PAGES))
 

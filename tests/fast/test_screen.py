@@ -45,6 +45,10 @@ def test_all_that_is_known_is_on_it() -> None:
     assert "All is well." in text(WELL)
     for word in ("263,412.305", "consumer1", "521 entries", "one leads", "agree at ride 521"):
         assert word in text(WELL)
+    assert WELL.database
+    busy = replace(WELL.database.receipts, queued=3, in_flight=2, waiting=1)
+    for word in ("521 delivered, 0 dead", "3 queued, 2 in flight, 1 waiting"):
+        assert word in text(but(receipts=busy))
 
 
 def test_what_is_wrong_is_said_last_and_in_capitals() -> None:

@@ -30,6 +30,7 @@ BAD = {
     "RECEIPT_SECRET": "hunter2",
     "RECEIPT_CONCURRENCY": "257",
     "RECEIPT_TIMEOUT": "nan",
+    "RECEIPT_LEASE": "601",
     "RECEIPT_ATTEMPTS": "0",
     "CLAIM_AFTER": "0",
     "SWEEP_AFTER": "inf",
@@ -166,17 +167,30 @@ def test_a_secret_has_24_to_64_bytes(size: int) -> None:
             Settings(receipt_secret=secret)
 
 
-@pytest.mark.parametrize("secret", ["whsec_", "whsec_hunter2", f"{'A' * 40}", "whsec_" + "é" * 40])
-def test_a_refused_secret_is_not_shown(
-    secret: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+# What is set, and what is said of the last of it.
+REFUSED = {
+    "RECEIPT_LEASE=10": "=10 is refused: it must be longer than RECEIPT_TIMEOUT, 10 s",
+    "RECEIPT_TIMEOUT=30 RECEIPT_LEASE=20": (
+        "=20 is refused: it must be longer than RECEIPT_TIMEOUT, 30 s"
+    ),
+    "RECEIPT_URL=https://me:hunter2@shop.example/": " is refused: it takes no user and no password",
+} | {
+    f"RECEIPT_SECRET={secret}": " is refused: whsec_ and the base64 of 24 to 64 bytes is expected"
+    for secret in ("whsec_", "whsec_hunter2", "A" * 40, "whsec_" + "é" * 40)
+}
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_what_a_receipts_worker_is_told_wrong_is_one_sentence(
+    given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RECEIPT_SECRET", secret)
+    """It names the setting, and shows neither a password nor a secret."""
+    for pair in given.split():
+        name, _, value = pair.partition("=")
+        monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit):
         load()
-    [line] = capsys.readouterr().err.splitlines()
-    assert line == (
-        "RECEIPT_SECRET is refused: whsec_ and the base64 of 24 to 64 bytes is expected"
-    )
+    assert capsys.readouterr().err == f"{name}{REFUSED[given]}\n"
 
 
 def test_the_demo_alone_signs_with_a_secret_that_everyone_knows(

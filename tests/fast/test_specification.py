@@ -10,9 +10,12 @@ import pytest
 from lab.specification.__main__ import SABOTAGES, SMALL
 from lab.specification.core import Core
 from lab.specification.explorer import Refused, Result, Step, System, explore
+from lab.specification.inbox import Inbox
+from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
 HALF = "the consumer commits its checkpoint, and crashes before its total is written"
+LATE = "ride 1 is committed late, below last_sent, and mended: all is set back below it"
 # The one step at which each story turns: who reads it learns what the step is for.
 TURNS = {
     "no-barrier": "writer 1 commits its ride and the staged record",
@@ -24,6 +27,20 @@ TURNS = {
     "no-terms": "leader 2 appends its batch to the log",
     "older-generation": "leader 2 marks the minutes of the rides up to 1",
     "no-heal": "Redis loses all of the log but log[0:0]",
+    "acknowledged-first": "the worker acknowledges the entry of ride 1",
+    "waits-for-last-sent": "the worker inserts the row of ride 1, unless it is there",
+    "sweep-regardless": "the sweep inserts their rows and moves inbox_to, unless there was a mend",
+    "complete-regardless": LATE,
+    "outcomes-alone": "a worker looks for the first row up to inbox_to that has no outcome",
+    "unsent-rides": "a worker writes attempt 1 down, with a fresh lease",
+    "late-refusal": "the outcome of attempt 2 is saved",
+    "late-delivery": "the outcome of attempt 1 is saved",
+    "replay-reopens": "somebody has the dead letter sent anew",
+    "replay-at-once": "somebody has the dead letter sent anew",
+    "number-as-lease": "the outcome of attempt 1 is saved",
+    "written-afterwards": "a worker writes attempt 1 down, with a fresh lease",
+    "no-deadline": "the deadline of the attempt passes, and then its lease",
+    "no-burial": "the worker of attempt 2 crashes",
 }
 
 
@@ -51,7 +68,7 @@ def test_no_step_is_idle() -> None:
     taken: set[str] = set()
     for name, system in SMALL.items():
         taken |= {f"{type(system).__name__}.{step}" for step in small(name).transitions}
-    for kind in Core, Rollup:
+    for kind in Core, Rollup, Inbox, Queue:
         steps = {step.__qualname__ for step in kind().steps}
         assert steps - taken == ({"Core.commits_half"} if kind is Core else set())
 
@@ -65,6 +82,12 @@ def test_a_sabotage_is_caught_by_its_invariant(name: str) -> None:
     if number != "liveness":  # which shows once all states are known
         assert len(result.story) == result.depth + 1
     assert unbroken(kind, **bounds).broken == ""
+
+
+def test_a_number_as_a_lease_is_given_out_twice_if_the_receiver_is_away() -> None:
+    result = explore(Queue("number-as-lease", takes=2, repeats=1, replays=0))
+    assert result.broken == "15, attempts"
+    assert result.story[-1] == "the outcome of attempt 1 is saved"
 
 
 def test_it_finds_the_same_each_time() -> None:

@@ -115,7 +115,7 @@ def redis_fails_over(world: World, pair: RedisPair, *, waits: bool) -> list[str]
     pair.join()
     asks.append(take(world, 4))
     send()
-    catch_up(Consumer(world.connect(), log(), "consumer0", Total))
+    catch_up(Consumer(log(), Total(world.connect(), "consumer0")))
     whole = [statements.HEALED] if waits else []
     return findings(world, asks, settled=[statements.COUNTED, *whole])
 

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from consumers.receipts.group import Group
 from lab.chaos.proxy import Proxy
 from rocket_rides.log import LARGEST_ID, START, Log
 from rocket_rides.terms import Term
@@ -127,6 +126,4 @@ def test_a_command_whose_answer_is_lost_is_not_sent_again(world: World) -> None:
 def test_a_wait_of_less_than_a_millisecond_ends(world: World) -> None:
     """For Redis, no milliseconds are a wait without an end."""
     with Log(world.redis.url, world.stream, timeout=0.5) as log:
-        group = Group(log, "a group", "a member")
-        group.make()
-        assert log.read(START, 1, 0.0001) == group.read(1, 0.0001) == []
+        assert log.read(START, 1, 0.0001) == []

@@ -11,14 +11,14 @@ import redis
 
 from consumers.checkpoint import Position
 from consumers.committing import TOO_SOON
-from consumers.follower import LONGEST_REST, SMALLEST_BATCH
-from consumers.reader import Reader
-from consumers.round import Healed, Step
+from consumers.gaps import Gap
+from consumers.reader import LONGEST_REST, SMALLEST_BATCH, Reader
+from consumers.round import Step
 from consumers.running import IDLE_ROUND
 from consumers.totals.total import Total
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
-from rocket_rides.log import START, Entry, Record
+from rocket_rides.log import START, Entry
 from streamer.drain import Step as SendStep
 from tests.support.clock import Clock
 from tests.support.disasters import cut_newest, flush, restart_redis
@@ -106,7 +106,7 @@ def test_an_id_that_was_never_drawn_is_not_believed(world: World, number: int) -
     consumer = world.consumer()
     add(world, b'{"id": %d, "distance": 5}' % number)
     done = consumer.run_once()
-    assert (done.dead, done.news, done.unbelieved.total) == ([], [], 1)
+    assert (done.set_aside, done.records, done.unbelieved.total) == ([], [], 1)
     world.take(7)
     drain(world.streamer())
     assert exact(world, consumer)
@@ -120,7 +120,7 @@ def test_a_record_counts_only_once_the_streamer_has_committed(world: World) -> N
     world.take(3)
     with pytest.raises(InjectedCrash), crash_at(SendStep.AFTER_SEND):
         streamer.run_once()
-    assert consumer.run_once().news
+    assert consumer.run_once().records
     assert consumer.run_once().held
     assert consumer.total == 3
     drain(world.streamer())
@@ -133,7 +133,7 @@ def test_what_was_in_the_log_already_is_looked_at_without_a_wait(
     consumer = world.consumer()
     world.take(1)
     drain(world.streamer())
-    assert consumer.run_once(wait=1).news
+    assert consumer.run_once(wait=1).records
     assert clock.now == 0
 
 
@@ -148,7 +148,7 @@ def test_a_look_before_the_commit_makes_the_next_wait_longer(world: World, clock
     longer = consumer.committing.seconds
     assert (clock.now, longer) == (1 + first, first * TOO_SOON)
     drain(world.streamer())
-    assert consumer.run_once(wait=1).news
+    assert consumer.run_once(wait=1).records
     assert clock.now == 2 + first + longer
     assert consumer.committing.seconds < longer
 
@@ -157,7 +157,7 @@ def test_nobody_waits_for_the_commit_of_what_was_there_before(world: World, cloc
     consumer = world.consumer()
     world.take(1)
     drain(world.streamer())
-    assert consumer.run_once(wait=1).news
+    assert consumer.run_once(wait=1).records
     assert clock.now == 0
 
 
@@ -178,10 +178,9 @@ def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: 
             eventually(lambda: world.value(waiting) or not counting.is_alive())
             super().load(at)
 
-    connection = world.connect()
-    second = Reader(connection, world.log(), "same", LateTotal)
+    second = Reader(world.log(), LateTotal(world.connect(), "same"))
     counting.join()
-    assert (second.at.ride_id, second.projection.distance) == (1, Decimal(1))
+    assert (second.at.ride_id, second.handler.distance) == (1, Decimal(1))
     assert first.standing == world.truth
 
 
@@ -191,7 +190,7 @@ def test_a_consumer_that_dies_while_it_begins_has_not_begun(world: World) -> Non
             raise InjectedCrash(Step.BEFORE_COMMIT)
 
     with pytest.raises(InjectedCrash):
-        Reader(world.connect(), world.log(), "consumer0", Mortal)
+        Reader(world.log(), Mortal(world.connect(), "consumer0"))
     world.take(1)
     drain(world.streamer())
     assert exact(world)
@@ -218,7 +217,7 @@ def test_a_checkpoint_never_moves_without_its_total(world: World) -> None:
 def test_an_entry_without_our_fields_is_set_aside(world: World) -> None:
     world.log().redis.xadd(world.stream, {b"\xff": b"\x00"})
     done = world.consumer().run_once()
-    assert [letter.reason for letter in done.dead] == ["no field 'data'"]
+    assert [found.reason for found in done.set_aside] == ["no field 'data'"]
 
 
 def test_a_ride_hidden_by_a_corrupted_entry_is_healed(world: World) -> None:
@@ -240,8 +239,7 @@ def test_a_brand_new_consumer_on_a_trimmed_log_heals(world: World) -> None:
     catch_up(early)
     world.log().trim_to(100, exactly=True)
     late = world.consumer("late")
-    [healed, *_] = late.run_once().news
-    assert isinstance(healed, Healed)
+    [healed] = late.run_once().healed
     assert healed.rides == 1900
     assert catch_up(late).total == early.total
 
@@ -280,7 +278,7 @@ def behind(world: World) -> Consumer:
 def test_whoever_is_behind_rests_between_batches_but_not_for_long(
     behind: Consumer, clock: Clock, took: float, rest: float
 ) -> None:
-    behind._bounds = clock.goes(took, behind._bounds)  # type: ignore[method-assign]
+    behind._ask = clock.goes(took, behind._ask)  # type: ignore[method-assign]
     behind.run_once()
     assert behind.pause == pytest.approx(rest)
     catch_up(behind)
@@ -344,8 +342,8 @@ def test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap(world: Worl
         return found
 
     consumer._log.read = read_nothing_and_then_send  # type: ignore[method-assign,assignment]
-    [found] = consumer.run_once().news
-    assert isinstance(found, Record)
+    done = consumer.run_once()
+    assert (len(done.records), done.healed) == (1, [])
 
 
 def test_a_ride_sent_right_before_the_read_is_no_strangers(world: World) -> None:
@@ -361,7 +359,7 @@ def test_a_ride_sent_right_before_the_read_is_no_strangers(world: World) -> None
 
     consumer._log.read = send_and_then_read  # type: ignore[method-assign,assignment]
     done = consumer.run_once()
-    assert (len(done.news), done.unbelieved.total) == (1, 0)
+    assert (len(done.records), done.unbelieved.total) == (1, 0)
 
 
 def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:
@@ -373,9 +371,8 @@ def test_a_gap_ends_where_the_lower_of_two_looks_has_it(world: World) -> None:
     for entry in world.log().read("0-0", 10):
         world.log().redis.xdel(world.stream, entry.redis_id)
     world.connection.execute("UPDATE streamer_state SET last_sent_id = 3")
-    [healed] = consumer.run_once().news
-    assert isinstance(healed, Healed)
-    assert healed.gap == (1, 3)
+    [healed] = consumer.run_once().healed
+    assert healed.gap == Gap(1, 3)
 
 
 def test_a_tail_of_one_ride_is_healed(world: World) -> None:
@@ -383,8 +380,7 @@ def test_a_tail_of_one_ride_is_healed(world: World) -> None:
     streamer._log.appending = lambda *_: nullcontext()  # type: ignore[method-assign,assignment]
     world.take(5)
     drain(streamer)
-    [healed] = consumer.run_once().news
-    assert isinstance(healed, Healed)
+    assert len(consumer.run_once().healed) == 1
     assert consumer.standing == world.truth
 
 
@@ -431,6 +427,15 @@ def test_a_consumer_waits_for_its_servers(world: World) -> None:
         world.take(*range(1, 50))
         eventually(lambda: world.standing() == world.truth)
     assert consumer.stop() == 0
+
+
+def test_a_consumer_says_why_its_session_was_ended(world: World) -> None:
+    consumer = world.service("consumers", "consumer0").says("stands at")
+    world.connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name ^@ 'consumer consumer0'"
+    )
+    consumer.says("terminating connection due to administrator command; trying again")
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb"])

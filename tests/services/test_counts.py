@@ -96,7 +96,7 @@ def test_an_entry_that_is_read_again_was_set_aside_before(world: World) -> None:
 
 
 def test_counting_costs_no_statement(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A usual batch: its bounds, the checkpoint with all counts, and the total."""
+    """A usual batch: its bounds, a reset, the checkpoint with all counts, and the total."""
     consumer = world.consumer()
     catch_up(consumer)
     sent: list[str] = []
@@ -112,6 +112,7 @@ def test_counting_costs_no_statement(world: World, monkeypatch: pytest.MonkeyPat
     assert consumer.run_once().skipped == 2
     assert [words.split()[:2] for words in sent] == [
         ["SELECT", "last_sent_id,"],
+        ["SELECT", "EXISTS"],
         ["UPDATE", "checkpoints"],
         ["UPDATE", "consumer_states"],
     ]
@@ -171,7 +172,7 @@ def test_what_a_new_lead_marks_again_is_healed_only_if_the_log_never_told_of_it(
     send(world, 1, 2)
     for _ in range(2):  # of which the second gets no further than the first
         before = lead(world)
-        before.marker.run_once()
+        before.reader.run_once()
         before.connection.close()
     assert world.value("SELECT complete_to FROM rollup_state") == 0
     send(world, 4, 8)
@@ -187,13 +188,13 @@ def test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice(
     """Nor does the lead after it: how far it was ever marked is kept, not where that lead was."""
     send(world, *[1] * 8)
     lose(world, 3, 4)
-    lead(world, 4).marker.run_once()
+    lead(world, 4).reader.run_once()
     monkeypatch.setattr(marker, "PIECE", 2)
     for expected in (2, 4):
         dying = lead(world)
-        assert dying.marker.at.ride_id == 0
-        while dying.marker.at.ride_id < expected:
-            dying.marker.run_once()
+        assert dying.reader.at.ride_id == 0
+        while dying.reader.at.ride_id < expected:
+            dying.reader.run_once()
         dying.connection.close()
     hurry(lead(world))
     assert world.value("SELECT sum(rides) FROM ride_minutes") == 8
@@ -204,7 +205,7 @@ def test_of_a_gap_that_a_new_lead_meets_only_the_rides_that_none_has_marked_are_
     world: World,
 ) -> None:
     send(world, 1, 2, 4)
-    lead(world).marker.run_once()
+    lead(world).reader.run_once()
     send(world, 8, 16)
     world.log().start_anew()
     send(world, 32)

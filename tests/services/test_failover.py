@@ -9,7 +9,6 @@ import httpx
 import pytest
 import redis
 
-from consumers.round import Healed
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
 from lab.chaos.postgres_pair import PostgresPair, connect
@@ -51,14 +50,14 @@ def streamer(world: World, pair: RedisPair, replicas: int) -> Streamer:
 def consumer(world: World, pair: RedisPair) -> Consumer:
     log = Log(pair.primary.url, world.stream)
     world.logs.append(log)
-    return Consumer(world.connect(), log, "consumer0", Total)
+    return Consumer(log, Total(world.connect(), "consumer0"))
 
 
 def healed(consumer: Consumer) -> int:
     """Read to the end; returns how many rides the log did not tell of."""
     rides = 0
     for _ in range(5):
-        rides += sum(new.rides for new in consumer.run_once().news if isinstance(new, Healed))
+        rides += sum(healed.rides for healed in consumer.run_once().healed)
     return rides
 
 

@@ -20,9 +20,12 @@ ROLLED_UP = "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('rollup'
 COMPLETE = "UPDATE rollup_state SET complete_to = %s"
 
 DELIVERED = """
-    INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
-    SELECT id, 'delivered', 1, now(), now() FROM unnest(%s::bigint[]) id
+    INSERT INTO receipts (ride_id, outcome, attempts, decided_at)
+    SELECT id, 'delivered', 1, now() FROM unnest(%s::bigint[]) id
+    ON CONFLICT (ride_id) DO UPDATE SET outcome = 'delivered', decided_at = now(), lease = NULL
 """
+IN_THE_INBOX = "INSERT INTO receipts (ride_id) SELECT id FROM rides ON CONFLICT DO NOTHING"
+SWEPT = "UPDATE receipts_state SET inbox_to = %(upto)s, complete_to = %(upto)s"
 
 Shown = dict[str, Any]
 
@@ -98,12 +101,14 @@ def test_the_receipts_lag_by_those_that_are_to_come(world: World) -> None:
     assert (reader["kind"], reader["last_ride_id"], reader["total_distance"]) == ("group", 2, None)
     trim_all(world)
     assert lag(world) == (7, 970)
-    world.connection.execute("UPDATE receipts_state SET complete_to = 2")
+    world.connection.execute(IN_THE_INBOX)
+    assert lag(world) == (7, 970)
+    world.connection.execute(SWEPT, {"upto": 2})
     world.connection.execute(DELIVERED, [[3, 5, 6, 7, 8, 9]])
     assert lag(world) == (1, 900)
     world.connection.execute(DELIVERED, [[10]])
     assert lag(world) == (0, 0)
-    world.connection.execute("UPDATE receipts_state SET complete_to = 10")
+    world.connection.execute(SWEPT, {"upto": 10})
     assert lag(world) == (0, 0)
     world.take(1)  # has not been sent yet
     assert lag(world) == (1, 0)

@@ -163,7 +163,7 @@ def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> No
     drain(world.streamer())
     world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
     done = world.consumer().run_once()
-    assert (len(done.news), done.unbelieved.total) == (3, 0)
+    assert (len(done.records), done.unbelieved.total) == (3, 0)
 
 
 def test_nothing_is_mended_twice(world: World) -> None:

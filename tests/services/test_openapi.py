@@ -16,7 +16,6 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi import checks
 
 from api.views import DESCRIPTION
-from consumers.receipts.group import Group
 from rocket_rides.settings import PROJECT
 from tests.support.api import KEY_REUSED, MAYBE_TAKEN, NOT_TAKEN, Api
 from tests.support.rollup import hurry, lead
@@ -67,7 +66,6 @@ def live(module_world: World) -> Iterator[Api]:
     for name in ("consumer0", "consumer1", "consumer2"):
         module_world.consumer(name)
     module_world.connection.execute(RESETS)
-    Group(module_world.log(), "workers", "member").make()
     hurry(lead(module_world))
     yield api
     api.client.close()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from consumers.receipts.group import Group
 from rocket_rides.log import START
 from streamer.trimming import Caps, Trimmer
 from tests.support.world import World, catch_up, drain, eventually, exact
@@ -12,8 +11,24 @@ both = pytest.mark.stream_servers
 A_DAY = 86_400.0
 
 
-def group(world: World, name: str = "workers") -> Group:
-    return Group(world.log(), name, "member")
+class Group:
+    """A consumer group of somebody's, with one member."""
+
+    name = "workers"
+
+    def __init__(self, world: World) -> None:
+        self._command = world.log().command
+        self._stream = world.stream
+        self._command("XGROUP", "CREATE", self._stream, self.name, START, "MKSTREAM")
+
+    def read(self, count: int) -> list[str]:
+        """Be given so many entries; returns their ids."""
+        of = ["GROUP", self.name, "member", "COUNT", count]
+        reply = self._command("XREADGROUP", *of, "STREAMS", self._stream, ">")
+        return [redis_id.decode() for redis_id, _ in reply[0][1]]
+
+    def acknowledge(self, redis_ids: list[str]) -> None:
+        self._command("XACK", self._stream, self.name, *redis_ids)
 
 
 def slowest(world: World) -> str:
@@ -34,23 +49,19 @@ def trim(world: World, length: int = 100_000, age: float = A_DAY) -> int:
 @both
 def test_trimming_follows_the_slowest_of_checkpoints_and_groups(world: World) -> None:
     assert slowest(world) == START
-    consumer, workers = world.consumer(), group(world)
-    workers.make()
+    consumer, workers = world.consumer(), Group(world)
     ids = send(world, 1000)
     catch_up(consumer)
     assert slowest(world) == START  # the group has been given nothing
-    given = [entry.redis_id for entry in workers.read(600)]
+    given = workers.read(600)
     assert slowest(world) == ids[0]  # all of it is pending
-    workers.ack(given[:250] + given[300:])
+    workers.acknowledge(given[:250] + given[300:])
     assert slowest(world) == given[250]
     assert 0 < trim(world) <= 250
-    assert [entry.redis_id for entry in workers.claim(given[250:300], "member").entries] == (
-        given[250:300]
-    )
-    workers.ack(given)
+    workers.acknowledge(given)
     assert slowest(world) == given[-1]  # nothing is pending: what it was given last
     workers.read(1000)
-    workers.ack(ids)
+    workers.acknowledge(ids)
     world.connection.execute("DELETE FROM checkpoints")
     assert slowest(world) == ids[-1]  # groups alone are readers too
     world.connection.execute("INSERT INTO checkpoints (kind, name) VALUES ('billing', 'daily')")
@@ -68,8 +79,7 @@ def test_ids_are_compared_as_numbers(world: World) -> None:
 @both
 def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
     consumer = world.consumer()
-    gone = group(world)
-    gone.make()
+    gone = Group(world)
     send(world, 1000)
     gone.read(1)
     catch_up(consumer)
@@ -81,8 +91,8 @@ def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
 
 @both
 def test_entries_that_are_too_old_go_whoever_has_not_read_them(world: World) -> None:
-    late, workers = world.consumer(), group(world)
-    workers.make()
+    late = world.consumer()
+    Group(world)
     log = world.log().redis
     log.xadd(world.stream, {"n": 1}, id="1-0")
     log.xadd(world.stream, {"n": 2}, id=f"{world.log().clock() - 86_400_000 - 60_000}-0")
@@ -111,7 +121,7 @@ def test_a_clock_that_was_set_back_keeps_entries_longer_and_breaks_nothing(world
 
 def test_the_leader_drops_what_is_too_old(world: World) -> None:
     world.consumer("gone")
-    group(world).make()
+    Group(world)
     streamer = world.service("streamer", STREAM_MAX_AGE="1s").says("leading")
     world.take(*range(1, 301))
     eventually(lambda: world.staged() == 0 and world.log().length() == 0)

@@ -8,12 +8,12 @@ import pytest
 
 from api.consumers import CONSUMERS, LIMIT
 from api.pool import SESSION
+from consumers.belief import BOUNDS
 from consumers.checkpoint import MOVE
 from consumers.round import Round, Step
 from consumers.totals.reset import Applied, Reset
-from consumers.totals.total import ADD
+from consumers.totals.total import ADD, RESET_IS_DUE
 from rocket_rides.faults import InjectedCrash, crash_at
-from rocket_rides.log import Record
 from tests.support.api import Api
 from tests.support.resets import WRONG, ask, corrupt, exact, half_way, send, statuses
 from tests.support.world import World, eventually
@@ -62,8 +62,7 @@ def test_entries_up_to_the_reconciled_ride_are_skipped_as_sent_again(world: Worl
     ask(world, upto=5)
     assert consumer.run_once().repair
     done = consumer.run_once()
-    [found] = done.news
-    assert isinstance(found, Record)
+    [found] = done.records
     assert (done.skipped, found.id, found.prev, found.distance) == (2, 6, 5, Decimal(6))
     assert exact(world, consumer)
 
@@ -149,7 +148,8 @@ def test_a_reset_past_what_was_sent_is_superseded_and_costs_no_ride(world: World
     assert exact(world, consumer)
 
 
-def test_looking_for_a_reset_costs_no_statement_of_its_own(world: World) -> None:
+def test_looking_for_a_reset_costs_one_statement_of_each_round(world: World) -> None:
+    """And no round trip: see test_round_trips."""
     consumer = world.consumer()
     send(world, 1, 2)
     asked, execute = [], consumer._connection.execute
@@ -159,11 +159,10 @@ def test_looking_for_a_reset_costs_no_statement_of_its_own(world: World) -> None
         return execute(query, *arguments)  # type: ignore[call-overload,no-any-return]
 
     consumer._connection.execute = note  # type: ignore[method-assign,assignment]
-    assert consumer.run_once().news
-    bounds = consumer._bounds_statement
-    assert asked == [bounds, MOVE, ADD]
+    assert consumer.run_once().records
+    assert asked == [BOUNDS, RESET_IS_DUE, MOVE, ADD]
     assert consumer.run_once() == Round()
-    assert asked == [bounds, MOVE, ADD, bounds]
+    assert asked[4:] == [BOUNDS, RESET_IS_DUE]
 
 
 def test_an_idle_consumer_is_reset_within_its_idle_rounds_and_says_so(world: World) -> None:

@@ -96,8 +96,8 @@ def test_a_reset_waits_for_a_batch_in_flight(world: World) -> None:
 
 def test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did(world: World) -> None:
     one, two = half_way(world), world.consumer()
-    before = one._bounds()
-    one._bounds = lambda: before  # type: ignore[method-assign]
+    before = one._ask()
+    one._ask = lambda: before  # type: ignore[method-assign]
     ask(world, upto=5)
     with pytest.raises(Overtaken):
         while_it_is_open(world, two, one.run_once)
@@ -107,10 +107,10 @@ def test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did(world: Wo
 
 def test_a_batch_that_waits_for_a_reset_adds_to_what_the_reset_leaves(world: World) -> None:
     one, two = half_way(world), world.consumer()
-    before = one._bounds()
-    one._bounds = lambda: before  # type: ignore[method-assign]
+    before = one._ask()
+    one._ask = lambda: before  # type: ignore[method-assign]
     ask(world, upto=2)
-    assert len(while_it_is_open(world, two, one.run_once).news) == 3
+    assert len(while_it_is_open(world, two, one.run_once).records) == 3
     assert one.standing == world.standing() == world.truth
     assert exact(world)
 

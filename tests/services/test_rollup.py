@@ -7,7 +7,7 @@ import pytest
 import redis
 from psycopg.abc import Params
 
-from consumers.follower import REST, SMALLEST_BATCH
+from consumers.reader import REST, SMALLEST_BATCH
 from consumers.rollup import marker
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
@@ -60,7 +60,7 @@ def test_a_minute_that_was_marked_often_is_computed_once(world: World) -> None:
     for _ in range(10):
         world.take(*[1] * 10)
         drain(streamer)
-        leading.marker.run_once()
+        leading.reader.run_once()
     hurry(leading)
     assert is_complete(world)
     assert leading.marker.marked == 100
@@ -84,9 +84,9 @@ def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World, clock: C
     leading = lead(world, batch_size=SMALLEST_BATCH)
     world.take(*range(1, 4 * SMALLEST_BATCH))
     drain(world.streamer())
-    leading.marker._bounds = clock.goes(0.01, leading.marker._bounds)  # type: ignore[method-assign]
+    leading.reader._ask = clock.goes(0.01, leading.reader._ask)  # type: ignore[method-assign]
     leading.run_once()
-    assert leading.pause == leading.marker.pause == pytest.approx(REST * clock.now)
+    assert leading.pause == leading.reader.pause == pytest.approx(REST * clock.now)
 
 
 def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_are(
@@ -100,10 +100,10 @@ def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_a
     world.log().start_anew()
     leading = lead(world)
     for upto in (3, 6, 9007199254740993):
-        leading.marker.run_once()
-        assert leading.marker.at.ride_id == upto
+        leading.reader.run_once()
+        assert leading.reader.at.ride_id == upto
     assert leading.dirty.count == 8
-    leading.indexer.run_once(leading.marker.at.ride_id)
+    leading.indexer.run_once(leading.reader.at.ride_id)
     assert is_complete(world)
 
 
@@ -121,7 +121,7 @@ def test_the_lowest_score_is_never_above_the_lowest_ride(world: World) -> None:
 def test_a_dirty_minute_is_not_right_from_its_first_ride_on(world: World) -> None:
     first, _ = send_at(world, ("2026-03-01 10:00:00Z", 1), ("2026-03-01 10:00:30Z", 2))
     leading = lead(world)
-    leading.marker.run_once()
+    leading.reader.run_once()
     assert leading.dirty.lowest() == first
 
 
@@ -275,7 +275,7 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
         text = plan(world, COMPUTE, values)
         assert "Bitmap Index Scan on rides_created_at" in text
         assert "rides_pkey" not in text
-        asked = {"gaps": "{}", "after": 0, "upto": 1000, "most": 10}
+        asked = {"after": 0, "upto": 1000, "most": 10}
         text = plan(world, marker.MINUTES, asked)
         assert "Index Scan using rides_pkey" in text
         assert "Sort" not in text

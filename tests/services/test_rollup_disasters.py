@@ -69,7 +69,7 @@ def test_a_flush_with_dirty_minutes_and_a_ride_right_after_it(world: World) -> N
     """The next mark must not make a new Ick, in which the lost minutes would be missing."""
     send_at(world, *MINUTES)
     leading = lead(world)
-    leading.marker.run_once()
+    leading.reader.run_once()
     assert leading.dirty.count == 10
     flush(world)
     send(world, 5)
@@ -84,7 +84,7 @@ def test_a_flush_with_dirty_minutes_and_a_ride_right_after_it(world: World) -> N
 def test_a_flush_with_dirty_minutes_and_no_ride_after_it(world: World) -> None:
     send_at(world, *MINUTES)
     leading = lead(world)
-    leading.marker.run_once()
+    leading.reader.run_once()
     reserved = leading.dirty.reserve(3)
     flush(world)
     attempts: list[Callable[[], object]] = [
@@ -103,11 +103,11 @@ def test_a_set_of_the_ick_that_is_lost_alone_is_missed(world: World, lost: str) 
     """Redis has no empty sets, so the Ick looks as if nothing was dirty."""
     send_at(world, *MINUTES)
     leading = lead(world)
-    leading.marker.run_once()
+    leading.reader.run_once()
     reserved = leading.dirty.reserve(3)
     assert world.log().redis.delete(f"{ick(world)}/ick/{{{ick(world)}}}/{lost}") == 1
     with pytest.raises(MarksLost):
-        leading.indexer.run_once(leading.marker.at.ride_id)
+        leading.indexer.run_once(leading.reader.at.ride_id)
     assert complete_to(world) == 0
     assert reserved
     hurry(lead(world))
@@ -118,7 +118,7 @@ def test_redis_loses_the_newest_marks_and_the_connection_lives(world: World) -> 
     """As when a proxy fails over to a replica: it is another history of writes."""
     leading = lead(world)
     send_at(world, *MINUTES)
-    leading.marker.run_once()
+    leading.reader.run_once()
     control = world.log()
     control.command("REPLICAOF", "127.0.0.1", "1")
     control.command("REPLICAOF", "NO", "ONE")
@@ -133,7 +133,7 @@ def test_redis_loses_the_newest_marks_and_the_connection_lives(world: World) -> 
 def test_redis_is_restarted_without_its_last_marks(world: World) -> None:
     leading = lead(world)
     send_at(world, *MINUTES)
-    leading.marker.run_once()
+    leading.reader.run_once()
     assert leading.dirty.count == 10
     world.redis.stop()
     file = world.redis.append_only_file
@@ -171,12 +171,12 @@ def test_a_crash_halfway_through_marking_again(
     monkeypatch.setattr(marker, "PIECE", 4)
     send_at(world, *MINUTES)
     first = lead(world)
-    first.marker.run_once()
-    assert 0 < first.marker.at.ride_id < 10
+    first.reader.run_once()
+    assert 0 < first.reader.at.ride_id < 10
     with pytest.raises(InjectedCrash), crash_at(Step.AFTER_MARKS):
-        first.marker.run_once()
+        first.reader.run_once()
     second = lead(world)
-    assert second.marker.at.ride_id == 0
+    assert second.reader.at.ride_id == 0
     assert second.dirty.count == 0
     hurry(second)
     assert second.marker.marked == 10
@@ -232,21 +232,21 @@ def test_whoever_was_replaced_can_neither_move_nor_commit_anything(world: World)
     """Even one whose session lives, and whose Ick is there once more."""
     send_at(world, *MINUTES)
     stale = lead(world)
-    stale.marker.run_once()
+    stale.reader.run_once()
     new = lead(world)
-    new.marker.run_once()
+    new.reader.run_once()
     with pytest.raises(redis.ResponseError):
         stale.dirty.add([Mark("2026-03-01 10:00Z", 1)])
     stale.dirty._ick.ickadd(stale.dirty._key)
-    before = new.dirty.count, new.marker.at, kept(world)
+    before = new.dirty.count, new.reader.at, kept(world)
     send(world, 5)
     with pytest.raises(Overtaken):
-        stale.marker.run_once()
+        stale.reader.run_once()
     with pytest.raises(Overtaken):
         compute(world.connection, stale.generation, ["2026-03-01 10:00Z"])
     with pytest.raises(Overtaken):
         stale.generation.complete(10)
-    assert (new.dirty.count, new.marker.at, kept(world)) == before
+    assert (new.dirty.count, new.reader.at, kept(world)) == before
     assert complete_to(world) == 0
     hurry(new)
     assert is_complete(world)
@@ -262,7 +262,7 @@ def test_of_two_who_begin_after_the_same_leader_one_leads(world: World) -> None:
 
 
 ATTEMPTS: list[Callable[[Lead], object]] = [
-    lambda stale: stale.marker.run_once(),
+    lambda stale: stale.reader.run_once(),
     lambda stale: compute(stale.connection, stale.generation, ["2026-03-01 10:00Z"]),
     lambda stale: stale.generation.complete(10),
     lambda stale: stale.indexer._set_aside(Mark("2026-03-01 10:00Z", 1), "in vain", 1),

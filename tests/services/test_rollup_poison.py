@@ -179,8 +179,8 @@ def test_many_bad_minutes_are_tried_one_in_each_round_but_without_a_pause(world:
     world.connection.execute("ALTER TABLE ride_minutes ADD CONSTRAINT poison CHECK (rides < 2)")
     send_at(world, *RIDES)
     leading = lead(world)
-    leading.marker.run_once()
-    upto, pauses = leading.marker.at.ride_id, 0
+    leading.reader.run_once()
+    upto, pauses = leading.reader.at.ride_id, 0
     while world.value("SELECT count(*) FROM set_aside_minutes") < 5:
         pauses += not leading.indexer.run_once(upto)
     assert pauses <= indexer.ATTEMPTS
@@ -201,7 +201,7 @@ def test_a_minute_stays_set_aside_under_the_next_leader(world: World) -> None:
     send_at(world, *RIDES)
     hurry(lead(world))
     second = lead(world)
-    assert second.marker.at.ride_id == complete_to(world) == 2
+    assert second.reader.at.ride_id == complete_to(world) == 2
     hurry(second)
     assert complete_to(world) == 2
     assert len(kept(world)) == 4
@@ -219,11 +219,11 @@ def test_a_ride_of_no_minute_is_set_aside(world: World, time: str) -> None:
 def test_a_server_that_cannot_write_is_no_minutes_fault(world: World) -> None:
     send_at(world, *RIDES)
     leading = lead(world)
-    leading.marker.run_once()
+    leading.reader.run_once()
     leading.connection.execute("SET default_transaction_read_only = on")
     for _ in range(5):
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            leading.indexer.run_once(leading.marker.at.ride_id)
+            leading.indexer.run_once(leading.reader.at.ride_id)
     assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
     hurry(lead(world))
     assert is_complete(world)
@@ -234,10 +234,10 @@ def test_a_disk_that_is_full_is_no_minutes_fault(world: World) -> None:
     world.connection.execute(FULL, prepare=False)
     send_at(world, *RIDES)
     leading = lead(world)
-    leading.marker.run_once()
+    leading.reader.run_once()
     for _ in range(5):
         with pytest.raises(psycopg.errors.DiskFull):
-            leading.indexer.run_once(leading.marker.at.ride_id)
+            leading.indexer.run_once(leading.reader.at.ride_id)
     assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
 
 

@@ -94,9 +94,11 @@ REFUSED = {
     "a replay of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, now(), NULL",
     "a drop of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, NULL, now()",
     "a replay of what was dropped": RECEIPT % "'dead', 1, now(), now(), now(), now()",
-    "a second state of receipts": "INSERT INTO receipts_state SELECT false, 0, 0, salt"
+    "a second state of receipts": "INSERT INTO receipts_state SELECT false, 0, 0, 0, salt"
     " FROM receipts_state",
     "receipts complete to less than nothing": "UPDATE receipts_state SET complete_to = -1",
+    "receipts complete beyond the inbox": "UPDATE receipts_state SET complete_to = inbox_to + 1",
+    "more attempts excused than made": "INSERT INTO receipts (ride_id, excused) VALUES (1, 1)",
     "a key of no ride": "INSERT INTO idempotency_keys (key, distance) VALUES ('k', 1)",
     "an empty salt": "UPDATE receipts_state SET salt = ''",
     "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",

@@ -6,12 +6,14 @@ import re
 import socket
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import count
 
 import pytest
 
-from consumers.receipts.courier import Courier, Kind, Verdict
+from consumers.receipts.courier import Courier
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.verdict import Kind, Verdict
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD
 from lab.ports import free_ports
@@ -34,20 +36,32 @@ def deliver(url: str, api: Api, rides: int, first: int) -> dict[int, Verdict]:
     The rides are numbered from `first`.
     """
     final: dict[int, Verdict] = {}
-    started: set[int] = set()
     deadline = time.monotonic() + PATIENCE
-    with Courier(url, DEMO_SECRET, 8, 10) as courier:
-        while len(final) < rides:
-            assert time.monotonic() < deadline, "nobody takes the receipts"
-            for ride_id, (_, metres) in zip(count(first), api.posts[:rides], strict=False):
-                if courier.room and ride_id not in started and ride_id not in final:
-                    started.add(ride_id)
-                    courier.start(Receipt(ride_id, metres, datetime.now(UTC), f"r_{ride_id}"))
-            for receipt, verdict in courier.finished(0.01):
-                started.discard(receipt.ride_id)
-                if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):
-                    final[receipt.ride_id] = verdict
+    while len(final) < rides:
+        assert time.monotonic() < deadline, "nobody takes the receipts"
+        posted = dict(zip(count(first), api.posts[:rides], strict=False))
+        due = {ride: metres for ride, (_, metres) in posted.items() if ride not in final}
+        final |= {
+            ride_id: verdict
+            for ride_id, verdict in zip(due, attempts(url, due), strict=True)
+            if verdict.kind in (Kind.DELIVERED, Kind.REFUSED)
+        }
     return final
+
+
+def attempts(url: str, rides: dict[int, Decimal]) -> list[Verdict]:
+    """What one attempt for each of these rides, of so many metres, comes to."""
+
+    async def deliver() -> list[Verdict]:
+        async with Courier(url, DEMO_SECRET) as courier:
+            return await asyncio.gather(
+                *(
+                    courier.deliver(Receipt(ride_id, metres, datetime.now(UTC), f"r_{ride_id}"), 10)
+                    for ride_id, metres in rides.items()
+                )
+            )
+
+    return asyncio.run(deliver())
 
 
 def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
@@ -97,9 +111,7 @@ def test_a_load_generator_receives_nothing_unless_asked(url: str) -> None:
     with serving() as api:
         process = Simulator(api.server_port, "--rides", "100", "--rate", "100")
         eventually(lambda: api.posts)
-        with Courier(url, DEMO_SECRET, 1, 1) as courier:
-            courier.start(Receipt(1, api.posts[0][1], datetime.now(UTC), "r_1"))
-            [(_, verdict)] = courier.finished(5)
+        [verdict] = attempts(url, {1: api.posts[0][1]})
         said = process.ended(within=15)
     assert verdict.kind is Kind.AWAY
     assert said == "INFO    100 rides posted, 0 retried\n"
@@ -127,12 +139,7 @@ def test_a_signal_puts_it_in_a_bad_mood_as_soon_as_it_receives(url: str) -> None
         eventually(lambda: is_open(port), "the receiver")
         process.send_signal(BEGIN_BAD_MOOD)
         eventually(lambda: len(api.posts) > 1)  # it has not ended
-        with Courier(url, DEMO_SECRET, 8, 10) as courier:
-            for ride_id in (1, 2):
-                metres = api.posts[ride_id - 1][1]
-                courier.start(Receipt(ride_id, metres, datetime.now(UTC), f"r_{ride_id}"))
-            verdicts = [verdict for _, verdict in courier.finished(5)]
-            verdicts += [verdict for _, verdict in courier.finished(5 if len(verdicts) < 2 else 0)]
+        verdicts = attempts(url, {ride_id: api.posts[ride_id - 1][1] for ride_id in (1, 2)})
         process.terminate()
         said = process.ended(within=10)
     assert {(each.kind, each.reason) for each in verdicts} == {

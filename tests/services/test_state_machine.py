@@ -210,7 +210,7 @@ class System(RuleBasedStateMachine):
     # Consumers.
 
     def start_a_consumer(self, name: str) -> None:
-        self.consumers[name] = Consumer(self.connect(), self.log, name, Total, BATCH)
+        self.consumers[name] = Consumer(self.log, Total(self.connect(), name), BATCH)
 
     @precondition(lambda self: len(self.consumers) < MOST_CONSUMERS)
     @rule(target=names)

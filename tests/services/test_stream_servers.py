@@ -66,7 +66,7 @@ def test_valkey_takes_over_the_log_of_redis(
         assert world.log().read("0-0", 1000) == entries
         assert world.log().last_id() == last
         consumer = world.consumer()
-        news = consumer.run_once().news
+        news = consumer.run_once().records
         assert [type(each) for each in news] == [Record] * 62  # read, not healed
         world.take(103)
         drain(world.streamer())

@@ -67,9 +67,9 @@ def test_a_batch_sent_twice_counts_once(world: World) -> None:
     assert world.streamer().run_once(double_send=True) == 1000
     assert len(world.records()) == 2000
     first, second, third = consumer.run_once(), consumer.run_once(), consumer.run_once()
-    assert (len(first.news), first.skipped) == (1000, 0)
-    assert (len(second.news), second.skipped) == (0, 1000)  # and the checkpoint moved on
-    assert third.news == []
+    assert (len(first.records), first.skipped) == (1000, 0)
+    assert (len(second.records), second.skipped) == (0, 1000)  # and the checkpoint moved on
+    assert third.records == []
     assert consumer.total == 500500
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from consumers.round import Healed
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.log import Entry
@@ -135,7 +134,7 @@ def test_a_tail_is_not_missing_while_there_is_more_to_read(world: World) -> None
     world.take(1, 2, 3, 4, 5)
     drain(world.streamer())
     for _ in range(3):
-        assert not any(isinstance(found, Healed) for found in consumer.run_once().news)
+        assert consumer.run_once().healed == []
     assert exact(world, consumer)
 
 
@@ -167,7 +166,7 @@ def test_an_entry_not_believed_does_not_hold_the_batch(world: World) -> None:
     world.take(2)
     drain(streamer)
     done = world.consumer().run_once()
-    assert (len(done.news), done.held) == (2, False)
+    assert (len(done.records), done.held) == (2, False)
     assert done.unbelieved.foreign == {b"0123456789abcdef": 1, b"fedcba9876543210": 1}
 
 
@@ -199,14 +198,13 @@ def test_a_log_written_before_there_were_terms_stays_believed(world: World) -> N
     for number in (1, 2, 3):
         write(world, number, str(number), number - 1)
     early = world.consumer("early")  # there is no term yet
-    assert len(early.run_once().news) == 3
+    assert len(early.run_once().records) == 3
     world.take(4)
     drain(world.streamer())
     write(world, 5, "500", 4)  # a streamer of the version before that goes on
     late = world.consumer("late")
     done = late.run_once()
-    assert len(done.news) == 4
-    assert not any(isinstance(found, Healed) for found in done.news)
+    assert (len(done.records), done.healed) == (4, [])
     assert (done.unbelieved.foreign, done.unbelieved.uncommitted) == ({}, {NO_TERM: 1})
     assert exact(world, early)
     assert exact(world, late)
@@ -238,7 +236,7 @@ def test_a_new_term_is_known_to_a_reader_in_the_very_round_of_its_first_entry(
 
     consumer._log.read = be_replaced_and_then_read  # type: ignore[method-assign,assignment]
     done = consumer.run_once()
-    assert (len(done.news), done.unbelieved.total) == (1, 0)
+    assert (len(done.records), done.unbelieved.total) == (1, 0)
 
 
 @contextmanager
@@ -261,10 +259,10 @@ def test_knowing_the_terms_costs_no_trip_of_its_own(world: World) -> None:
     world.take(1)
     drain(streamer)
     with counted(consumer._connection) as statements:
-        assert consumer.run_once().news  # it knew no term
+        assert consumer.run_once().records  # it knew no term
         drain_another(world)
-        assert consumer.run_once().news  # nor this one
-    assert len(statements) == 6  # twice: the bounds, the move, the total
+        assert consumer.run_once().records  # nor this one
+    assert len(statements) == 8  # twice: the bounds, a reset, the move, the total
 
 
 def drain_another(world: World) -> None:

@@ -1,10 +1,15 @@
 """The log's size: what is let go of, and a Redis that takes no more."""
 
+from functools import partial
+
 import pytest
 import redis
 
 from rocket_rides.log import LogFull
 from streamer.trimming import Caps, Trimmer
+from tests.support.looks import seen
+from tests.support.receipts import Staff, sent
+from tests.support.receiver import Answer, Receiver
 from tests.support.world import World, catch_up, drain, eventually
 
 pytestmark = pytest.mark.stream_servers
@@ -113,6 +118,31 @@ def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> Non
     trimming(world, length=1000).trim()
     assert world.log().length() < 1200
     assert catch_up(gone).total == sum(range(1, 3001))
+
+
+def is_read(staff: Staff, rides: int) -> bool:
+    """All of them are in the inbox, and less than a tenth of their entries is pending."""
+    queued = staff.world.value("SELECT count(*) FROM receipts")
+    return bool(queued == rides) and staff.pending < rides / 10
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_receiver_that_is_absent_or_slow_holds_nothing_in_the_log(
+    world: World, staff: Staff, receiver: Receiver, refuses: bool
+) -> None:
+    receiver.behaviour = Answer(delay=4)
+    if refuses:
+        receiver.goes_away()
+    staff.service()
+    for upto in range(1000, 5001, 1000):
+        sent(world, 1000)
+        eventually(partial(is_read, staff, upto))
+        trimming(world).trim()
+        assert world.log().length() < upto / 10
+    assert staff.outcomes() < 5000 / 10
+    receipts = seen(world).receipts
+    assert receipts.queued + receipts.in_flight + receipts.waiting == receipts.pending > 4000
+    assert (receipts.waiting > 0) == refuses
 
 
 def test_the_leader_trims_while_it_drains(world: World) -> None:

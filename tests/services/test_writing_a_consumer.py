@@ -1,14 +1,22 @@
-"""The consumer that docs/writing-a-consumer.md shows is complete, short, and right."""
+"""The consumer that docs/writing-a-consumer.md shows is complete, short, and exact."""
 
 import re
 from decimal import Decimal
 from pathlib import Path
 
 from rocket_rides.settings import PROJECT
+from tests.support.disasters import flush
+from tests.support.rollup import take_at
 from tests.support.world import Service, World, drain, eventually, exact
 
 PAGE = PROJECT / "docs/writing-a-consumer.md"
-MOST_LINES = 40
+MOST_LINES = 60
+
+COUNTED = "SELECT hour::text, rides FROM long_rides WHERE name = %s ORDER BY hour"
+TRUE = """
+    SELECT date_trunc('hour', created_at AT TIME ZONE 'UTC')::text AS hour, count(*)
+    FROM rides WHERE distance > 10000 GROUP BY hour ORDER BY hour
+"""
 
 
 def example() -> str:
@@ -22,45 +30,78 @@ def test_the_example_is_short() -> None:
     assert len(example().splitlines()) <= MOST_LINES
 
 
-def started(world: World, tmp_path: Path, name: str) -> Service:
-    Path(tmp_path, "longest.py").write_text(example())
-    return world.service("longest", name, PYTHONPATH=f"{tmp_path}:{PROJECT}")
+def started(world: World, tmp_path: Path, name: str, **settings: str) -> Service:
+    Path(tmp_path, "long_rides.py").write_text(example())
+    return world.service("long_rides", name, PYTHONPATH=f"{tmp_path}:{PROJECT}", **settings)
 
 
-def longest(world: World) -> Decimal:
-    [(distance,)] = world.connection.execute("SELECT distance FROM longest_rides").fetchall()
-    return Decimal(distance)
+def counted(world: World, name: str = "mine") -> list[tuple[str, int]]:
+    return world.connection.execute(COUNTED, [name]).fetchall()
 
 
-def test_the_example_runs_heals_a_gap_and_goes_on_after_a_kill(
+def true(world: World) -> list[tuple[str, int]]:
+    return world.connection.execute(TRUE).fetchall()
+
+
+def take_for_hours(world: World, rounds: int = 10) -> None:
+    """Rides around 10 km, on both sides of each turn of the hour, in as many transactions."""
+    for _ in range(rounds):
+        for hour in range(9, 12):
+            take_at(
+                world,
+                (f"2026-03-01 {hour}:00:00Z", "10000.001"),
+                (f"2026-03-01 {hour}:59:59.999999Z", "25000"),
+                (f"2026-03-01 {hour}:30:00+01:00", "10000"),
+                (f"2026-03-01 {hour}:30:00+01:00", "12000.5"),
+            )
+        world.connection.execute("NOTIFY doorbell")
+
+
+def test_the_example_counts_each_hour_exactly_through_crashes_and_a_log_that_is_wiped(
     world: World, tmp_path: Path
 ) -> None:
-    world.take(5, 999, 7)
-    drain(world.streamer())
-    world.log().redis.delete(world.stream)  # the rides so far are a gap
-    process = started(world, tmp_path, "mine").says("healed a gap in the log: 3 rides")
-    assert longest(world) == 999
+    world.connection.execute("SET timezone = 'Asia/Kolkata'")  # whose hours are others
+    world.service("streamer", DOUBLE_SEND_RATE="0.3").says("leading")
+    process = started(world, tmp_path, "mine", CRASH_RATE="0.3", BATCH_SIZE="7")
+    process.says("stands at")
+    take_for_hours(world)
+    process.says("injected crash")
     process.kill()
-    world.take(1000)
-    drain(world.streamer())
-    started(world, tmp_path, "mine").says("1 ride up to 4")
-    eventually(lambda: longest(world) == 1000)
+    flush(world)
+    take_for_hours(world)
+    process = started(world, tmp_path, "mine", CRASH_RATE="0.3", BATCH_SIZE="7")
+    process.says("healed a gap in the log")
+    take_for_hours(world)
+    flush(world)
+    eventually(lambda: counted(world) == true(world), "the exact number of each hour")
+    assert [rides for _, rides in counted(world)] == [30, 90, 90, 60]
+    assert counted(world)[0][0] == "2026-03-01 08:00:00"
+    assert process.stop() == 0
 
 
 def test_the_example_leaves_a_total_of_the_same_name_alone(world: World, tmp_path: Path) -> None:
     total = world.consumer("consumer0")
-    world.take(5)
+    world.take(10_001)
     drain(world.streamer())
     started(world, tmp_path, "consumer0").says("1 ride up to 1")
-    assert longest(world) == 5
+    assert counted(world, "consumer0") == true(world)
     assert world.standing("consumer0") == (0, Decimal(0))
     assert exact(world, total)
 
 
-def test_the_example_stops_without_its_row(world: World, tmp_path: Path) -> None:
+def test_the_example_stops_without_its_table(world: World, tmp_path: Path) -> None:
     process = started(world, tmp_path, "mine").says("stands at")
-    world.connection.execute("DELETE FROM longest_rides")
-    world.take(5)
+    world.connection.execute("DROP TABLE long_rides")
+    world.take(10_001)
     drain(world.streamer())
-    process.says("mine has a checkpoint, but no longest ride")
+    process.says('relation "long_rides" does not exist')
     assert world.value("SELECT last_ride_id FROM checkpoints WHERE name = 'mine'") == 0
+
+
+def test_the_example_goes_with_its_checkpoint(world: World, tmp_path: Path) -> None:
+    world.take(10_001)
+    drain(world.streamer())
+    started(world, tmp_path, "mine").says("1 ride up to 1").stop()
+    assert counted(world) == true(world)
+    world.connection.execute("DELETE FROM checkpoints WHERE kind = 'long rides' AND name = 'mine'")
+    assert counted(world) == []

@@ -54,6 +54,5 @@ def half_way(world: World) -> Consumer:
     send(world, *range(1, 7))
     world.consumer(batch_size=3).run_once()
     corrupt(world)
-    return Consumer(
-        world.connect(lock_timeout="10s"), world.log(), "consumer0", Total, batch_size=3
-    )
+    total = Total(world.connect(lock_timeout="10s"), "consumer0")
+    return Consumer(world.log(), total, batch_size=3)

@@ -59,10 +59,10 @@ def lead(world: World, batch_size: int = 1000) -> Lead:
 def hurry(leading: Lead) -> None:
     """Mark and compute, without a pause, until nothing is left to do."""
     while True:
-        before = leading.marker.at, leading.dirty.count, leading.generation.complete_to
+        before = leading.reader.at, leading.dirty.count, leading.generation.complete_to
         leading._due = 0
         leading.run_once()
-        after = leading.marker.at, leading.dirty.count, leading.generation.complete_to
+        after = leading.reader.at, leading.dirty.count, leading.generation.complete_to
         if after == before and not leading.dirty.count:
             return
 

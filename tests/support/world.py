@@ -74,7 +74,7 @@ class Consumer(Reader[Total]):
 
     @property
     def total(self) -> Decimal:
-        return self.projection.distance
+        return self.handler.distance
 
     @property
     def standing(self) -> Standing:
@@ -113,7 +113,7 @@ class World:
         return Streamer(self.connect(**session_settings.INDEX_SCANS), self.log(), batch_size)
 
     def consumer(self, name: str = "consumer0", batch_size: int = 1000) -> Consumer:
-        return Consumer(self.connect(), self.log(), name, Total, batch_size)
+        return Consumer(self.log(), Total(self.connect(), name), batch_size)
 
     def service(self, module: str, *arguments: str, **environment: str) -> "Service":
         """Start `python -m module` on this world's servers."""

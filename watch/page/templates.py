@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rocket_rides import words
 from watch.facts import MOST
-from watch.naming import called
+from watch.naming import called, decided, undecided
 from watch.verdict import LATE, RECEIPTS_LATE
 
 HERE = Path(__file__).parent
@@ -63,7 +63,8 @@ _environment = Environment(
     lstrip_blocks=True,
 )
 _words = (words.metres, words.signed, words.number, words.count, words.rate, words.age, words.size)
-for each in (*_words, words.printable, called, clock, moment, iso, capital, sentence):
+_names = (words.printable, called, decided, undecided)
+for each in (*_words, *_names, clock, moment, iso, capital, sentence):
     _environment.filters[each.__name__] = each
 _environment.filters["upto_most"] = partial(words.number, most=MOST)
 _environment.globals.update(

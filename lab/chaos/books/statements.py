@@ -18,7 +18,7 @@ RECORDS = """
     SELECT format('record %s is staged of no ride', staged_log_records.id)
     FROM staged_log_records LEFT JOIN rides USING (id) WHERE rides.id IS NULL
 """
-# Nothing counts before the streamer has committed it, nor is complete before it was marked.
+# Nothing counts, or is complete, before the streamer has committed it, nor before it was marked.
 EARLY = """
     SELECT format('%s stands at ride %s, and %s is the last one sent',
                   name, last_ride_id, last_sent_id)
@@ -27,6 +27,10 @@ EARLY = """
     SELECT format('the rollup is complete to ride %s, and marked up to %s',
                   complete_to, last_ride_id)
     FROM rollup_state, checkpoints WHERE kind = 'rollup' AND complete_to > last_ride_id
+    UNION ALL
+    SELECT format('the inbox is complete to ride %s, and %s is the last one sent',
+                  inbox_to, last_sent_id)
+    FROM receipts_state, streamer_state WHERE inbox_to > last_sent_id
 """
 TOTALS = """
     SELECT format('%s''s total is %s m, not %s m (%s m)',
@@ -71,7 +75,8 @@ COMPLETE_MINUTES = """
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), upto)
     FROM ride_minutes, streamer_state WHERE upto > last_sent_id
 """
-# Up to complete_to, each ride has its outcome; and only what was sent has one.
+# Up to inbox_to, each ride is in the inbox; up to complete_to, it has its outcome. There was no
+# attempt of what was never sent.
 COMPLETE_RECEIPTS = """
     SELECT format('ride %s has no outcome, and receipts are complete to ride %s', id, complete_to)
     FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
@@ -79,11 +84,31 @@ COMPLETE_RECEIPTS = """
         SELECT FROM chaos.drifts WHERE (kind, victim) = ('outcome', id::text)
     )
     UNION ALL
+    SELECT format('ride %s is not in the inbox, which is complete to ride %s', id, inbox_to)
+    FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
+    WHERE id <= inbox_to AND ride_id IS NULL AND NOT EXISTS (
+        SELECT FROM chaos.drifts WHERE (kind, victim) = ('outcome', id::text)
+    )
+    UNION ALL
     SELECT format('there is a receipt of ride %s, which does not exist', ride_id)
     FROM receipts LEFT JOIN rides ON id = ride_id WHERE id IS NULL
     UNION ALL
-    SELECT format('there is a receipt of ride %s, which was never sent', ride_id)
-    FROM receipts, streamer_state WHERE ride_id > last_sent_id
+    SELECT format('there was an attempt to deliver ride %s, which was never sent', ride_id)
+    FROM receipts, streamer_state
+    WHERE ride_id > last_sent_id AND (attempts > 0 OR outcome IS NOT NULL)
+"""
+# Each attempt is in one of three states: it failed, it does not count, or its end is not known. Who
+# has a lease makes an attempt whose end is not known; nobody has one of what is decided.
+ATTEMPTS = """
+    SELECT format('ride %s has had %s attempts, but %s do not count, and %s have no known end',
+                  ride_id, attempts, excused, unfinished)
+    FROM receipts WHERE excused + unfinished > attempts
+    UNION ALL
+    SELECT format('the receipt of ride %s is leased, and nobody makes an attempt', ride_id)
+    FROM receipts WHERE lease IS NOT NULL AND unfinished = 0
+    UNION ALL
+    SELECT format('the receipt of ride %s is %s, and still leased', ride_id, outcome)
+    FROM receipts WHERE outcome IS NOT NULL AND replay_at IS NULL AND lease IS NOT NULL
 """
 # What is counted agrees with the tables: both are written in the same transactions.
 COUNTS = """
@@ -125,6 +150,7 @@ AT_ANY_MOMENT = (
     MINUTES,
     COMPLETE_MINUTES,
     COMPLETE_RECEIPTS,
+    ATTEMPTS,
     COUNTS,
 )
 
@@ -156,6 +182,9 @@ DELIVERED = """
     SELECT format('receipts are complete to ride %s, not %s', complete_to, ride)
     FROM receipts_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
     WHERE complete_to <> ride
+    UNION ALL
+    SELECT format('the receipt of ride %s is still to be sent', ride_id)
+    FROM receipts WHERE outcome IS NULL OR replay_at IS NOT NULL
 """
 SET_ASIDE = """
     SELECT format('%s set aside %s: %s', consumer_name, redis_id, reason) FROM dead_letters

@@ -2,10 +2,10 @@
 
 from tests.mutants.lies import (
     api,
-    followers,
     log,
     nightly,
     proofs,
+    readers,
     receipts,
     rollup,
     streamer,
@@ -16,7 +16,7 @@ from tests.mutants.lies import (
 MUTANTS = [
     *streamer.MUTANTS,
     *log.MUTANTS,
-    *followers.MUTANTS,
+    *readers.MUTANTS,
     *totals.MUTANTS,
     *rollup.MUTANTS,
     *receipts.MUTANTS,

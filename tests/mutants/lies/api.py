@@ -113,8 +113,8 @@ MUTANTS = [
     ),
     standings(
         "a receipt that is delivered still lags",
-        "AND outcome IS NOT NULL",
-        "AND outcome = 'dead'",
+        "WHERE ride_id >= (SELECT min(id) FROM newest)",
+        "WHERE ride_id >= (SELECT min(id) FROM newest) AND outcome = 'dead'",
     ),
     pool(
         "nobody heeds that a wait for a standby was cancelled",

@@ -39,6 +39,24 @@ MUTANTS = [
         'AND status IS NOT NULL)"',
         tests="services/test_resets.py::test_a_reset_is_exact_wherever_the_consumer_stands",
     ),
+    total(
+        "the ride before a gap is healed again",
+        "WHERE id > %s AND id <= %s",
+        "WHERE id >= %s AND id <= %s",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
+    ),
+    total(
+        "the last ride of a gap is not healed",
+        "WHERE id > %s AND id <= %s",
+        "WHERE id > %s AND id < %s",
+        tests="services/test_consumer.py::test_a_ride_hidden_by_a_corrupted_entry_is_healed",
+    ),
+    total(
+        "a gap whose rides are gone has a length all the same",
+        "count(*), coalesce(sum(distance), 0)",
+        "count(*), coalesce(sum(distance), 1)",
+        tests="services/test_consumer.py::test_a_gap_whose_rides_are_gone_is_healed",
+    ),
     reset(
         "a reset may lead past last_sent",
         "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",

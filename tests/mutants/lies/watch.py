@@ -85,6 +85,25 @@ MUTANTS = [
         "SELECT FROM receipts WHERE dead_at IS NOT NULL LIMIT",
     ),
     facts(
+        "a receipt whose worker was lost is in flight",
+        "lease IS NOT NULL AND due_at > now()",
+        "lease IS NOT NULL",
+        file="rocket_rides/receipts.py",
+    ),
+    facts(
+        "a dead letter that is sent again lags",
+        "SELECT count(*) FILTER (WHERE outcome IS NULL) AS rides,",
+        "SELECT count(*) AS rides,",
+        file="rocket_rides/standings.py",
+    ),
+    facts(
+        "a look at the queue passes over all that was ever due",
+        "due_at BETWEEN {DUE_SINCE} AND now()",
+        "due_at <= now()",
+        file="rocket_rides/standings.py",
+        tests="services/test_facts_cost.py",
+    ),
+    facts(
         "a reset that was applied is still to be",
         "asked WHERE status = 'pending'",
         "asked WHERE status <> 'superseded'",

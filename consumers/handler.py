@@ -1,0 +1,85 @@
+"""A handler: what one kind of consumer makes of the rides."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import psycopg
+
+from consumers.checkpoint import Position
+from consumers.gaps import Gap, Healed
+from rocket_rides.log import Record
+
+
+class Handler(ABC):
+    """What the consumer `name` makes of the rides. A `Reader` hands it each one once, in order.
+
+    One batch calls `prepare`, then, in one transaction on `connection`, `fence`, `heal` for each
+    gap, and `take`. What these write commits together with the checkpoint, or not at all. Any error
+    ends the reader and its handler; the next ones begin where the last commit left the checkpoint.
+    """
+
+    # What sort of consumer this is: a name is unique among those of its kind.
+    KIND: ClassVar[str]
+
+    def __init__(self, connection: psycopg.Connection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+
+    def __str__(self) -> str:
+        """Its state, for a person, in the line about each batch."""
+        return type(self).__name__
+
+    def begin(self) -> None:  # noqa: B027 (many need none)
+        """Create the state. In the transaction that creates the checkpoint."""
+
+    def load(self, at: Position) -> None:  # noqa: B027
+        """Load the state, for a checkpoint that stands `at` and is locked in this transaction.
+
+        When the reader begins, and after a repair. Raises Unavailable when the state was deleted:
+        then nothing is counted, and the checkpoint does not move.
+        """
+
+    def prepare(self, after: int, upto: int) -> int:
+        """Do what may be repeated, for the rides with `after < id <= upto`. In no transaction.
+
+        This is for results that live elsewhere: a crash before the checkpoint moves repeats it.
+        Returns up to which ride it is done, above `after`; the checkpoint moves no further.
+        """
+        return upto
+
+    def fence(self) -> None:  # noqa: B027
+        """Raise Overtaken when another process has taken over. First in the transaction.
+
+        Most need none: only one of two processes of the same name can move their checkpoint.
+        """
+
+    @abstractmethod
+    def heal(self, gap: Gap) -> Healed | None:
+        """Take in the rides of a gap, from the handler's own table. In the transaction.
+
+        The checkpoint has moved past it already, so no other process does the same. Returns what
+        was in the gap, which is counted with the checkpoint, or None if it was healed before.
+        """
+
+    @abstractmethod
+    def take(self, records: Sequence[Record]) -> None:
+        """Take in new rides. Last in the transaction, and also when there are none.
+
+        Raises Overtaken when the state is gone: the checkpoint must not move without it.
+        """
+
+    def ask_for_repair(self) -> psycopg.Cursor | None:
+        """Ask whether a repair is due: a statement whose one row and column says so. In each round.
+
+        In no transaction. The cursor is returned as it is, for the question travels to the server
+        together with the reader's own. None: there is never one.
+        """
+        return None
+
+    def repair(self) -> object:
+        """Do what was asked for; returns what to report of it. In a transaction of its own.
+
+        The checkpoint is locked in it. Afterwards, both it and the state are loaded anew.
+        """
+        raise NotImplementedError
