@@ -288,7 +288,9 @@ def test_a_body_that_does_not_end_changes_nothing_even_if_the_time_is_over(
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf"
     receiver.behaviour = Answer(raw=head)
     courier = couriers(receiver.url, LONGEST_BODY / 2)
+    began = time.monotonic()
     assert courier.one().kind is Kind.DELIVERED
+    assert time.monotonic() - began < LONG / 2
     # Nor does what is left of it become the next answer.
     receiver.behaviour = ACCEPT
     assert courier.one().kind is Kind.DELIVERED
