@@ -81,6 +81,7 @@ MUTANTS = [
         "who has just read something is taken for dead",
         "found = await self._group.take_over(BATCH, self._claim_after)",
         "found = await self._group.take_over(BATCH, 0)",
+        tests=DELIVERY,
     ),
     inbox(
         "a worker waits for what its former session had read",
