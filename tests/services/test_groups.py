@@ -141,8 +141,8 @@ def test_a_member_takes_over_its_own_entries_at_once_and_others_when_they_are_ol
     assert again.take_over(100, NEVER) == []
     assert pending(world) == {**dict.fromkeys(ids[:3], "one"), **dict.fromkeys(ids[3:], "two")}
     idle = 0.05
-    eventually(lambda: oldest(world, "two") >= idle)
     again.acknowledge(*ids[:2])
+    eventually(lambda: min(youngest(world, "one"), youngest(world, "two")) >= idle)
     [entry, *_] = again.run(again.group.take_over(100, idle))
     assert (entry.redis_id, entry.fields) == (ids[2], [b"n", b"3-0"])
     assert pending(world) == dict.fromkeys(ids[2:], "one")
@@ -210,8 +210,8 @@ def is_waiting(world: World) -> bool:
     return b"cmd=xreadgroup" in clients
 
 
-def oldest(world: World, member: str) -> float:
-    """For how many seconds each entry of it has been pending, at least."""
+def youngest(world: World, member: str) -> float:
+    """For how many seconds each entry of a member has been pending, at least."""
     found = world.log().command("XPENDING", world.stream, NAME, "-", "+", 100, member)
     return min(int(idle) for _, _, idle, _ in found) / 1000
 
