@@ -24,16 +24,14 @@ MOVE = """
     UPDATE checkpoints SET last_redis_id = %(redis_id)s, last_ride_id = %(ride_id)s,
         counted_at = CASE WHEN %(ride_id)s > last_ride_id
                           THEN clock_timestamp() ELSE counted_at END,
+        gaps_healed = gaps_healed + %(gaps)s,
+        rides_healed = rides_healed + %(rides)s,
+        distance_healed = distance_healed + %(distance)s,
         resends_skipped = resends_skipped + %(skipped)s,
         entries_set_aside = entries_set_aside + %(set_aside)s,
         unbelieved_entries = unbelieved_entries + %(unbelieved)s
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
-"""
-COUNT_HEALED = """
-    UPDATE checkpoints SET gaps_healed = gaps_healed + %(gaps)s,
-        rides_healed = rides_healed + %(rides)s, distance_healed = distance_healed + %(distance)s
-    WHERE kind = %(kind)s AND name = %(name)s
 """
 CRASHES = """
     SELECT crashes_injected FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE
@@ -95,8 +93,8 @@ class Checkpoint:
     def set_crashes(self, number: int) -> None:
         self._connection.execute(SET_CRASHES, [number, self._kind, self.name])
 
-    def move(self, before: Position, batch: Digest) -> Position:
-        """Move it past a batch, set its invalid entries aside, and count what it held.
+    def move(self, before: Position, batch: Digest, healed: Sequence[Healed]) -> Position:
+        """Move it past a batch, set its invalid entries aside, and count what it held and lacked.
 
         Returns where it stands then. Raises Overtaken unless it stood at `before`.
         """
@@ -107,6 +105,7 @@ class Checkpoint:
             "name": self.name,
             "redis_id": to.redis_id,
             "ride_id": to.ride_id,
+            **HealedSum.of(healed)._asdict(),
             "skipped": batch.skipped,
             "set_aside": sum(new),
             "unbelieved": batch.unbelieved.total,
@@ -118,9 +117,3 @@ class Checkpoint:
                 f"another process, or somebody by hand, moved the checkpoint of {self.name}"
             )
         return to
-
-    def count_healed(self, healed: Sequence[Healed]) -> None:
-        """Count the gaps of a batch; for the transaction that has moved the checkpoint past it."""
-        if healed:
-            values = {"kind": self._kind, "name": self.name, **HealedSum.of(healed)._asdict()}
-            self._connection.execute(COUNT_HEALED, values)

@@ -58,13 +58,13 @@ class Handler(ABC):
     def heal(self, gap: Gap) -> Healed | None:
         """Take in the rides of a gap, from the handler's own table. In the transaction.
 
-        The checkpoint has moved past it already, so no other process does the same. Returns what
-        was in the gap, which is counted with the checkpoint, or None if it was healed before.
+        The checkpoint is locked, and moves afterwards. Returns what was in the gap, which is
+        counted with the checkpoint, or None if it was healed before.
         """
 
     @abstractmethod
     def take(self, records: Sequence[Record]) -> None:
-        """Take in new rides. Last in the transaction, and also when there are none.
+        """Take in new rides. In the transaction, after the checkpoint has moved; also without any.
 
         Raises Overtaken when the state is gone: the checkpoint must not move without it.
         """

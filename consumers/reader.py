@@ -136,17 +136,18 @@ class Reader(Generic[H]):
         return digest(entries, self.at.ride_id, self.at.redis_id, bounds)
 
     def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
-        """Move the checkpoint past the batch and let the handler take it, in one transaction.
+        """Let the handler take a batch and move the checkpoint past it, in one transaction.
 
-        The checkpoint moves first, by compare-and-set: a second process of this name, which wants
-        to take the same batch, waits for this one and then gets Overtaken.
+        The checkpoint moves by compare-and-set: a second process of this name, which wants to take
+        the same batch, gets Overtaken.
         """
         with self._connection.transaction():
             self.handler.fence()
             reached(Step.BEFORE_STATE)
-            to = self.checkpoint.move(self.at, batch)
+            if batch.gaps:  # as in a repair, before any row of the handler's: else they deadlock
+                self.checkpoint.lock()
             healed = [done for gap in batch.gaps if (done := self.handler.heal(gap))]
-            self.checkpoint.count_healed(healed)
+            to = self.checkpoint.move(self.at, batch, healed)
             self.handler.take(batch.records)
             reached(Step.BEFORE_COMMIT)
         self.at = to

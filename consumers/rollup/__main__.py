@@ -4,8 +4,9 @@ It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in
 minute has the number and the exact distance of its rides up to some ride that is not below that.
 
 The work is idempotent, so nothing is counted, and no transaction spans the two servers. The marker
-follows the log and marks minutes as dirty, in an Ick (`consumers.rollup.ick`); the indexer computes
-dirty minutes from the rides. A minute that is marked a thousand times is computed once.
+is handed what a reader finds in the log, and marks minutes as dirty, in an Ick
+(`consumers.rollup.ick`); the indexer computes dirty minutes from the rides. A minute that is marked
+a thousand times is computed once.
 
 A crash leaves behind, by the step at which it comes:
 

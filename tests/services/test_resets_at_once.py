@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 import consumers.totals.reset
+from consumers.checkpoint import LOCK
 from consumers.round import Round
 from consumers.totals.reset import Applied, Reset
 from rocket_rides.errors import Overtaken
@@ -113,6 +114,22 @@ def test_a_batch_that_waits_for_a_reset_adds_to_what_the_reset_leaves(world: Wor
     assert len(while_it_is_open(world, two, one.run_once).records) == 3
     assert one.standing == world.standing() == world.truth
     assert exact(world)
+
+
+def test_a_gap_that_is_healed_beside_a_reset_waits_for_it_and_locks_nothing(world: World) -> None:
+    """The reset would wait for the total, and the healing for the checkpoint: a deadlock."""
+    consumer = world.consumer()
+    send(world, 1, 2)
+    world.log().start_anew()
+    send(world, 3)
+    with transaction(world) as resetting, ThreadPoolExecutor(1) as pool:
+        resetting.execute(LOCK, ["total", "consumer0"])
+        healing = pool.submit(consumer.run_once)
+        eventually(lambda: world.value(WAITING) == 1)
+        resetting.execute("UPDATE consumer_states SET total_distance = total_distance")
+        resetting.commit()
+        assert healing.result().healed
+    assert exact(world, consumer)
 
 
 def test_two_processes_apply_a_reset_once_and_both_know_where_they_stand(world: World) -> None:

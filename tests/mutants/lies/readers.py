@@ -254,6 +254,12 @@ MUTANTS = [
         tests="services/test_resets_at_once.py",
     ),
     reader(
+        "whoever heals locks its own rows before the checkpoint",
+        "                self.checkpoint.lock()\n",
+        "                pass\n",
+        tests="services/test_resets_at_once.py",
+    ),
+    reader(
         "after a repair the reader goes on where it stood",
         "        self.at = moved_to\n",
         "",
