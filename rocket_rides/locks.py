@@ -17,7 +17,6 @@ class Lock(IntEnum):
     MIGRATION = 7_268_003
     PRUNING = 7_268_004  # the API's worker that deletes old idempotency keys
     ROLLUP = 7_268_005  # the rollup that marks and computes minutes
-    SWEEP = 7_268_006  # the receipts' worker that looks for rides that were lost
 
 
 def try_lock(connection: psycopg.Connection, lock: Lock) -> bool:

@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     receipt_secret: Annotated[str, _unless_empty(_webhook_secret)] = ""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
-    receipt_lease: float | None = Field(default=None, ge=0.1, le=600)
+    receipt_lease: float | None = Field(default=None, ge=0.1, le=300)
     receipt_attempts: int = Field(default=10, ge=1, le=100)
     claim_after: float = Field(default=10, ge=0.1, le=3600)
     sweep_after: float = Field(default=30, ge=0.1, le=3600)

@@ -1,1 +1,1 @@
-"""Receipts: at least once, shared by several workers that are one consumer group of the stream."""
+"""Receipts: at least once, by workers that share an inbox and a queue."""

@@ -1,7 +1,7 @@
 """A circuit breaker: while the receiver fails for everyone, it is asked rarely and about one ride.
 
-After TRIP failures without a success between them, the worker pauses: it neither reads on nor sends
-anything. Then it makes one attempt, with a receipt that has had the fewest, and by that goes on or
+After TRIP failures without a success between them, the worker sends nothing for a while; it reads on.
+Then it makes one attempt, with the receipt that has been due the longest, and by that goes on or
 pauses again, for longer. So however long the receiver is away and however much waits for it, it is
 asked a few times a minute; and as each time it is another receipt's turn, a receipt comes to the
 end of its attempts only where few wait, and where the receiver took each and failed.
@@ -45,8 +45,6 @@ class Breaker:
 
     def note(self, verdict: Verdict) -> None:
         """An attempt has ended."""
-        if verdict.kind is Kind.STOPPED:  # by us
-            return
         if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):  # whatever it says, it is there
             self._failures = 0
             self._pauses = delays(FIRST_PAUSE, LONGEST_PAUSE)

@@ -23,7 +23,7 @@ from rocket_rides.receipts import WAITS_FOR_A_DECISION, WEBHOOK_ID
 COLUMNS = f"""
     ride_id, {WEBHOOK_ID} AS webhook_id, distance,
     to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ride_created_at,
-    outcome, reason, attempts, first_at, decided_at, dead_at, replay_at, dropped_at
+    outcome, reason, attempts - excused AS attempts, first_at, decided_at, dead_at, replay_at, dropped_at
     FROM receipts JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
 """
 LIST = f"SELECT {COLUMNS} WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id"
@@ -82,7 +82,7 @@ def change(
 def why_not(letter: Letter | None) -> str:
     """Why a receipt can neither be replayed nor dropped."""
     if letter is None:
-        return "there was no attempt to deliver it"
+        return "it is not in the queue yet, or there is no such ride"
     if letter["outcome"] == "delivered":
         return "it was delivered"
     if letter["replay_at"]:
@@ -118,7 +118,7 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
         for letter in find(connection, SHOW, ride_id):
             say(arguments, letter, [f"{name:16}{as_text(value)}" for name, value in letter.items()])
             return 0
-        raise Unavailable(f"there was no attempt to deliver a receipt of ride {ride_id}")
+        raise Unavailable(f"no receipt of ride {ride_id} is in the queue")
     every = arguments.action == "replay" and arguments.all
     dry_run = arguments.dry_run
     done = change(connection, arguments.action, arguments.rides, every=every, dry_run=dry_run)

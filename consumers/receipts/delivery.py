@@ -149,13 +149,14 @@ class Delivery:
                 self._send(attempt)
             room = self._room
         if room and (self._has_more or self._is_unsettled):
-            attempts = await queue.take(room)
+            unsettled, self._is_unsettled, self._has_more = self._is_unsettled, False, False
+            attempts = await queue.take(room)  # meanwhile there may be news
             if attempts:
                 reached(Step.BEFORE_SENDING)
             for attempt in attempts:
                 self._send(attempt)
-            self._has_more = len(attempts) == room
-            self._is_unsettled = self._is_unsettled and not attempts
+            self._has_more = self._has_more or len(attempts) == room
+            self._is_unsettled = self._is_unsettled or (unsettled and not attempts)
 
     @property
     def _room(self) -> int:
@@ -187,7 +188,9 @@ class Delivery:
             return TOO_LATE
         if not attempt.has_time:
             return NO_TIME
-        return await self._courier.deliver(attempt.receipt, seconds)
+        verdict = await self._courier.deliver(attempt.receipt, seconds)
+        self.breaker.note(verdict)
+        return verdict
 
     def _note(self, task: asyncio.Task[Verdict]) -> None:
         """An attempt has ended; what came of it is to be written down."""
@@ -196,9 +199,7 @@ class Delivery:
             return
         if attempt is self._quarantined:
             self._quarantined = None
-        verdict = task.result()
-        self.breaker.note(verdict)
-        self._ended.append(Ended(attempt, verdict))
+        self._ended.append(Ended(attempt, task.result()))
         self._woken.set()
 
     def _cancel(self) -> list[Attempt]:

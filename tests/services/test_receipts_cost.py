@@ -214,7 +214,7 @@ def grown(world: World) -> dict[str, Done]:
         "SAVE": Done(SAVE, WORKER | ended, ROOM),
         "BURY": Done(BURY, WORKER | {"most": 1}, 2 * ROOM),
         "SWEEP": Done(SWEEP, WORKER | {"upto": last + 2 * ROOM, "page": PAGE}, 1),
-        "COMPLETE": Done(COMPLETE, {}, 0),
+        "COMPLETE": Done(COMPLETE, {"page": PAGE}, 0),
         "MAKE_DUE": Done(MAKE_DUE, {}, 0),
     }
 

@@ -67,7 +67,7 @@ def test_a_replay_is_delivered_and_keeps_what_was_before(
     assert lines.splitlines() == [
         "ride 1: not done: it is being sent again already",
         "ride 4: not done: it was delivered",
-        "ride 99: not done: there was no attempt to deliver it",
+        "ride 99: not done: it is not in the queue yet, or there is no such ride",
     ]
     worker.until(lambda: staff.outcomes() == 2)
     assert staff.receipt(1) == ("delivered", 2, None)
@@ -135,7 +135,7 @@ def test_the_command_is_one(staff: Staff, letters: list[int]) -> None:
     status, text = run("list")
     assert (status, len(text.splitlines())) == (0, 3)
     status, text = run("show", "99")
-    assert (status, text) == (1, "there was no attempt to deliver a receipt of ride 99\n")
+    assert (status, text) == (1, "no receipt of ride 99 is in the queue\n")
 
 
 def test_the_api_shows_what_came_of_a_receipt(staff: Staff, letters: list[int], api: Api) -> None:
@@ -157,6 +157,7 @@ def test_the_api_shows_what_came_of_a_receipt(staff: Staff, letters: list[int], 
     [waiting] = staff.world.take(5)
     assert shown(waiting) | {"webhook_id": ""} == {
         "ride_id": waiting,
+        "state": "queued",
         "outcome": None,
         "attempts": 0,
         "reason": None,
