@@ -1,15 +1,18 @@
 """The receiver that chaos runs: what it notes, and how it fails."""
 
+import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import httpx
 import pytest
 
-from consumers.receipts.courier import Courier, Kind
+from consumers.receipts.courier import Courier
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.verdict import Kind, Verdict
 from lab.chaos.deliveries import Mood
-from lab.chaos.receiver import Receiver
+from lab.chaos.fleet import SETTINGS
+from lab.chaos.receiver import LATE, Receiver
 
 NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)
 RECEIPT = Receipt(7, Decimal("2.018"), NOW, "id-7")
@@ -17,17 +20,18 @@ UNWELCOME = Receipt(8, Decimal("100.900"), NOW, "id-8")
 SECRET = "whsec_" + "b3RoZXI=" * 4
 
 
+SECONDS = 0.3  # for an attempt
+
+
 def send(receiver: Receiver, *receipts: Receipt, secret: str = "") -> dict[str, Kind]:
-    courier = Courier(receiver.url, secret or receiver.secret, 8, timeout=0.3)
-    with courier:
-        for receipt in receipts:
-            courier.start(receipt)
-        came: dict[str, Kind] = {}
-        while len(came) < len(receipts):
-            ended = courier.finished(5)
-            assert ended
-            came |= {receipt.webhook_id: verdict.kind for receipt, verdict in ended}
-    return came
+    """What became of each, by its webhook-id."""
+
+    async def all_of_them() -> list[Verdict]:
+        async with Courier(receiver.url, secret or receiver.secret) as courier:
+            return [await courier.deliver(receipt, SECONDS) for receipt in receipts]
+
+    verdicts = zip(receipts, asyncio.run(all_of_them()), strict=True)
+    return {receipt.webhook_id: verdict.kind for receipt, verdict in verdicts}
 
 
 def test_the_receiver_notes_what_it_is_sent_and_refuses_for_good_what_it_never_takes() -> None:
@@ -67,3 +71,13 @@ def test_the_receiver_fails_on_demand_and_is_well_again(mood: Mood, kind: Kind) 
             assert send(receiver, RECEIPT) == {"id-7": kind}
         assert not any(delivery.accepted for delivery in receiver.deliveries)
         assert send(receiver, RECEIPT) == {"id-7": Kind.DELIVERED}
+
+
+def test_the_receiver_takes_a_receipt_and_says_so_too_late() -> None:
+    """As another that is asked again, it then has the same receipt twice."""
+    assert float(SETTINGS["RECEIPT_TIMEOUT"]) < LATE
+    with Receiver() as receiver:
+        with receiver.failing(Mood.LATE):
+            assert send(receiver, RECEIPT) == {"id-7": Kind.RETRY}
+        assert send(receiver, RECEIPT) == {"id-7": Kind.DELIVERED}
+    assert [delivery.accepted for delivery in receiver.deliveries] == [True, True]

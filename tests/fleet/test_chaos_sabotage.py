@@ -108,7 +108,13 @@ CASES = [
     Case(
         play.a_receiver_at_work,
         broken.save_nothing,
-        ("receipts are complete to ride 0, not 3",),
+        ("receipts are complete to ride 0, not 3", "the receipt of ride 3 is still to be sent"),
+        None,
+    ),
+    Case(
+        play.a_receiver_at_work,
+        broken.keep_the_lease,
+        ("ride 1 is leased, and nobody makes", "ride 1 is delivered, and still leased"),
         None,
     ),
     Case(
@@ -157,6 +163,15 @@ CASES = [
         play.a_flushed_log,
         broken.look_for_nothing,
         ("receipts are complete to ride 0, not 1",),
+        None,
+    ),
+    Case(
+        play.a_flushed_log,
+        broken.prove_without_a_look,
+        (
+            "ride 1 is not in the inbox, which is complete to ride 1",
+            "ride 1 has no outcome, and receipts are complete to ride 1",
+        ),
         None,
     ),
 ]

@@ -27,7 +27,7 @@ OUTCOMES = """
     INSERT INTO receipts (ride_id, outcome, attempts, due_at, decided_at)
     SELECT id, 'delivered', 1, now(), now() FROM rides
 """
-COMPLETE = "UPDATE receipts_state SET complete_to = 4"
+COMPLETE = "UPDATE receipts_state SET inbox_to = 4, complete_to = 4"
 NIGHT = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
     VALUES (4, 10, 4, 1, jsonb_build_object(

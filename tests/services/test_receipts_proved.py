@@ -14,6 +14,8 @@ from analytics.proofs import outbox, receipts
 from analytics.proofs.receipts import PIECE, SAMPLE, SAMPLED, apart, pieces, sample
 from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Some, Stretch
 from rocket_rides.receipts import SET_BACK
+from tests.support.counts import worker_counts
+from tests.support.receipts import SOON, Staff, sent
 from tests.support.world import World, take
 
 RIDES = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
@@ -86,6 +88,26 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     ask(delivered, verdict)
     assert delivered.value("SELECT complete_to FROM receipts_state WHERE mends = 1") == 6
     assert receipts.proved(delivered.connection) == Proved(20, (Stretch(0, 20),))
+
+
+@pytest.mark.parametrize("loss", [DELETE, FORGET])
+def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
+    staff: Staff, loss: str
+) -> None:
+    """And nothing else once more; then it is proved."""
+    world = staff.world
+    taken = sent(world, 20)
+    worker = staff.worker("one", SOON)
+    worker.until(lambda: staff.complete_to == 20)
+    world.connection.execute(loss, [[7, 12]])
+    assert night(world).missing == Some(2, (7, 12))
+    assert world.value("SELECT least(inbox_to, complete_to) FROM receipts_state") == 6
+    worker.until(lambda: staff.complete_to == 20)
+    assert {ride for ride in taken if staff.receiver.rides[ride] > 1} == {7, 12}
+    assert staff.outcomes() == 20
+    assert worker_counts(world).swept == (2 if loss == DELETE else 0)
+    assert night(world) == ReceiptsVerdict(upto=20, rides=20)
+    assert receipts.proved(world.connection) == Proved(20)
 
 
 def test_the_next_night_looks_again_where_something_was_wrong(delivered: World) -> None:

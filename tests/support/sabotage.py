@@ -1,7 +1,7 @@
 """Ways to break the code, in the test's own process or by a trigger: the judges must notice."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,19 +11,18 @@ from standardwebhooks import Webhook
 from consumers import digest
 from consumers.digest import Digest, Gap
 from consumers.reader import Reader
-from consumers.receipts import outcomes
-from consumers.receipts.attempts import Known
-from consumers.receipts.courier import Courier, Kind, Verdict
+from consumers.receipts.courier import Courier
 from consumers.receipts.group import Group
-from consumers.receipts.outcomes import Saved
+from consumers.receipts.queue import Ended, Queue, Saved
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.sweep import Sweep
+from consumers.receipts.statements import SAVE, SWEEP
+from consumers.receipts.upkeep import Upkeep
+from consumers.receipts.verdict import Kind, Verdict
 from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import Generation
 from consumers.rollup.marker import Marker
 from consumers.round import NOTHING_HEALED, Healed, HealedSum
 from rocket_rides.log import decode
-from rocket_rides.receipts import WEBHOOK_ID
 from rocket_rides.terms import Range, Terms
 from streamer.barrier import Barrier
 
@@ -110,30 +109,40 @@ def run_ahead(patch: Patch) -> None:
 
 
 def save_nothing(patch: Patch) -> None:
-    def forget(_connection: object, _worker: str, ended: Iterable[Any], _most: int) -> Saved:
-        return Saved([end.receipt.ride_id for end in ended], {}, {}, [], {})
+    async def forget(_queue: Queue, ended: Sequence[Ended]) -> Saved:
+        return Saved([end.attempt.receipt.ride_id for end in ended], {}, {}, {})
 
-    patch.setattr("consumers.receipts.worker.save", forget)
-    look_for_nothing(patch)
+    patch.setattr(Queue, "save", forget)
+
+
+def keep_the_lease(patch: Patch) -> None:
+    patch.setattr("consumers.receipts.queue.SAVE", but_for(SAVE, "lease = NULL,", ""))
 
 
 def look_for_nothing(patch: Patch) -> None:
-    patch.setattr(Sweep, "lost", lambda _: [])
+    async def look(*_: object) -> None:
+        pass
+
+    patch.setattr(Upkeep, "run", look)
+
+
+def prove_without_a_look(patch: Patch) -> None:
+    sweep = but_for(SWEEP, "WHERE NOT EXISTS", "WHERE false AND NOT EXISTS")
+    patch.setattr("consumers.receipts.queue.SWEEP", sweep)
 
 
 def acknowledge_nothing(patch: Patch) -> None:
-    patch.setattr(Group, "ack", lambda *_: 0)
+    async def acknowledge(*_: object) -> None:
+        pass
+
+    patch.setattr(Group, "acknowledge", acknowledge)
 
 
 def send_nothing(patch: Patch) -> None:
-    sent: list[Any] = []
-    patch.setattr(Courier, "start", lambda _, receipt: sent.append(receipt))
+    async def deliver(*_: object) -> Verdict:
+        return Verdict(Kind.DELIVERED, "")
 
-    def ended(*_: object) -> list[Any]:
-        receipts, sent[:] = sent[:], []
-        return [(receipt, Verdict(Kind.DELIVERED, "")) for receipt in receipts]
-
-    patch.setattr(Courier, "finished", ended)
+    patch.setattr(Courier, "deliver", deliver)
 
 
 def sign_with_another_secret(patch: Patch) -> None:
@@ -141,26 +150,28 @@ def sign_with_another_secret(patch: Patch) -> None:
 
 
 def send_other_rides(patch: Patch) -> None:
-    genuine: Callable[[Known], Receipt] = Known.receipt.fget  # type: ignore[attr-defined]
-
-    def another(known: Known) -> Receipt:
-        receipt = genuine(known)
-        return receipt._replace(distance=receipt.distance + Decimal("0.001"))
-
-    patch.setattr(Known, "receipt", property(another))
+    _send(patch, lambda genuine: genuine._replace(distance=genuine.distance + Decimal("0.001")))
 
 
 def name_each_attempt_anew(patch: Patch) -> None:
-    genuine: Callable[[Known], Receipt] = Known.receipt.fget  # type: ignore[attr-defined]
+    _send(patch, lambda genuine: genuine._replace(webhook_id=secrets.token_hex()))
 
-    def another(known: Known) -> Receipt:
-        return genuine(known)._replace(webhook_id=secrets.token_hex())
 
-    patch.setattr(Known, "receipt", property(another))
-    save = outcomes.SAVE.replace(f"ended.webhook_id = {WEBHOOK_ID}", "true")
-    patch.setattr("consumers.receipts.outcomes.SAVE", save)
+def _send(patch: Patch, another: Callable[[Receipt], Receipt]) -> None:
+    genuine = Courier.deliver
+
+    async def deliver(courier: Courier, receipt: Receipt, seconds: float) -> Verdict:
+        return await genuine(courier, another(receipt), seconds)
+
+    patch.setattr(Courier, "deliver", deliver)
 
 
 def give_up_at_once(patch: Patch) -> None:
-    dead = outcomes.SAVE.replace("kind = 'retry' AND", "kind = 'retry' OR")
-    patch.setattr("consumers.receipts.outcomes.SAVE", dead)
+    dead = but_for(SAVE, "kind = 'retry' AND", "kind = 'retry' OR")
+    patch.setattr("consumers.receipts.queue.SAVE", dead)
+
+
+def but_for(statement: str, old: str, new: str) -> str:
+    """The statement with one thing in it replaced, which is there."""
+    assert statement.count(old) == 1
+    return statement.replace(old, new)

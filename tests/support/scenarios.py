@@ -2,16 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from decimal import Decimal
 from typing import Any
 
 import redis
 
-from consumers.receipts.breaker import Breaker
-from consumers.receipts.courier import Courier
-from consumers.receipts.deliveries import Deliveries
-from consumers.receipts.worker import Patience, Worker
 from consumers.rollup.dirty import MarksLost
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
@@ -29,11 +25,13 @@ from lab.chaos.settling import left_over
 from rocket_rides.terms import Term
 from tests.support.clusters import restore, world_of_its_own
 from tests.support.disasters import flush
+from tests.support.receipts import SECRET, USUALLY, Colleague
 from tests.support.world import PATIENCE, World, catch_up, drain, take, transaction
 
 Scenario = Callable[[World], list[str]]
 LONGEST = 1.2  # seconds that a worker gets for receipts that never come to an end
 ROUNDS = 3
+HASTY = USUALLY._replace(attempts=100, claim_after=0.2, sweep_after=0.1)
 
 
 def ask(distance: int | str | Decimal, ride: int) -> Ask:
@@ -224,18 +222,14 @@ def delivered(
     Until the receiver has been sent anything, it is in its `first` mood.
     """
     last = max(answer.ride for ask in asks for answer in ask.answers)
-    with (
-        Courier(receiver.url, receiver.secret, concurrency=8, timeout=5) as courier,
-        ExitStack() as failing,
-    ):
+    receiver.secret = SECRET
+    worker = Colleague(world, receiver.url, "worker", HASTY)
+    with closing(worker), ExitStack() as failing:
         failing.enter_context(receiver.failing(first))
-        patience = Patience(attempts=100, timeout=5, claim_after=0.2, sweep_after=0.1)
-        deliveries = Deliveries(courier, Breaker())
-        worker = Worker(world.connect(), world.log(), "worker", deliveries, patience)
-        assert worker.join()
         deadline = time.monotonic() + (longest or LONGEST)
         while time.monotonic() < deadline:
-            worker.run_once(wait=0.02)
+            worker.read()
+            worker.deliver()
             if receiver.deliveries:
                 failing.close()
             if world.value("SELECT complete_to FROM receipts_state") >= last:

@@ -75,8 +75,8 @@ COMPLETE_MINUTES = """
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), upto)
     FROM ride_minutes, streamer_state WHERE upto > last_sent_id
 """
-# Up to inbox_to, each ride is in the inbox, and up to complete_to, it has its outcome; and there was
-# no attempt of what was never sent.
+# Up to inbox_to, each ride is in the inbox; up to complete_to, it has its outcome. There was no
+# attempt of what was never sent.
 COMPLETE_RECEIPTS = """
     SELECT format('ride %s has no outcome, and receipts are complete to ride %s', id, complete_to)
     FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
