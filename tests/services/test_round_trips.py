@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple, cast
 
 import psycopg
 import pytest
 
-from consumers.receipts.breaker import Breaker
-from consumers.receipts.courier import Courier
-from consumers.receipts.deliveries import Deliveries
+from consumers.receipts.__main__ import IDLE_ROUND as WORKERS_IDLE_ROUND
+from consumers.receipts.__main__ import limits
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION as ROLLUP_SESSION
 from consumers.running import IDLE_ROUND
@@ -28,7 +28,7 @@ from streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
-from tests.support.receipts import SECRET, USUALLY, Colleague
+from tests.support.receipts import Colleague
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry
 from tests.support.world import Consumer, World, catch_up, drain
@@ -74,13 +74,15 @@ class Counting(NamedTuple):
         do()
         return Asked(*self.postgres.now.since(postgres), *self.redis.now.since(redis))
 
-    def of_a_minute(self, reader: Consumer | Lead | Colleague, clock: Clock) -> Asked:
-        """Of an idle reader, whose rounds wait for an entry for half a second each."""
+    def of_a_minute(
+        self, look: Callable[[], object], clock: Clock, idle_round: float = IDLE_ROUND
+    ) -> Asked:
+        """Of an idle reader, each of whose rounds waits for so many seconds."""
 
         def minute() -> None:
-            for _ in range(round(A_MINUTE / IDLE_ROUND)):
-                reader.run_once(wait=0)
-                clock.now += IDLE_ROUND
+            for _ in range(round(A_MINUTE / idle_round)):
+                look()
+                clock.now += idle_round
 
         minute()  # so that whatever is due once a minute has been prepared
         return self.asked(minute)
@@ -89,6 +91,16 @@ class Counting(NamedTuple):
         log = Log(self.redis_url, self.world.stream)
         self.world.logs.append(log)
         return log
+
+    def worker(self, receiver: Receiver) -> Colleague:
+        """One of the receipts, with the limits that it has by default."""
+        servers = SimpleNamespace(
+            postgres_url=self.postgres_url,
+            redis=SimpleNamespace(url=self.redis_url),
+            stream=self.world.stream,
+            connection=self.world.connection,
+        )
+        return Colleague(cast(World, servers), receiver.url, "one", limits(Settings()))
 
     def connect(self, **session: str) -> psycopg.Connection:
         connection = database.connect(self.postgres_url, "counted", **session)
@@ -153,26 +165,30 @@ def test_the_streamer(counted: Counting) -> None:
 
 
 def test_the_readers(counted: Counting, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("receipts.intake", "receipts.membership", "rollup.lead"):
-        monkeypatch.setattr(f"consumers.{module}.time", clock)
+    for module in ("inbox", "delivery", "queue", "upkeep"):
+        monkeypatch.setattr(f"consumers.receipts.{module}.time", clock)
+    monkeypatch.setattr("consumers.rollup.lead.time", clock)
     world, streamer = counted.world, counted.world.streamer()
     consumer = Consumer(counted.connect(), counted.log(), "consumer0", Total, 1000)
     leading = Lead(counted.connect(**ROLLUP_SESSION), counted.log())
-    with Receiver() as receiver, Courier(receiver.url, SECRET, 64, USUALLY.timeout) as courier:
-        deliveries = Deliveries(courier, Breaker())
-        session = counted.connect(**session_settings.NESTED_LOOPS)
-        worker = Colleague(session, counted.log(), "one", deliveries, USUALLY)
-        assert worker.join()
+    with Receiver() as receiver, closing(counted.worker(receiver)) as worker:
+
+        def look() -> None:
+            worker.read()
+            worker.deliver(wait=0)
+
         for _ in range(2):
             world.take(*range(1, 11))
             drain(streamer)
             found = {"a batch of a total": counted.asked(consumer.run_once)}
             catch_up(consumer)
             hurry(leading)
-            worker.until(lambda: not deliveries.under_way and not undecided(world))
-        found["an idle minute of a total"] = counted.of_a_minute(consumer, clock)
-        found["an idle minute of the rollup"] = counted.of_a_minute(leading, clock)
-        found["an idle minute of a worker of the receipts"] = counted.of_a_minute(worker, clock)
+            worker.until(lambda: not undecided(world))
+        idle = partial(counted.of_a_minute, clock=clock)
+        found["an idle minute of a total"] = idle(lambda: consumer.run_once(wait=0))
+        found["an idle minute of the rollup"] = idle(lambda: leading.run_once(wait=0))
+        minute = idle(look, idle_round=WORKERS_IDLE_ROUND)
+        found["an idle minute of a worker of the receipts"] = minute
     assert found == {what: TABLE.get(what) for what in found}
 
 
