@@ -53,19 +53,18 @@ def totals(stand: Stand) -> Iterator[tuple[int, Processes]]:
 @contextlib.contextmanager
 def others(stand: Stand) -> Iterator[Processes]:
     """Run the rollup and the receipts' workers."""
-    with stand.services(ROLLUP) as rollup, workers(stand) as members:
+    with stand.services(ROLLUP) as rollup, receiver(stand) as url, workers(stand, url) as members:
         _wait_for_sessions(stand, sessions.ROLLUP)
         yield [*rollup, *members]
 
 
 @contextlib.contextmanager
-def workers(stand: Stand) -> Iterator[Processes]:
-    """Run the workers that deliver receipts."""
-    with receiver(stand) as url:
-        settings = {"RECEIPT_URL": url, "RECEIPT_SECRET": DEMO_SECRET}
-        with stand.services(*WORKERS, **settings) as processes:
-            _wait_for_sessions(stand, *(sessions.receipts(name) for _, name in WORKERS))
-            yield processes
+def workers(stand: Stand, url: str) -> Iterator[Processes]:
+    """Run the workers that deliver receipts, to this receiver."""
+    settings = {"RECEIPT_URL": url, "RECEIPT_SECRET": DEMO_SECRET}
+    with stand.services(*WORKERS, **settings) as processes:
+        _wait_for_sessions(stand, *(sessions.receipts(name) for _, name in WORKERS))
+        yield processes
 
 
 def _wait_for_sessions(stand: Stand, *names: str) -> None:
