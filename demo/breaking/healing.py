@@ -23,7 +23,7 @@ PATIENCE = 60.0
 EXACT = "totals are exact"
 NEWEST_RIDE = "SELECT coalesce(max(id), 0) FROM rides"
 MINUTES = "SELECT complete_to >= %s FROM rollup_state"
-# Its `complete_to` rises with each sweep only.
+# Workers move `complete_to` a few times in SWEEP_AFTER only.
 RECEIVED = """
     SELECT NOT EXISTS (
         SELECT FROM receipts_state JOIN rides ON id > complete_to AND id <= %s

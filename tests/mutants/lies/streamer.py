@@ -296,11 +296,11 @@ MUTANTS = [
     ),
     mend(
         "receipts go back to the lowest mended ride, and not below it",
-        "least(complete_to, %s - 1), mends",
-        "least(complete_to, %s), mends",
+        "%s::bigint - 1 AS upto",
+        "%s::bigint AS upto",
         file="rocket_rides/receipts.py",
-        tests="services/test_receipts_lost.py::"
-        "test_a_mended_ride_gets_its_receipt_wherever_the_sweep_is",
+        tests="services/test_receipts_proved.py::"
+        "test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing",
     ),
     mend(
         "a reset's total has rides past last_sent",
