@@ -1,7 +1,7 @@
 """Emit: write a run's result as a row, and ask whoever was wrong to put it right.
 
-A total is reset by its consumer, a minute is computed anew by the rollup, and a receipt that has no
-outcome is delivered by the sweep.
+A total is reset by its consumer, a minute is computed anew by the rollup, and the sweep looks again
+at the rides from the first one whose receipt has no outcome.
 """
 
 import msgspec
@@ -70,7 +70,7 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
 
 
 def set_back(connection: psycopg.Connection, result: Result) -> None:
-    """Have the sweep deliver what is missing. Comes last: the workers wait for this row."""
+    """Have the sweep look at what is missing. Comes last: the workers wait for this row."""
     if missing := _missing(result):
         connection.execute(SET_BACK, [missing[0]])
 

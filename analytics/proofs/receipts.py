@@ -11,7 +11,8 @@ because something was wrong or `complete_to` had been set back, and at a random 
 others. With a warehouse that is made anew, as it is after a mend, it looks at all. And each night
 looks for outcomes below every ride, and above those that it has looked at.
 
-The sweep delivers what is missing. Nothing repairs an outcome of a ride that does not exist:
+What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
+without an outcome is in the queue. Nothing repairs an outcome of a ride that does not exist:
 docs/reconciliation.md says what a person does.
 """
 
