@@ -23,7 +23,8 @@ from rocket_rides.receipts import WAITS_FOR_A_DECISION, WEBHOOK_ID
 COLUMNS = f"""
     ride_id, {WEBHOOK_ID} AS webhook_id, distance,
     to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ride_created_at,
-    outcome, reason, attempts - excused AS attempts, first_at, decided_at, dead_at, replay_at, dropped_at
+    outcome, reason, attempts - excused AS attempts, first_at, decided_at, dead_at, replay_at,
+    dropped_at
     FROM receipts JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
 """
 LIST = f"SELECT {COLUMNS} WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id"

@@ -26,6 +26,7 @@ from rocket_rides.waiting import delays
 
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0
+SHARE = 0.05  # of its time, at most, that a worker spends on such looks: see TAKE
 SOON, LATER = 0.002, 0.5  # between looks for what the streamer has sent and is about to commit
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
@@ -135,8 +136,8 @@ class Delivery:
     async def _take(self, queue: Queue) -> None:
         """Take as many as may be sent now, if there may be any."""
         now = time.monotonic()
-        if now >= self._look_at_all_at:
-            self._look_at_all_at = now + LOOK_AT_ALL_EVERY
+        looks_at_all = now >= self._look_at_all_at
+        if looks_at_all:
             queue.look_at_all()
             self._has_more = True
         if now >= self._due:
@@ -157,6 +158,9 @@ class Delivery:
                 self._send(attempt)
             self._has_more = self._has_more or len(attempts) == room
             self._is_unsettled = self._is_unsettled or (unsettled and not attempts)
+        if looks_at_all:
+            took = time.monotonic() - now
+            self._look_at_all_at = now + max(LOOK_AT_ALL_EVERY, took / SHARE)
 
     @property
     def _room(self) -> int:

@@ -12,7 +12,9 @@ every method here raises GroupGone. On Redis 6.2 and newer and on Valkey:
 Each such look and what follows it is one script, so one atomic step.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import redis
@@ -70,8 +72,8 @@ class Group:
                 url,
                 protocol=2,
                 retry=None,
-                socket_timeout=TIMEOUT,
-                socket_connect_timeout=TIMEOUT,
+                socket_timeout=None,  # see `_answering`
+                socket_connect_timeout=None,
                 single_connection_client=True,
             )
         self.redis.response_callbacks.clear()
@@ -120,21 +122,28 @@ class Group:
         await self._run(LEAVE, self.member)
 
     async def _command(self, *words: Any) -> Any:
-        try:
-            with naming_the_server():
-                return await self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
-        except redis.ResponseError as error:
-            raise _noticing_its_end(error) from None
+        async with _answering():
+            return await self.redis.execute_command(*words)  # type: ignore[no-untyped-call]
 
     async def _run(self, script: str, *values: Any) -> Any:
-        try:
-            with naming_the_server():
-                run = self.redis.register_script(script)
-                return await run(keys=[self._stream], args=[self.name, *values])
-        except redis.ResponseError as error:
-            raise _noticing_its_end(error) from None
+        async with _answering():
+            run = self.redis.register_script(script)
+            return await run(keys=[self._stream], args=[self.name, *values])
 
 
-def _noticing_its_end(error: redis.ResponseError) -> redis.ResponseError:
-    gone = any(sign in str(error) for sign in SIGNS_OF_ITS_END)
-    return GroupGone(str(error)) if gone else error
+@asynccontextmanager
+async def _answering() -> AsyncIterator[None]:
+    """Raise what Redis says, or that it says nothing, with a message that names it.
+
+    The time limit is ours: redis-py's own is by `asyncio.wait_for`, which on Python 3.11 may
+    swallow that the task is cancelled; its worker would never end.
+    """
+    try:
+        with naming_the_server():
+            async with asyncio.timeout(TIMEOUT):
+                yield
+    except TimeoutError:
+        raise redis.ConnectionError(f"Redis: no answer within {TIMEOUT:g} s") from None
+    except redis.ResponseError as error:
+        gone = any(sign in str(error) for sign in SIGNS_OF_ITS_END)
+        raise (GroupGone(str(error)) if gone else error) from None

@@ -140,7 +140,7 @@ SAVE = f"""
 #
 # It looks at the first thousand rows that are due: the others get there. A row whose ride is gone,
 # deleted by hand, would hold up `complete_to` for ever, and goes.
-BURY = """
+BURY = f"""
     WITH head AS (
         (SELECT ride_id, attempts - excused AS number FROM receipts
          WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2 AND due_at <= now()
@@ -152,7 +152,8 @@ BURY = """
     ), exhausted AS MATERIALIZED (
         SELECT ride_id, EXISTS (SELECT FROM rides WHERE id = ride_id) AS has_ride FROM receipts
         WHERE ride_id = ANY(ARRAY(SELECT ride_id FROM head WHERE number >= %(most)s))
-          AND (outcome IS NULL OR replay_at IS NOT NULL) AND due_at <= now()
+          AND (outcome IS NULL OR replay_at IS NOT NULL)
+          AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
           AND attempts - excused >= %(most)s
         ORDER BY ride_id FOR UPDATE SKIP LOCKED
     ), gone AS (
@@ -170,7 +171,7 @@ BURY = """
         ON CONFLICT (name) DO UPDATE SET dead = worker.dead + excluded.dead
     )
     SELECT ride_id, reason FROM buried ORDER BY ride_id
-"""
+"""  # noqa: S608
 
 # Proves that the inbox is complete, a page of rides at a time, and puts into it what the log has
 # not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing:

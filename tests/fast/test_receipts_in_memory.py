@@ -59,17 +59,6 @@ def test_a_few_failures_among_many_pause_nothing() -> None:
         breaker.note(Verdict(Kind.REFUSED, "422"))
 
 
-def test_what_we_stopped_says_nothing_about_the_receiver() -> None:
-    breaker = Breaker(Clock())
-    for _ in range(2 * TRIP):
-        breaker.note(Verdict(Kind.STOPPED, "by us"))
-    assert breaker.allows(0, 64) == 64
-    for _ in range(TRIP):
-        breaker.note(FAILED)
-    breaker.note(Verdict(Kind.STOPPED, "by us"))
-    assert breaker.allows(0, 64) == 0
-
-
 def test_whoever_asks_all_to_wait_is_left_alone_for_as_long() -> None:
     clock = Clock()
     breaker = Breaker(clock)

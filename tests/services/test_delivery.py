@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from consumers.receipts.queue import Attempt
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.receipts import SOON, USUALLY, Colleague, Staff, sent
@@ -49,6 +50,29 @@ def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(staff:
     )
     worker.until(lambda: len(worker.delivery.in_flight) > 2)
     assert in_flight(worker) == rides[:3]
+
+
+def test_what_comes_while_receipts_are_taken_is_not_forgotten(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next look takes it, and not only the one that looks at all."""
+    monkeypatch.setattr("consumers.receipts.delivery.LOOK_AT_ALL_EVERY", 3600)
+    worker = staff.worker("one")
+    sent(staff.world, 1)
+    worker.until(lambda: staff.outcomes() == 1)
+    take = worker.queue.take
+
+    async def take_and_be_told(room: int) -> list[Attempt]:
+        taken = await take(room)
+        await worker.inbox.run_once()
+        worker.delivery.has_news()
+        worker.queue.take = take  # type: ignore[method-assign]
+        return taken
+
+    sent(staff.world, 1)
+    worker.queue.take = take_and_be_told  # type: ignore[method-assign]
+    worker.delivery.has_news()
+    worker.until(lambda: staff.outcomes() == 2, patience=5, deliver_only=True)
 
 
 def test_as_many_connections_are_kept_as_attempts_are_made_at_once(staff: Staff) -> None:

@@ -321,3 +321,31 @@ def test_a_group_is_named_after_the_cluster_and_the_database(world: World) -> No
     assert prefix == "receipts"
     assert int(oid) == world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
     assert int(cluster) == world.value("SELECT system_identifier FROM pg_control_system()")
+
+
+def test_a_member_that_is_cancelled_ends(world: World) -> None:
+    """Wherever it is: one that read on would keep its worker from beginning anew."""
+
+    async def cancelled(after: float) -> bool:
+        group = Group(world.redis.url, world.stream, NAME, "one")
+
+        async def work() -> None:
+            await group.make()
+            for _ in range(5):
+                await group.read(10, 0.001)
+                await group.take_over(10, 0)
+            await asyncio.sleep(NEVER)
+
+        task = asyncio.create_task(work())
+        await asyncio.sleep(after)
+        task.cancel()
+        await asyncio.wait([task], timeout=0.5)
+        ended = task.cancelled()
+        task.cancel()
+        await group.aclose()
+        return ended
+
+    async def all_of_them() -> list[bool]:
+        return [await cancelled(attempt * 0.0001) for attempt in range(200)]
+
+    assert all(asyncio.run(all_of_them()))

@@ -489,6 +489,16 @@ def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
     assert counted(world) == (0, 2, 0)
 
 
+def test_what_has_had_all_its_attempts_is_dead_though_a_wrong_clock_put_it_off(
+    desk: Desk, world: World
+) -> None:
+    world.connection.execute(
+        "UPDATE receipts SET attempts = 3, unfinished = 3, due_at = now() + interval '6 h'"
+        " WHERE ride_id = 1"
+    )
+    assert [*desk.bury()] == [1]
+
+
 def test_what_has_had_more_attempts_than_there_may_be_now_waits_all_the_same(
     desk: Desk, desks: Desks, world: World
 ) -> None:

@@ -131,14 +131,20 @@ class Colleague:
         return self.run(self.delivery.run_once(self.queue, self.upkeep, wait=wait))
 
     def until(
-        self, claim: Callable[[], object], patience: float = PATIENCE, *, read_only: bool = False
+        self,
+        claim: Callable[[], object],
+        patience: float = PATIENCE,
+        *,
+        read_only: bool = False,
+        deliver_only: bool = False,
     ) -> list[Round]:
         """Round after round until `claim()` is true; returns what they did."""
         deadline = time.monotonic() + patience
         rounds = []
         while not claim():
             assert time.monotonic() < deadline, "it did not come about"
-            rounds.append(self.read())
+            if not deliver_only:
+                rounds.append(self.read())
             if not read_only:
                 rounds.append(self.deliver())
         return rounds

@@ -191,13 +191,21 @@ MUTANTS = [
     ),
     statements(
         "what a receiver has asked for is over for what is quarantined",
-        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))",
-        "AND (due_at <= now() OR due_at > now())",
+        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))\n"
+        "          AND attempts - excused < %(most)s",
+        "AND (due_at <= now() OR due_at > now())\n          AND attempts - excused < %(most)s",
     ),
     statements(
         "what is quarantined waits until it is as late as a wrong clock said",
-        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))",
-        "AND due_at <= now()",
+        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))\n"
+        "          AND attempts - excused < %(most)s",
+        "AND due_at <= now()\n          AND attempts - excused < %(most)s",
+    ),
+    statements(
+        "what has had all its attempts waits until it is as late as a wrong clock said",
+        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))\n"
+        "          AND attempts - excused >= %(most)s",
+        "AND due_at <= now()\n          AND attempts - excused >= %(most)s",
     ),
     statements(
         "what has lost the most workers comes first",
@@ -331,10 +339,9 @@ MUTANTS = [
     # BURY and MAKE_DUE.
     statements(
         "what has had all its attempts is given up while the last one is under way",
-        "AND (outcome IS NULL OR replay_at IS NOT NULL) AND due_at <= now()\n"
+        "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))\n"
         "          AND attempts - excused >= %(most)s",
-        "AND (outcome IS NULL OR replay_at IS NOT NULL)\n"
-        "          AND attempts - excused >= %(most)s",
+        "AND attempts - excused >= %(most)s",
     ),
     statements(
         "what has no ride holds up complete_to for ever",
@@ -586,10 +593,18 @@ MUTANTS = [
         "if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):",
         "if verdict.kind is Kind.DELIVERED:",
     ),
-    breaker(
-        "what we stopped says that the receiver is away",
-        "if verdict.kind is Kind.STOPPED:",
-        "if verdict.kind is None:",
+    delivery(
+        "the breaker is told nothing",
+        "        self.breaker.note(verdict)\n",
+        "",
+        tests="services/test_receipts.py::"
+        "test_a_receiver_that_is_down_for_long_makes_nothing_dead_and_is_asked_rarely",
+    ),
+    delivery(
+        "what comes while receipts are taken is forgotten",
+        "self._has_more = self._has_more or len(attempts) == room",
+        "self._has_more = len(attempts) == room",
+        tests="services/test_delivery.py",
     ),
     # What tells receipts apart, and what a person decides.
     webhook_id(
