@@ -137,7 +137,8 @@ class Worker:
                     progress.failed(in_one_line(error))
                 pause = next(progress.waits)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopped.wait(), pause)
+                    async with asyncio.timeout(pause):
+                        await self._stopped.wait()
 
     async def _connect(self, name: str) -> psycopg.AsyncConnection:
         """A session in which every statement of `statements` has its plan and its limits."""
