@@ -74,7 +74,8 @@ def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
     assert refused == {
         200: Verdict(Kind.REFUSED, "status 422: this customer never accepts ride 200")
     }
-    assert re.search(r"INFO    receipts: \d+ accepted, 1 never accepted, ", said)
+    # One in ten is put off, so perhaps none of these.
+    assert re.search(r"INFO    receipts: \d+ accepted, 1 never accepted\b", said)
     assert process.returncode == 0
 
 
