@@ -74,13 +74,9 @@ class SetAside(NamedTuple):
 
 def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAside) -> bool:
     """Keep an invalid entry in `dead_letters`; whether it was not there yet."""
-    return connection.execute(SET_ASIDE, aside(kind, name, found)).rowcount == 1
-
-
-def aside(kind: str, name: str, found: SetAside) -> list[object]:
-    """The values of SET_ASIDE."""
     entry, reason = found
-    return [kind, name, entry.redis_id, entry.fields, reason]
+    values = [kind, name, entry.redis_id, entry.fields, reason]
+    return connection.execute(SET_ASIDE, values).rowcount == 1
 
 
 @dataclass

@@ -14,13 +14,15 @@ from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 # What is open in the queue of receipts: of what is due, of what is due later, and of what is
 # quarantined, up to the limit each. An index finds each; a replayed dead letter is among them.
 #
-# No receipt is due since before the first ride without an outcome was taken. While a snapshot is
-# held elsewhere, the index keeps an entry of every row that was ever due, and a look from its start
-# would pass over them all.
+# No receipt is due since before the first ride without an outcome was taken, or the first dead one
+# was replayed. While a snapshot is held elsewhere, the index keeps an entry of every row that was
+# ever due, and a look from its start would pass over them all.
 OPEN = "(outcome IS NULL OR replay_at IS NOT NULL)"
 DUE_SINCE = """
     least((SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
-           ORDER BY id LIMIT 1), now()) - interval '1 minute'
+           ORDER BY id LIMIT 1),
+          (SELECT min(replay_at) FROM receipts WHERE replay_at IS NOT NULL),
+          now()) - interval '1 minute'
 """
 OPEN_RECEIPTS = f"""
     (SELECT ride_id, outcome, {STATE} AS state FROM receipts

@@ -75,13 +75,12 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
     leaders_term.disown(connection, last_sent)
     with connection.transaction():
         rides = sorted(ride for (ride,) in connection.execute(TAKE_OUT, [last_sent]))
-        if rides:
-            connection.execute(receipts.SET_BACK, [rides[0]])
         asked = connection.execute(ASK_FOR_RESETS, {"last_sent": last_sent, "rides": rides})
         named = [name for (name,) in asked]
         if rides:
             again = {"lowest": rides[0], "generation": secrets.token_hex(8)}
             connection.execute(ROLL_UP_AGAIN, again)
+            connection.execute(receipts.SET_BACK, [rides[0]])
             connection.execute(COUNT_MENDED, [len(rides)])
         return rides, named
 

@@ -52,7 +52,9 @@ logger = logging.getLogger("consumer")
 
 IDLE_ROUND = 1.0  # seconds
 TIMEOUT = "10s"
-GRACE = 3.0  # seconds for what is in flight at the end; honcho kills after 5
+# Seconds for what is in flight at the end, and for the loop that reads; honcho kills after 5.
+GRACE, LONGEST_END = 3.0, 2.0
+LOCK_TIMEOUT = "2s"  # for a row that somebody holds: the others are written without it
 
 
 class Worker:
@@ -61,27 +63,36 @@ class Worker:
     def __init__(self, name: str, config: settings.Settings, courier: Courier) -> None:
         self.name = name
         self._config = config
-        self._delivery = Delivery(courier, Breaker(), limits(config))
-        self._upkeep = Upkeep(config.sweep_after)
+        self._limits = limits(config)
+        self._delivery = Delivery(courier, Breaker(), self._limits)
+        self._upkeep = Upkeep(self._limits.sweep_after)
         self._report = Report(name, self._delivery.breaker)
         self._stopped = asyncio.Event()
+        self._reading: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
         """Have both loops end."""
         self._stopped.set()
-        self._delivery.wake()
+        self._delivery.end()
+        if self._reading:  # Redis may hang
+            asyncio.get_running_loop().call_later(LONGEST_END, self._reading.cancel)
 
     async def run(self) -> None:
         """Read and deliver until `stop`; after an injected crash, start anew. Raises Refused."""
         while not self._stopped.is_set():
             try:
                 async with asyncio.TaskGroup() as loops:
-                    loops.create_task(self._keep(self._read, tells_of=redis.RedisError))
-                    loops.create_task(self._keep(self._deliver, tells_of=Exception))
+                    reading = self._keep(self._read, (psycopg.OperationalError, Unavailable))
+                    self._reading = loops.create_task(reading)
+                    loops.create_task(self._keep(self._deliver))
             except* InjectedCrash as crashes:
                 self._delivery.forget()
                 logger.warning("%s: starting again from the inbox", crashes.exceptions[0])
                 await asyncio.sleep(FIRST_DELAY)
+        if not self._delivery.is_done:  # it was between two sessions
+            with suppress(Unavailable, psycopg.Error, TimeoutError):
+                async with asyncio.timeout(GRACE):
+                    await self._finish()
 
     async def _read(self, progress: Progress) -> None:
         """One session of the loop that reads the log into the inbox."""
@@ -90,7 +101,7 @@ class Worker:
             identity = await asyncio.to_thread(self._checked, name_of)
             group = Group(config.log_url, config.stream_name, identity, self.name)
             async with aclosing(group):
-                inbox = Inbox(connection, group, config.claim_after)
+                inbox = Inbox(connection, group, self._limits.claim_after)
                 while not self._stopped.is_set():
                     with self._maybe_crashing(Step.AFTER_READING, Step.BEFORE_ACKNOWLEDGING):
                         done = await inbox.run_once(wait=IDLE_ROUND)
@@ -103,10 +114,10 @@ class Worker:
 
     async def _deliver(self, progress: Progress) -> None:
         """One session of the loop that works off the queue."""
-        config = self._config
         session = sessions.receipts(self.name)
         async with await self._connect(sessions.starting(session)) as connection:
-            queue = Queue(connection, self.name, config.receipt_attempts, config.lease)
+            queue = Queue(connection, self.name, self._limits.attempts, self._limits.lease)
+            self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self.name} delivers receipts")
             is_new = True
             while not self._stopped.is_set():
@@ -119,13 +130,18 @@ class Worker:
                 self._report(done)
             self._report(await self._delivery.finish(queue, GRACE), last=True)
 
-    async def _keep(
-        self, session: Callable[[Progress], Awaitable[None]], tells_of: type[Exception]
-    ) -> None:
-        """Run a session again and again, with back-off; of what fails, say only `tells_of`.
+    async def _finish(self) -> None:
+        """Write down how things stand, in a session of its own."""
+        async with await self._connect(sessions.receipts(self.name)) as connection:
+            queue = Queue(connection, self.name, self._limits.attempts, self._limits.lease)
+            self._report(await self._delivery.finish(queue, 0), last=True)
 
-        The other loop says the rest.
-        """
+    async def _keep(
+        self,
+        session: Callable[[Progress], Awaitable[None]],
+        said_elsewhere: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Run a session again and again, with back-off; say what fails, unless the other does."""
         progress = Progress()
         while not self._stopped.is_set():
             try:
@@ -133,7 +149,7 @@ class Worker:
             except Refused:
                 raise
             except (Unavailable, psycopg.Error, redis.RedisError) as error:
-                if isinstance(error, tells_of):
+                if not isinstance(error, said_elsewhere):
                     progress.failed(in_one_line(error))
                 pause = next(progress.waits)
                 with suppress(TimeoutError):
@@ -146,7 +162,7 @@ class Worker:
         return await database.connect_async(
             self._config.postgres_url,
             name,
-            lock_timeout=TIMEOUT,
+            lock_timeout=LOCK_TIMEOUT,
             statement_timeout=TIMEOUT,
             idle_in_transaction_session_timeout=TIMEOUT,
             # A plan from when the tables were empty must not read all of one later.

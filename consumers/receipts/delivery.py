@@ -20,13 +20,13 @@ from consumers.receipts.queue import NO_TIME, Attempt, Ended, Queue
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.round import Round, Step
 from consumers.receipts.upkeep import Upkeep
-from consumers.receipts.verdict import Kind, Verdict
+from consumers.receipts.verdict import Kind, Verdict, in_one_line
 from rocket_rides.faults import reached
 from rocket_rides.waiting import delays
 
 # Seconds.
 LOOK_AT_ALL_EVERY = 1.0
-SHARE = 0.05  # of its time, at most, that a worker spends on such looks: see TAKE
+SHARE, LONGEST_PAUSE = 0.05, 10.0  # of a worker's time for such looks, at most: see TAKE
 SOON, LATER = 0.002, 0.5  # between looks for what the streamer has sent and is about to commit
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
@@ -62,6 +62,7 @@ class Delivery:
         self._ended: list[Ended] = []
         self._quarantined: Attempt | None = None  # the one that is in flight
         self._woken = asyncio.Event()
+        self._is_ending = False
         self._has_more = True  # of what is due, as far as is known
         self._due = math.inf  # when something is to be tried again, on the monotonic clock
         self._look_at_all_at = 0.0
@@ -75,9 +76,15 @@ class Delivery:
         self._pauses = delays(SOON, LATER)
         self._woken.set()
 
-    def wake(self) -> None:
-        """End the wait of `run_once`."""
+    def end(self) -> None:
+        """Take nothing more, and end the wait of `run_once`."""
+        self._is_ending = True
         self._woken.set()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is in flight, and all that has ended is written down."""
+        return not (self.in_flight or self._ended)
 
     async def run_once(self, queue: Queue, upkeep: Upkeep, *, wait: float = 0) -> Round:
         """Write down what has ended, take what is due, and begin to send it.
@@ -88,8 +95,8 @@ class Delivery:
         done = Round()
         self._woken.clear()
         await self._save(queue, done)
-        await upkeep.run(queue, done)
         await self._take(queue)
+        await upkeep.run(queue, done)
         if not self._ended:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(wait, self._nothing_for(upkeep))):
@@ -160,11 +167,14 @@ class Delivery:
             self._is_unsettled = self._is_unsettled or (unsettled and not attempts)
         if looks_at_all:
             took = time.monotonic() - now
-            self._look_at_all_at = now + max(LOOK_AT_ALL_EVERY, took / SHARE)
+            pause = max(LOOK_AT_ALL_EVERY, took / SHARE)
+            self._look_at_all_at = now + min(pause, max(LOOK_AT_ALL_EVERY, LONGEST_PAUSE))
 
     @property
     def _room(self) -> int:
         """How many attempts may be begun now."""
+        if self._is_ending:
+            return 0
         free = self.limits.concurrency - len(self.in_flight)
         return self.breaker.allows(len(self.in_flight), free)
 
@@ -203,11 +213,16 @@ class Delivery:
             return
         if attempt is self._quarantined:
             self._quarantined = None
-        self._ended.append(Ended(attempt, task.result()))
+        error = task.exception()
+        unforeseen = Verdict(Kind.RETRY, in_one_line(f"{type(error).__name__}: {error}"))
+        self._ended.append(Ended(attempt, unforeseen if error else task.result()))
         self._woken.set()
 
     def _cancel(self) -> list[Attempt]:
         """Give up all that is in flight, and return it. Its receiver may have it all the same."""
+        for task in list(self.in_flight):
+            if task.done():
+                self._note(task)
         cancelled = list(self.in_flight.values())
         for task in self.in_flight:
             task.cancel()

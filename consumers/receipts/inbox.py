@@ -10,14 +10,13 @@ import time
 
 import psycopg
 
-from consumers.belief import BOUNDS, SET_ASIDE, KnownTerms, SetAside, aside, is_ours
+from consumers.belief import BOUNDS, KnownTerms, SetAside, is_ours
 from consumers.receipts.group import Group, GroupGone
 from consumers.receipts.round import Round, Step
-from consumers.receipts.statements import INBOX
+from consumers.receipts.statements import INBOX, SET_ASIDE
 from rocket_rides.faults import reached
 from rocket_rides.log import Entry, Invalid, decode
 
-KIND = "receipts"  # of a consumer, as whose dead letters what it sets aside is listed
 BATCH = 1000  # entries
 LOOKS = 3  # at what others have left pending, in the time after which it is claimed
 # Seconds, after a pause of at least as long. By then the streamer has committed what it sent, and
@@ -57,7 +56,7 @@ class Inbox:
         """What a member has read and not acknowledged in time; our own, whenever it was."""
         if self._is_new:
             found = await self._group.take_over(BATCH, 0, self._group.member)
-            self._is_new = bool(found)
+            self._is_new = False
         elif time.monotonic() >= self._look_at:
             found = await self._group.take_over(BATCH, self._claim_after)
             if not found:  # else there may be more
@@ -77,15 +76,19 @@ class Inbox:
     async def _take_in(self, entries: list[Entry], done: Round) -> None:
         reached(Step.AFTER_READING)
         rides = await self._rides(entries, done)
-        set_aside = 0
-        for found in done.set_aside:
-            values = aside(KIND, self._group.name, found)
-            set_aside += (await self._connection.execute(SET_ASIDE, values)).rowcount
+        for entry, reason in done.set_aside:
+            kept = {
+                "group": self._group.name,
+                "redis_id": entry.redis_id,
+                "fields": entry.fields,
+                "reason": reason,
+                "worker": self._group.member,
+            }
+            await self._connection.execute(SET_ASIDE, kept)
         counted = {
             "rides": rides,
             "worker": self._group.member,
             "unbelieved": done.unbelieved.total,
-            "set_aside": set_aside,
         }
         cursor = await self._connection.execute(INBOX, counted)
         [done.queued] = await cursor.fetchone() or [0]

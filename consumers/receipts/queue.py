@@ -8,6 +8,7 @@ from typing import LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 from psycopg.rows import TupleRow
 
 from consumers.receipts.receipt import Receipt
@@ -21,8 +22,7 @@ from consumers.receipts.statements import (
     TAKE_QUARANTINED,
 )
 from consumers.receipts.verdict import Kind, Verdict
-from rocket_rides.errors import in_one_line
-from rocket_rides.terms import StateLost
+from rocket_rides.errors import Unavailable, in_one_line
 
 # Seconds before the second attempt; three times as long before each further one, up to the longest.
 # The ten attempts of RECEIPT_ATTEMPTS so take a quarter of an hour: nothing that was only delayed
@@ -30,6 +30,7 @@ from rocket_rides.terms import StateLost
 FIRST_DELAY, FACTOR, LONGEST_DELAY = 1.0, 3.0, 300.0
 # Nobody took the request; when to try again is the same question for all receipts: see `breaker`.
 AWAY_DELAY = 0.5
+NO_STATE = "streamer_state or receipts_state is empty; the streamer says how to restore its own"
 PAGE = 10_000  # rides that a sweep looks at at once
 ALL = "-infinity"  # where a look at the queue begins
 
@@ -86,12 +87,12 @@ class Swept(NamedTuple):
 
     last_sent: int
     goes_on: bool  # there is another page
-    is_behind: bool  # not every ride in the inbox has its outcome
     rides: list[int]  # that the log has not brought
+    is_behind: bool  # `complete_to` may be moved, and nobody holds it
 
 
 class Queue:
-    """One session's view of it. Each method is one statement, and raises psycopg.Error."""
+    """One session's view of it. Each method is a statement, and raises psycopg.Error."""
 
     def __init__(
         self, connection: psycopg.AsyncConnection, worker: str, most: int, lease: float
@@ -132,14 +133,14 @@ class Queue:
         ]
 
     async def save(self, ended: Sequence[Ended]) -> Saved:
-        """Write down how these attempts ended, one for each ride, committed on return.
+        """Write down how these attempts ended, committed on return.
 
-        Where Postgres does not take one, the others are written one by one. Raises psycopg.Error
-        if it takes nothing at all.
+        Where Postgres does not take one, or somebody holds its row, the others are written one by
+        one. Raises psycopg.Error if it takes nothing at all.
         """
         try:
             return await self._save(ended)
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
+        except (psycopg.DataError, psycopg.IntegrityError, LockNotAvailable) as error:
             if len(ended) == 1:
                 ride_id = ended[0].attempt.receipt.ride_id
                 return Saved([], {}, {}, {ride_id: in_one_line(error)})
@@ -153,7 +154,9 @@ class Queue:
         return saved
 
     async def _save(self, ended: Sequence[Ended]) -> Saved:
-        of = {end.attempt.receipt.ride_id: (end, end.delay) for end in ended}
+        of: dict[int, tuple[Ended, float]] = {}
+        for end in sorted(ended, key=lambda end: end.verdict.kind is Kind.DELIVERED):
+            of[end.attempt.receipt.ride_id] = end, end.delay  # of two ends, that it was delivered
         values = {
             "rides": list(of),
             "ids": [end.attempt.receipt.webhook_id for end, _ in of.values()],
@@ -181,11 +184,14 @@ class Queue:
         return dict(await self._rows(BURY, values))
 
     async def sweep(self, upto: int) -> Swept:
-        """Look whether the rides up to there are in the inbox, and put them there. Or StateLost."""
+        """Look whether the rides up to there are in the inbox, and put them there.
+
+        Raises Unavailable when the streamer's state, or that of the receipts, is gone.
+        """
         values = {"upto": upto, "page": PAGE, "worker": self._worker}
         rows = await self._rows(SWEEP, values)
         if not rows:
-            raise StateLost
+            raise Unavailable(NO_STATE)
         return Swept(*rows[0])
 
     async def complete(self) -> bool:

@@ -27,13 +27,25 @@ INBOX = """
         SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, unbelieved_entries, entries_set_aside)
-        SELECT %(worker)s, %(unbelieved)s, %(set_aside)s WHERE %(unbelieved)s + %(set_aside)s > 0
+        INSERT INTO receipts_workers AS worker (name, unbelieved_entries)
+        SELECT %(worker)s, %(unbelieved)s WHERE %(unbelieved)s > 0
         ON CONFLICT (name) DO UPDATE SET
-            unbelieved_entries = worker.unbelieved_entries + excluded.unbelieved_entries,
-            entries_set_aside = worker.entries_set_aside + excluded.entries_set_aside
+            unbelieved_entries = worker.unbelieved_entries + excluded.unbelieved_entries
     )
     SELECT count(*) FROM queued
+"""
+
+# Keeps an entry that is no record, before INBOX. One that is read again is there already.
+SET_ASIDE = """
+    WITH kept AS (
+        INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
+        VALUES ('receipts', %(group)s, %(redis_id)s, %(fields)s, %(reason)s)
+        ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING RETURNING id
+    )
+    INSERT INTO receipts_workers AS worker (name, entries_set_aside)
+    SELECT %(worker)s, count(*) FROM kept HAVING count(*) > 0
+    ON CONFLICT (name) DO UPDATE SET
+        entries_set_aside = worker.entries_set_aside + excluded.entries_set_aside
 """
 
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
@@ -151,18 +163,24 @@ BURY = f"""
          ORDER BY unfinished DESC, due_at DESC LIMIT 1000)
     ), exhausted AS MATERIALIZED (
         SELECT ride_id, EXISTS (SELECT FROM rides WHERE id = ride_id) AS has_ride FROM receipts
-        WHERE ride_id = ANY(ARRAY(SELECT ride_id FROM head WHERE number >= %(most)s))
+        WHERE ride_id = ANY(ARRAY(
+            SELECT ride_id FROM head
+            WHERE number >= %(most)s OR NOT EXISTS (SELECT FROM rides WHERE id = ride_id)
+        ))
           AND (outcome IS NULL OR replay_at IS NOT NULL)
           AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
-          AND attempts - excused >= %(most)s
+          AND (attempts - excused >= %(most)s
+               OR NOT EXISTS (SELECT FROM rides WHERE id = ride_id))
         ORDER BY ride_id FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM receipts USING exhausted
         WHERE receipts.ride_id = exhausted.ride_id AND NOT has_ride
     ), buried AS (
         UPDATE receipts SET outcome = 'dead', decided_at = now(), dead_at = now(),
-            replay_at = NULL, lease = NULL, reason = attempts - excused || ' attempts, the last '
-                || unfinished || ' without a known end'
+            replay_at = NULL, lease = NULL,
+            reason = CASE WHEN unfinished = 0 THEN reason
+                     ELSE attempts - excused || ' attempts, the last '
+                          || unfinished || ' without a known end' END
         FROM exhausted WHERE receipts.ride_id = exhausted.ride_id AND has_ride
         RETURNING receipts.ride_id, reason
     ), counted AS (
@@ -179,10 +197,13 @@ BURY = f"""
 #
 # `upto` is settled, and long enough ago for the log to have brought it. Only a mend stages rides
 # below it; it counts itself in `mends`, which is read in the snapshot of the rides and compared as
-# it is when the watermark moves. So the watermark passes no ride that was not looked at.
+# it is when the watermark moves. So the watermark passes no ride that was not looked at. While
+# somebody holds its row, it stays: nobody waits for him. Where `last_sent` is lower than `upto`,
+# this database was restored, and what was seen before says nothing.
 SWEEP = """
     WITH state AS MATERIALIZED (
-        SELECT inbox_to, mends, last_sent_id, least(%(upto)s, last_sent_id) AS upto
+        SELECT inbox_to, mends, last_sent_id,
+               CASE WHEN %(upto)s <= last_sent_id THEN %(upto)s ELSE 0 END AS upto
         FROM receipts_state CROSS JOIN streamer_state
     ), page AS MATERIALIZED (
         SELECT id FROM rides
@@ -200,13 +221,16 @@ SWEEP = """
         SELECT count(*) = %(page)s AS is_full,
                CASE WHEN count(*) = %(page)s THEN max(id) ELSE (SELECT upto FROM state) END AS upto
         FROM page
+    ), free AS (
+        SELECT FROM receipts_state FOR NO KEY UPDATE SKIP LOCKED
     ), moved AS (
-        UPDATE receipts_state SET inbox_to = looked.upto FROM state CROSS JOIN looked
+        UPDATE receipts_state SET inbox_to = looked.upto
+        FROM state CROSS JOIN looked CROSS JOIN free
         WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to
           AND looked.upto > state.inbox_to
     )
-    SELECT last_sent_id, is_full, greatest(looked.upto, state.inbox_to) > complete_to,
-           ARRAY(SELECT ride_id FROM swept ORDER BY ride_id)
+    SELECT last_sent_id, is_full, ARRAY(SELECT ride_id FROM swept ORDER BY ride_id),
+           EXISTS (SELECT FROM free) AND greatest(looked.upto, state.inbox_to) > complete_to
     FROM state CROSS JOIN looked CROSS JOIN receipts_state
 """
 

@@ -11,7 +11,7 @@ from collections import deque
 from consumers.receipts.queue import Queue
 from consumers.receipts.round import Round
 
-LOOKS = 3  # in SWEEP_AFTER
+LOOKS, LONGEST_PAUSE = 3, 10.0  # looks in SWEEP_AFTER; seconds between two
 
 
 class Upkeep:
@@ -27,15 +27,18 @@ class Upkeep:
         now = time.monotonic()
         if now < self.due:
             return
+        self.due = now + min(self._sweep_after / LOOKS, LONGEST_PAUSE)
         await queue.make_due()
         done.dead |= await queue.bury()
         swept = await queue.sweep(self._settled(now))
         done.swept += swept.rides
         goes_on = swept.is_behind and await queue.complete()
+        if self._seen and swept.last_sent < self._seen[-1][1]:  # the database was restored
+            self._seen.clear()
         self._seen.append((now, swept.last_sent))
         queue.has_quarantined = True  # as far as is known
-        if not (swept.goes_on or goes_on):
-            self.due = now + self._sweep_after / LOOKS
+        if swept.goes_on or goes_on:
+            self.due = now
 
     def _settled(self, now: float) -> int:
         """The newest `last_sent` that was seen SWEEP_AFTER ago, or earlier."""

@@ -240,7 +240,7 @@ CREATE INDEX receipts_due ON receipts (due_at)
 CREATE INDEX receipts_quarantined ON receipts (unfinished, due_at)
     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2;
 CREATE INDEX receipts_dead ON receipts (ride_id) WHERE dead_at IS NOT NULL;
-CREATE INDEX receipts_replay ON receipts (ride_id) WHERE replay_at IS NOT NULL;
+CREATE INDEX receipts_replay ON receipts (replay_at) WHERE replay_at IS NOT NULL;
 -- Those that wait for somebody's decision, to be counted without those that were dropped.
 CREATE INDEX receipts_waiting ON receipts (ride_id)
     WHERE dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL;

@@ -1,12 +1,13 @@
 """Receipts while something is away, refuses, or comes back: nothing stops a worker for ever."""
 
+import psycopg
 import pytest
 
 from consumers.receipts.dead import change
 from tests.support.disasters import flush
 from tests.support.receipts import SOON, USUALLY, Staff, sent
 from tests.support.receiver import ACCEPT, HANG, Answer, refuse
-from tests.support.world import eventually
+from tests.support.world import eventually, transaction
 
 
 def test_an_answer_that_asks_for_time_is_written_down_beside_any_other(
@@ -102,3 +103,53 @@ def test_a_receiver_that_was_down_gets_what_waits_also_what_is_replayed(
     change(staff.world.connection, "replay", [], every=True)
     staff.receiver.behaviour = ACCEPT
     one.until(lambda: staff.outcomes() == 20)
+
+
+def test_a_row_that_somebody_holds_holds_up_no_other(staff: Staff) -> None:
+    """Neither a receipt's, when its outcome is to be written, nor that of the sweep."""
+    held, *others = sent(staff.world, 3)
+    staff.receiver.behaviour = Answer(delay=0.5)
+    staff.service(SWEEP_AFTER="0.3")
+    eventually(lambda: len(staff.receiver.requests) == 3)
+    with transaction(staff.world) as person:
+        person.execute("SELECT FROM receipts WHERE ride_id = %s FOR UPDATE", [held])
+        person.execute("SELECT FROM receipts_state FOR UPDATE")
+        eventually(lambda: staff.outcomes() == 2)
+        others += sent(staff.world, 3)
+        eventually(lambda: staff.outcomes() == 5)
+        assert staff.complete_to == 0
+        person.rollback()
+    eventually(lambda: staff.complete_to == 6)
+    assert {staff.receiver.rides[ride] for ride in others} == {1}
+
+
+def test_who_is_to_end_between_two_sessions_writes_down_what_has_ended(staff: Staff) -> None:
+    """Postgres was away when the answers came, and is back."""
+    rides = sent(staff.world, 5)
+    staff.receiver.behaviour = Answer(delay=0.5)
+    process = staff.service()
+    eventually(lambda: len(staff.receiver.requests) == 5)
+    database = staff.world.connection.info.dbname
+    allow = f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS'
+    with psycopg.connect(staff.world.postgres.url, autocommit=True) as elsewhere:
+        elsewhere.execute(f"{allow} false")
+        try:
+            for kind in ("receipts one", "inbox one"):
+                elsewhere.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = %s AND application_name = %s",
+                    [database, kind],
+                )
+            process.says("trying again until it works")
+        finally:
+            elsewhere.execute(f"{allow} true")
+    assert process.stop() == 0
+    assert staff.outcomes() == 5
+    assert staff.receiver.rides == dict.fromkeys(rides, 1)
+
+
+def test_a_loop_that_reads_says_why_it_cannot(staff: Staff) -> None:
+    """Only the sweep would deliver, and nobody would know."""
+    staff.world.connection.execute("ALTER TABLE dead_letters ADD CONSTRAINT odd CHECK (id < 0)")
+    staff.world.log().redis.xadd(staff.world.stream, {"data": "nonsense", "prev": "0"})
+    staff.service().says('violates check constraint "odd"')

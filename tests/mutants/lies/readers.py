@@ -147,8 +147,8 @@ MUTANTS = [
     ),
     belief(
         "an entry that is set aside again counts again",
-        "return connection.execute(SET_ASIDE, aside(kind, name, found)).rowcount == 1",
-        "return connection.execute(SET_ASIDE, aside(kind, name, found)).rowcount >= 0",
+        "return connection.execute(SET_ASIDE, values).rowcount == 1",
+        "return connection.execute(SET_ASIDE, values).rowcount >= 0",
         tests="services/test_counts.py",
     ),
     reader(

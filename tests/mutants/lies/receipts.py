@@ -204,8 +204,8 @@ MUTANTS = [
     statements(
         "what has had all its attempts waits until it is as late as a wrong clock said",
         "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))\n"
-        "          AND attempts - excused >= %(most)s",
-        "AND due_at <= now()\n          AND attempts - excused >= %(most)s",
+        "          AND (attempts - excused >= %(most)s",
+        "AND due_at <= now()\n          AND (attempts - excused >= %(most)s",
     ),
     statements(
         "what has lost the most workers comes first",
@@ -321,7 +321,7 @@ MUTANTS = [
     ),
     queue(
         "one outcome that Postgres refuses holds up the others",
-        "except (psycopg.DataError, psycopg.IntegrityError) as error:",
+        "except (psycopg.DataError, psycopg.IntegrityError, LockNotAvailable) as error:",
         "except psycopg.errors.DivisionByZero as error:",
     ),
     queue(
@@ -340,8 +340,8 @@ MUTANTS = [
     statements(
         "what has had all its attempts is given up while the last one is under way",
         "AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))\n"
-        "          AND attempts - excused >= %(most)s",
-        "AND attempts - excused >= %(most)s",
+        "          AND (attempts - excused >= %(most)s",
+        "AND (attempts - excused >= %(most)s",
     ),
     statements(
         "what has no ride holds up complete_to for ever",
@@ -383,12 +383,12 @@ MUTANTS = [
     # SWEEP and COMPLETE.
     statements(
         "what the streamer has just sent is taken for lost",
-        "least(%(upto)s, last_sent_id) AS upto",
-        "greatest(%(upto)s, last_sent_id) AS upto",
+        "CASE WHEN %(upto)s <= last_sent_id THEN %(upto)s ELSE 0 END AS upto",
+        "last_sent_id AS upto",
     ),
     statements(
         "what the streamer has not committed is swept",
-        "least(%(upto)s, last_sent_id) AS upto",
+        "CASE WHEN %(upto)s <= last_sent_id THEN %(upto)s ELSE 0 END AS upto",
         "%(upto)s::bigint AS upto",
     ),
     statements(
@@ -592,6 +592,27 @@ MUTANTS = [
         "a refusal says that the receiver is away",
         "if verdict.kind in (Kind.DELIVERED, Kind.REFUSED):",
         "if verdict.kind is Kind.DELIVERED:",
+    ),
+    statements(
+        "who holds the row of the sweep holds up every worker",
+        "        SELECT FROM receipts_state FOR NO KEY UPDATE SKIP LOCKED\n    ), moved AS (",
+        "        SELECT FROM receipts_state FOR NO KEY UPDATE\n    ), moved AS (",
+        tests="services/test_receipts_outages.py::test_a_row_that_somebody_holds_holds_up_no_other",
+    ),
+    Mutant(
+        "a worker that is to end between two sessions forgets what has ended",
+        "        if not self._delivery.is_done:",
+        "        if False:",
+        "consumers/receipts/__main__.py",
+        "services/test_receipts_outages.py::"
+        "test_who_is_to_end_between_two_sessions_writes_down_what_has_ended",
+    ),
+    Mutant(
+        "the loop that reads fails without a word",
+        "self._keep(self._read, (psycopg.OperationalError, Unavailable))",
+        "self._keep(self._read, (Exception,))",
+        "consumers/receipts/__main__.py",
+        "services/test_receipts_outages.py::test_a_loop_that_reads_says_why_it_cannot",
     ),
     delivery(
         "the breaker is told nothing",
