@@ -49,6 +49,7 @@ HALF_A_HEAD = "the connection was lost in the middle of the answer's head"
 class Progress(SimpleNamespace):
     """How far a request came."""
 
+    deadline: float  # on the monotonic clock: nothing is sent later, however long nobody looked
     reused = False  # it is on a connection that was kept
     sent = False  # perhaps some of it, on this connection or on one before
 
@@ -56,13 +57,19 @@ class Progress(SimpleNamespace):
 def _noticing() -> aiohttp.TraceConfig:
     """Has aiohttp tell a request's Progress."""
 
-    async def reused(_session: Any, context: SimpleNamespace, _: Any) -> None:
+    async def connected(_session: Any, context: SimpleNamespace, _: Any) -> None:
+        if time.monotonic() > context.trace_request_ctx.deadline:
+            raise TimeoutError
+
+    async def reused(session: Any, context: SimpleNamespace, told: Any) -> None:
         context.trace_request_ctx.reused = True
+        await connected(session, context, told)
 
     async def sent(_session: Any, context: SimpleNamespace, _: Any) -> None:
         context.trace_request_ctx.sent = True
 
     trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(connected)
     trace.on_connection_reuseconn.append(reused)
     trace.on_request_headers_sent.append(sent)
     return trace
@@ -107,7 +114,7 @@ class Courier:
             "webhook-timestamp": f"{now.timestamp():.0f}",
             "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
         }
-        progress = Progress()
+        progress = Progress(deadline=time.monotonic() + seconds)
         try:
             async with _limit(seconds):
                 response = await self._post(body, headers, progress)

@@ -220,6 +220,24 @@ def test_an_answer_that_came_while_nobody_looked_counts(
     assert courier.run(looking_late()).kind is Kind.DELIVERED
 
 
+def test_nothing_is_sent_by_who_stood_still_while_it_connected(
+    receiver: Receiver, couriers: Couriers
+) -> None:
+    """Others may have the receipt by then."""
+    courier = couriers(receiver.url, SHORT)
+
+    async def standing_still() -> Verdict:
+        attempt = courier.begin(1)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        late = time.monotonic() + SHORT + 0.2
+        eventually(lambda: time.monotonic() > late)
+        return await attempt
+
+    assert courier.run(standing_still()).kind is Kind.AWAY
+    assert receiver.requests == []
+
+
 @pytest.mark.parametrize(
     "head", [b"", b"HT", b"HTTP/1.1 200 OK\r\nContent-", b"HTTP/1.1 100 Continue\r\n\r\n"]
 )

@@ -614,6 +614,11 @@ MUTANTS = [
         "consumers/receipts/__main__.py",
         "services/test_receipts_outages.py::test_a_loop_that_reads_says_why_it_cannot",
     ),
+    courier(
+        "who connects too late sends all the same",
+        "        if time.monotonic() > context.trace_request_ctx.deadline:\n",
+        "        if False:\n",
+    ),
     delivery(
         "the breaker is told nothing",
         "        self.breaker.note(verdict)\n",
