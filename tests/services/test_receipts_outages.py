@@ -109,7 +109,7 @@ def test_a_row_that_somebody_holds_holds_up_no_other(staff: Staff) -> None:
     """Neither a receipt's, when its outcome is to be written, nor that of the sweep."""
     held, *others = sent(staff.world, 3)
     staff.receiver.behaviour = Answer(delay=0.5)
-    staff.service(SWEEP_AFTER="0.3")
+    process = staff.service(SWEEP_AFTER="0.3")
     eventually(lambda: len(staff.receiver.requests) == 3)
     with transaction(staff.world) as person:
         person.execute("SELECT FROM receipts WHERE ride_id = %s FOR UPDATE", [held])
@@ -118,6 +118,7 @@ def test_a_row_that_somebody_holds_holds_up_no_other(staff: Staff) -> None:
         others += sent(staff.world, 3)
         eventually(lambda: staff.outcomes() == 5)
         assert staff.complete_to == 0
+        assert "trying again" not in process.output.read_text()
         person.rollback()
     eventually(lambda: staff.complete_to == 6)
     assert {staff.receiver.rides[ride] for ride in others} == {1}
