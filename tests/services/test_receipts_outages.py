@@ -109,7 +109,7 @@ def test_a_row_that_somebody_holds_holds_up_no_other(staff: Staff) -> None:
     """Neither a receipt's, when its outcome is to be written, nor that of the sweep."""
     held, *others = sent(staff.world, 3)
     staff.receiver.behaviour = Answer(delay=0.5)
-    process = staff.service(SWEEP_AFTER="0.3")
+    process = staff.service(SWEEP_AFTER="0.3", RECEIPT_TIMEOUT="2", RECEIPT_LEASE="4")
     eventually(lambda: len(staff.receiver.requests) == 3)
     with transaction(staff.world) as person:
         person.execute("SELECT FROM receipts WHERE ride_id = %s FOR UPDATE", [held])
