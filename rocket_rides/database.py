@@ -47,13 +47,8 @@ def connect(
     opened where they are needed, with `connection.transaction()`. pg_stat_activity shows `name`.
     Raises Unavailable when the server can't be reached, and Refused as `configure` does.
     """
-    options: dict[str, Any] = {
-        "application_name": name,
-        "connect_timeout": 5,
-        **session_settings.CONNECTION,
-    }
     try:
-        connection = kind.connect(url, autocommit=True, prepare_threshold=0, **options)
+        connection = kind.connect(url, **_options(name))
         try:
             configure(connection, **session)
         except BaseException:
@@ -66,14 +61,9 @@ def connect(
 
 async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncConnection:
     """The same for an event loop. Raises Unavailable; whether to refuse is `connect`'s to find."""
-    options: dict[str, Any] = {
-        "application_name": name,
-        "connect_timeout": 5,
-        **session_settings.CONNECTION,
-    }
     try:
         connection = await psycopg.AsyncConnection.connect(  # noqa: TID251 (configured below)
-            url, autocommit=True, prepare_threshold=0, **options
+            url, **_options(name)
         )
         try:
             setting = session_settings.statement(session).encode()
@@ -84,6 +74,16 @@ async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncCon
     except psycopg.OperationalError as error:
         raise Unavailable(_unreachable(error)) from None
     return connection
+
+
+def _options(name: str) -> dict[str, Any]:
+    return {
+        "autocommit": True,
+        "prepare_threshold": 0,
+        "application_name": name,
+        "connect_timeout": 5,
+        **session_settings.CONNECTION,
+    }
 
 
 def _unreachable(error: psycopg.OperationalError) -> str:

@@ -167,8 +167,7 @@ class Delivery:
             self._is_unsettled = self._is_unsettled or (unsettled and not attempts)
         if looks_at_all:
             took = time.monotonic() - now
-            pause = max(LOOK_AT_ALL_EVERY, took / SHARE)
-            self._look_at_all_at = now + min(pause, max(LOOK_AT_ALL_EVERY, LONGEST_PAUSE))
+            self._look_at_all_at = now + max(LOOK_AT_ALL_EVERY, min(took / SHARE, LONGEST_PAUSE))
 
     @property
     def _room(self) -> int:
