@@ -1,7 +1,8 @@
 """Flask for an API whose every answer is a whole JSON document, at the same paths for every host.
 
-Of a POST's processor time in the API, some 220 µs, Flask and the view take 56 µs. They take 14 more
-with Flask's own class of responses, and 10 more where it binds its routes to the host.
+Flask and the view take 40 µs of a POST's processor time. They would take 14 more with Flask's own
+class of responses, 9 more if it bound its routes to the host, and 13 more if the view read
+`request.headers` instead of WSGI's `environ`.
 """
 
 from collections.abc import Iterable, Mapping

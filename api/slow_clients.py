@@ -17,11 +17,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from wsgiref.types import WSGIEnvironment
 
-from flask import Flask, Request, current_app
+from flask import Flask, current_app
 from werkzeug.exceptions import RequestTimeout
 
 WAS_READ = "rocket_rides.body_was_read"
@@ -48,11 +48,11 @@ class SlowClients:
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
 
-    def read(self, request: Request) -> bytes:
+    def read(self, environ: WSGIEnvironment) -> bytes:
         """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
         started = time.monotonic()
-        length = request.content_length or 0
-        body: bytes = request.environ["wsgi.input"].read(length)
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body: bytes = environ["wsgi.input"].read(length)
         # We don't know which connection was cut; but if it wasn't this one, its client has left.
         if self._last_cut > started and len(body) < length:
             raise RequestTimeout("the body did not arrive in time")
@@ -81,14 +81,14 @@ class SlowClients:
         client.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
 
 
-def read_body(request: Request) -> bytes:
+def read_body(environ: WSGIEnvironment) -> bytes:
     """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
     slow_clients: SlowClients = current_app.extensions["slow_clients"]
-    request.environ[WAS_READ] = True
-    return slow_clients.read(request)
+    environ[WAS_READ] = True
+    return slow_clients.read(environ)
 
 
-def has_unread_body(environ: Mapping[str, Any]) -> bool:
+def has_unread_body(environ: WSGIEnvironment) -> bool:
     """Whether there is a body that was not read; then the answer has to say `Connection: close`.
 
     granian hangs up on a body that nobody has read, but does not always say so, and a client would

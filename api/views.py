@@ -43,8 +43,9 @@ def pool() -> Pool:
 @routes.post("/rides")
 def take_ride() -> Response:
     """Take a ride: 201, and 201 with the first answer again when its key is repeated."""
-    distance = parameters.ride_distance(request)
-    key = parameters.idempotency_key(request)
+    environ = request.environ
+    distance = parameters.ride_distance(environ)
+    key = parameters.idempotency_key(environ)
     ride = booking.take(pool(), distance, key)
     message = f"Your ride of {ride.distance:.1f} m is booked"
     headers = {"Location": f"/rides/{ride.id}"}
