@@ -74,7 +74,7 @@ break:
 
 test:
 	@$(INSTALL) dev java archive
-	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadscope --tb=short $(ARGS)
 
 # The newest server that Debian has, whose folders have versions; elsewhere the one in the path.
 DEBIANS := $(sort $(wildcard /usr/lib/postgresql/*/bin/postgres))
@@ -82,7 +82,7 @@ test-stock: export POSTGRES_PROGRAMS ?= $(or $(patsubst %/postgres,%,$(lastword 
 test-stock: export REDIS_PROGRAMS ?= /usr/bin
 test-stock:
 	@$(INSTALL) dev java archive
-	$(BIN)/python -m pytest -p tests.support.bar -n 4 --dist loadscope --tb=short \
+	$(BIN)/python -m pytest -n 4 --dist loadscope --tb=short \
 		tests/services tests/analytics/test_encrypted_night.py \
 		tests/analytics/test_hostile_defaults.py tests/analytics/test_pgbouncer.py $(ARGS)
 

@@ -34,23 +34,6 @@ def cut_newest(world: World) -> None:
     world.redis.start()
 
 
-def set_redis_clock_back(world: World) -> None:
-    """By an hour, as far as what is pending shows: it was delivered in an hour from now."""
-    log = world.log()
-    command = log.redis.execute_command
-    dump = command("DUMP", log.name)  # type: ignore[no-untyped-call]
-    content, version = bytearray(dump[:-10]), dump[-10:-8]
-    groups = content.index(b"receipts-")
-    for redis_id, _ in command("XRANGE", log.name, "-", "+"):  # type: ignore[no-untyped-call]
-        milliseconds, _, sequence = redis_id.partition(b"-")
-        pending = struct.pack(">QQ", int(milliseconds), int(sequence))
-        if (at := content.find(pending, groups)) >= 0:
-            [delivered] = struct.unpack_from("<Q", content, at + 16)
-            struct.pack_into("<Q", content, at + 16, delivered + 3_600_000)
-    changed = bytes(content) + version
-    command("RESTORE", log.name, 0, changed + _crc64(changed), "REPLACE")  # type: ignore[no-untyped-call]
-
-
 def _crc64(data: bytes) -> bytes:
     """Jones' CRC, as Redis ends a dump with."""
     crc = 0

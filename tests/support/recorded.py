@@ -1,6 +1,6 @@
 """Worlds that are recorded, as chaos records a run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,13 +73,3 @@ def recording(world: World) -> Iterator[Tape]:
     tape.reader.end()
     tape.recording.close()
     world.connection.execute(FORGET)
-
-
-def steps_of(
-    play: Callable[[World], None], redis: Redis, prepared: Path, files: Path
-) -> list[Step]:
-    """What is recorded while `play` goes on in a world of its own."""
-    with recorded_world(redis, prepared, files) as world:
-        with recording(world) as tape:
-            play(world)
-        return tape.steps
