@@ -1,6 +1,5 @@
 """What happens to servers, and the rides that keep coming meanwhile."""
 
-import struct
 import threading
 
 import psycopg
@@ -32,16 +31,6 @@ def cut_newest(world: World) -> None:
     newest = content.rindex(b"XADD", 0, content.rindex(b"XADD"))
     file.write_bytes(content[: content.rindex(b"*", 0, newest)])
     world.redis.start()
-
-
-def _crc64(data: bytes) -> bytes:
-    """Jones' CRC, as Redis ends a dump with."""
-    crc = 0
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x95AC9329AC4BC9B5 if crc & 1 else 0)
-    return struct.pack("<Q", crc)
 
 
 def restart_postgres(world: World) -> None:

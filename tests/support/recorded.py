@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from demo.embedded.servers import Postgres, Redis
+from demo.embedded.servers import Postgres
 from lab.chaos.observer import LogReader, Told
 from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Step, read
-from tests.support.clusters import world_on
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import World
@@ -30,17 +29,6 @@ def recorded_postgres(prepared: Path) -> Iterator[Postgres]:
             yield server
         finally:
             server.stop()
-
-
-@contextmanager
-def recorded_world(redis: Redis, prepared: Path, files: Path) -> Iterator[World]:
-    """A world whose Postgres can be recorded."""
-    with (
-        recorded_postgres(prepared) as server,
-        world_on(server, redis, server.sockets.parent.name, files) as world,
-    ):
-        yield world
-        world.log().redis.delete(world.stream)
 
 
 class Tape:
