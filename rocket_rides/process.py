@@ -65,13 +65,17 @@ class Stop:
 
 
 def keep_running(
-    session: Callable[[Progress], None], stop: Stop, *failures: type[Exception]
+    session: Callable[[Progress], None],
+    stop: Stop,
+    *failures: type[Exception],
+    unsaid: tuple[type[Exception], ...] = (),
 ) -> None:
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
     After `failures` and Unavailable it is retried with back-off; after an injected crash at once,
     as a supervisor would. Neither ends the process; Refused does, with its message. `session` is
-    given the process' Progress, and tells it whenever something worked.
+    given the process' Progress, and tells it whenever something worked. Another thread's loop says
+    what is `unsaid` here.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     progress = Progress()
@@ -84,7 +88,8 @@ def keep_running(
         except Refused as reason:
             raise SystemExit(in_one_line(reason)) from None
         except expected as error:
-            progress.failed(in_one_line(error))
+            if not isinstance(error, unsaid):
+                progress.failed(in_one_line(error))
             stop.wait(next(progress.waits))
 
 

@@ -26,8 +26,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, aclosing, suppress
+from contextlib import AbstractContextManager, suppress
 
 import psycopg
 import redis
@@ -46,135 +45,144 @@ from rocket_rides import database, process, session_settings, sessions, settings
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 from rocket_rides.faults import InjectedCrash, crash_at, strikes
 from rocket_rides.groups import name_of
+from rocket_rides.log import Log
 from rocket_rides.waiting import FIRST_DELAY, Progress
 
 logger = logging.getLogger("consumer")
 
 IDLE_ROUND = 1.0  # seconds
-TIMEOUT = "10s"
-# Seconds for what is in flight at the end, and for the loop that reads; honcho kills after 5.
+# Seconds for what is in flight at the end, and for the thread that reads; honcho kills after 5.
 GRACE, LONGEST_END = 3.0, 2.0
-LOCK_TIMEOUT = "2s"  # for a row that somebody holds: the others are written without it
+TIMEOUT = "10s"
+SESSION = {
+    "lock_timeout": "2s",  # for a row that somebody holds: the others are written without it
+    "statement_timeout": TIMEOUT,
+    "idle_in_transaction_session_timeout": TIMEOUT,
+    # A plan from when the tables were empty must not read all of one later.
+    **session_settings.NESTED_LOOPS,
+}
 
 
 class Worker:
     """One process: its two loops, and what outlives their sessions."""
 
-    def __init__(self, name: str, config: settings.Settings, courier: Courier) -> None:
+    def __init__(
+        self, name: str, config: settings.Settings, courier: Courier, stop: process.Stop
+    ) -> None:
         self.name = name
         self._config = config
+        self._stop = stop
+        self._stopped = asyncio.Event()
         self._limits = limits(config)
         self._delivery = Delivery(courier, Breaker(), self._limits)
         self._upkeep = Upkeep(self._limits.sweep_after)
         self._report = Report(name, self._delivery.breaker)
-        self._stopped = asyncio.Event()
-        self._reading: asyncio.Task[None] | None = None
-
-    def stop(self) -> None:
-        """Have both loops end."""
-        self._stopped.set()
-        self._delivery.end()
-        if self._reading:  # Redis may hang
-            asyncio.get_running_loop().call_later(LONGEST_END, self._reading.cancel)
 
     async def run(self) -> None:
-        """Read and deliver until `stop`; after an injected crash, start anew. Raises Refused."""
-        while not self._stopped.is_set():
+        """Read, in a thread, and deliver, until the process is to stop. Raises SystemExit."""
+        self._loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as loops:
+            reading = loops.create_task(asyncio.to_thread(self._keep_reading))
+            loops.create_task(self._keep_delivering())
+
+            def end() -> None:
+                self._loop.remove_reader(self._stop)
+                self._stopped.set()
+                self._delivery.end()
+                self._loop.call_later(LONGEST_END, reading.cancel)  # Redis may hang
+
+            self._loop.add_reader(self._stop, end)
+
+    def _keep_reading(self) -> None:
+        """The loop that reads the log into the inbox. What Postgres lacks, the other one says."""
+        unsaid = (psycopg.OperationalError, Unavailable)
+        failures = (psycopg.Error, redis.RedisError)
+        process.keep_running(self._read, self._stop, *failures, unsaid=unsaid)
+
+    def _read(self, progress: Progress) -> None:
+        """One session of it."""
+        config = self._config
+        with (
+            database.connect(
+                config.postgres_url, sessions.inbox(self.name), **SESSION
+            ) as connection,
+            Log(config.log_url, config.stream_name) as log,
+        ):
+            database.require_current_schema(connection)
+            database.require_writable(connection)
+            group = Group(log, name_of(connection), self.name)
+            inbox = Inbox(connection, group, self._limits.claim_after)
+            while not self._stop:
+                with self._maybe_crashing(Step.AFTER_READING, Step.BEFORE_ACKNOWLEDGING):
+                    done = inbox.run_once(wait=IDLE_ROUND)
+                progress.made()
+                self._report.entries(done)
+                if done.queued:
+                    self._loop.call_soon_threadsafe(self._delivery.has_news, inbox.is_settled)
+            with suppress(redis.RedisError):
+                group.leave()
+
+    async def _keep_delivering(self) -> None:
+        """The loop that works off the queue."""
+        progress = Progress()
+        while not self._stop:
             try:
-                async with asyncio.TaskGroup() as loops:
-                    reading = self._keep(self._read, (psycopg.OperationalError, Unavailable))
-                    self._reading = loops.create_task(reading)
-                    loops.create_task(self._keep(self._deliver))
-            except* InjectedCrash as crashes:
+                await self._deliver(progress)
+            except InjectedCrash as crash:
                 self._delivery.forget()
-                logger.warning("%s: starting again from the inbox", crashes.exceptions[0])
-                await asyncio.sleep(FIRST_DELAY)
-        if not self._delivery.is_done:  # it was between two sessions
+                logger.warning("%s: starting again from the queue", crash)
+                await self._pause(FIRST_DELAY)
+            except Refused as reason:
+                raise SystemExit(in_one_line(reason)) from None
+            except (Unavailable, psycopg.Error) as error:
+                progress.failed(in_one_line(error))
+                await self._pause(next(progress.waits))
+        if not self._delivery.is_done:
             with suppress(Unavailable, psycopg.Error, TimeoutError):
-                async with asyncio.timeout(GRACE):
+                async with asyncio.timeout(GRACE + 1):
                     await self._finish()
 
-    async def _read(self, progress: Progress) -> None:
-        """One session of the loop that reads the log into the inbox."""
-        config = self._config
-        async with await self._connect(sessions.inbox(self.name)) as connection:
-            identity = await asyncio.to_thread(self._checked, name_of)
-            group = Group(config.log_url, config.stream_name, identity, self.name)
-            async with aclosing(group):
-                inbox = Inbox(connection, group, self._limits.claim_after)
-                while not self._stopped.is_set():
-                    with self._maybe_crashing(Step.AFTER_READING, Step.BEFORE_ACKNOWLEDGING):
-                        done = await inbox.run_once(wait=IDLE_ROUND)
-                    progress.made()
-                    self._report(done)
-                    if done.queued:
-                        self._delivery.has_news(inbox.is_settled)
-                with suppress(redis.RedisError):
-                    await group.leave()
-
     async def _deliver(self, progress: Progress) -> None:
-        """One session of the loop that works off the queue."""
-        session = sessions.receipts(self.name)
-        async with await self._connect(sessions.starting(session)) as connection:
-            queue = Queue(connection, self.name, self._limits.attempts, self._limits.lease)
+        """One session of it."""
+        name = sessions.receipts(self.name)
+        async with await self._connect(sessions.starting(name)) as connection:
+            queue = self._queue(connection)
             self._delivery.has_news()  # perhaps the session before had more
             progress.announce(f"{self.name} delivers receipts")
             is_new = True
-            while not self._stopped.is_set():
+            while not self._stop:
                 with self._maybe_crashing(Step.BEFORE_SENDING, Step.BEFORE_SAVING):
                     done = await self._delivery.run_once(queue, self._upkeep, wait=IDLE_ROUND)
                 progress.made()
                 if is_new:
-                    await connection.execute(sessions.RENAME, [session], prepare=False)
+                    await connection.execute(sessions.RENAME, [name], prepare=False)
                     is_new = False
                 self._report(done)
-            self._report(await self._delivery.finish(queue, GRACE), last=True)
 
     async def _finish(self) -> None:
         """Write down how things stand, in a session of its own."""
         async with await self._connect(sessions.receipts(self.name)) as connection:
-            queue = Queue(connection, self.name, self._limits.attempts, self._limits.lease)
-            self._report(await self._delivery.finish(queue, 0), last=True)
-
-    async def _keep(
-        self,
-        session: Callable[[Progress], Awaitable[None]],
-        said_elsewhere: tuple[type[Exception], ...] = (),
-    ) -> None:
-        """Run a session again and again, with back-off; say what fails, unless the other does."""
-        progress = Progress()
-        while not self._stopped.is_set():
-            try:
-                await session(progress)
-            except Refused:
-                raise
-            except (Unavailable, psycopg.Error, redis.RedisError) as error:
-                if not isinstance(error, said_elsewhere):
-                    progress.failed(in_one_line(error))
-                pause = next(progress.waits)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._stopped.wait()
+            done = await self._delivery.finish(self._queue(connection), GRACE)
+            self._report(done, last=True)
 
     async def _connect(self, name: str) -> psycopg.AsyncConnection:
-        """A session in which every statement of `statements` has its plan and its limits."""
-        await asyncio.to_thread(self._checked, database.require_writable)
-        return await database.connect_async(
-            self._config.postgres_url,
-            name,
-            lock_timeout=LOCK_TIMEOUT,
-            statement_timeout=TIMEOUT,
-            idle_in_transaction_session_timeout=TIMEOUT,
-            # A plan from when the tables were empty must not read all of one later.
-            **session_settings.NESTED_LOOPS,
-        )
+        await asyncio.to_thread(self._look)
+        return await database.connect_async(self._config.postgres_url, name, **SESSION)
 
-    def _checked(self, look: Callable[[psycopg.Connection], database.Row]) -> database.Row:
-        """Look at the database, once its schema is found to be ours."""
+    def _look(self) -> None:
+        """Raise Unavailable unless the database is as it must be."""
         url = self._config.postgres_url
         with database.connect(url, f"{self.name} (looking)", statement_timeout=TIMEOUT) as looking:
             database.require_current_schema(looking)
-            return look(looking)
+            database.require_writable(looking)
+
+    def _queue(self, connection: psycopg.AsyncConnection) -> Queue:
+        return Queue(connection, self.name, self._limits.attempts, self._limits.lease)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
 
     def _maybe_crashing(self, *steps: Step) -> AbstractContextManager[None]:
         return crash_at(random.choice(steps) if strikes(self._config.crash_rate) else None)
@@ -195,15 +203,7 @@ def limits(config: settings.Settings) -> Limits:
 async def work(name: str, config: settings.Settings, secret: str, stop: process.Stop) -> None:
     """Be the worker NAME until `stop`."""
     async with Courier(config.receiver_url, secret) as courier:
-        worker = Worker(name, config, courier)
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            loop.remove_reader(stop)
-            worker.stop()
-
-        loop.add_reader(stop, end)
-        await worker.run()
+        await Worker(name, config, courier, stop).run()
 
 
 def main() -> None:
@@ -213,8 +213,8 @@ def main() -> None:
     secret = settings.require_signing_secret(config)
     try:
         asyncio.Runner().run(work(name, config, secret, stop))
-    except* Refused as refused:
-        raise SystemExit(in_one_line(refused.exceptions[0])) from None
+    except Refused as reason:  # SSL_CERT_FILE
+        raise SystemExit(in_one_line(reason)) from None
     # A look-up of the receiver's address may hang in a thread, and Python would wait for it.
     logging.shutdown()
     os._exit(0)

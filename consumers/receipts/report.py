@@ -28,13 +28,19 @@ class Report:
         self._dead: dict[int, str] = {}
         self._due = 0.0
 
-    def __call__(self, done: Round, *, last: bool = False) -> None:
-        """Report what a round did; of what was delivered, at most once in EVERY seconds."""
-        self._due = 0.0 if last else self._due
+    def entries(self, done: Round) -> None:
+        """Report what a round of the loop that reads did. Another thread may report the others."""
         if done.made_group:
             logger.info("%s made the consumer group: reading the log from its start", self._name)
         if done.claimed:
             logger.info("%s took over %s", self._name, in_entries(done.claimed))
+        for entry, reason in done.set_aside:
+            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
+        self._strangers.unbelieved(done.unbelieved)
+
+    def __call__(self, done: Round, *, last: bool = False) -> None:
+        """Report what a round did; of what was delivered, at most once in EVERY seconds."""
+        self._due = 0.0 if last else self._due
         if done.swept:
             logger.warning(
                 "%s takes up %s that the log has not brought, from ride %d to %d",
@@ -43,11 +49,8 @@ class Report:
                 done.swept[0],
                 done.swept[-1],
             )
-        for entry, reason in done.set_aside:
-            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
         for ride_id, reason in done.unwritten.items():
             logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, reason)
-        self._strangers.unbelieved(done.unbelieved)
         self._receiver()
         self._outcomes(done)
 

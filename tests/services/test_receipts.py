@@ -61,7 +61,7 @@ def test_a_crash_at_any_step_loses_no_receipt(staff: Staff, step: Step, impatien
     with pytest.raises(InjectedCrash), crash_at(step):
         worker.until(lambda: False)
     worker.die()
-    other = staff.worker("other", SOON)
+    other = staff.worker("other", SOON._replace(timeout=5, lease=10))
     other.until(lambda: staff.outcomes() == staff.complete_to == 20 and staff.pending == 0)
     sent_before = step is Step.BEFORE_SAVING
     for ride_id in rides:

@@ -19,6 +19,7 @@ from consumers.receipts.round import Round
 from consumers.receipts.upkeep import Upkeep
 from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
+from rocket_rides.log import Log
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World, drain
 
@@ -112,16 +113,17 @@ class Colleague:
     def begin_session(self) -> None:
         """Connect to both servers, as at first or after an outage."""
         world, limits = self._world, self.delivery.limits
-        session = session_settings.NESTED_LOOPS
-        connect = database.connect_async(world.postgres_url, self.name, **session)
-        self.connection = self.run(connect)
-        self.group = Group(world.redis.url, world.stream, name_of(world.connection), self.name)
-        self.inbox = Inbox(self.connection, self.group, limits.claim_after)
+        url, session = world.postgres_url, session_settings.NESTED_LOOPS
+        self.reading = database.connect(url, self.name, **session)
+        self.log = Log(world.redis.url, world.stream)
+        self.group = Group(self.log, name_of(world.connection), self.name)
+        self.inbox = Inbox(self.reading, self.group, limits.claim_after)
+        self.connection = self.run(database.connect_async(url, self.name, **session))
         self.queue = Queue(self.connection, self.name, limits.attempts, limits.lease)
 
     def read(self, wait: float = 0) -> Round:
         """One round of the reading loop."""
-        done = self.run(self.inbox.run_once(wait=wait))
+        done = self.inbox.run_once(wait=wait)
         if done.queued:
             self.delivery.has_news(self.inbox.is_settled)
         return done
@@ -150,13 +152,14 @@ class Colleague:
         return rounds
 
     def die(self) -> None:
-        """End as by SIGKILL: nothing is written down, both connections are closed."""
+        """End as by SIGKILL: nothing is written down, all connections are closed."""
         self.delivery.forget()
         self.end_session()
 
     def end_session(self) -> None:
         self.run(self.connection.close())
-        self.run(self.group.aclose())
+        self.reading.close()
+        self.log.redis.close()
 
     def close(self) -> None:
         self.die()
