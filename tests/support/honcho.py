@@ -5,6 +5,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import termios
@@ -85,8 +86,14 @@ class Fleet:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=take_the_terminal if self.terminal else None,
+                preexec_fn=self._as_from_a_shell,
             )
+
+    def _as_from_a_shell(self) -> None:
+        """Also where these tests were started by nohup."""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        if self.terminal:
+            take_the_terminal()
 
     @property
     def settings(self) -> dict[str, str]:
