@@ -64,19 +64,16 @@ class Night:
 
 
 class Nights(Onlooker):
-    """Runs `job` until `over` is set, one run at a time. The kernel ends a run with its thread.
+    """Runs the job until `over` is set, one run at a time. The kernel ends a run with its thread.
 
     `rest`: the seconds from the end of a run to the next.
     """
 
-    def __init__(
-        self, fleet: Fleet, over: threading.Event, job: Sequence[str], rest: float
-    ) -> None:
+    def __init__(self, fleet: Fleet, over: threading.Event, rest: float) -> None:
         super().__init__("nights")
         self.all: list[Night] = []
         self._fleet = fleet
         self._over = over
-        self._job = job
         self._rest = rest
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -104,7 +101,7 @@ class Nights(Onlooker):
         with log.open("wb") as output, self._guard:
             self._killed = False
             self._process = job = subprocess.Popen(
-                [*self._job, *options],
+                [*JOB, *options],
                 cwd=PROJECT,
                 env=clean_environment() | self._fleet.environment,
                 stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """One run: clients post, the nemesis strikes, and the fleet settles."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -16,7 +16,7 @@ from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
-from lab.chaos.nights import JOB, Night, Nights, can_run
+from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.options import LOSE_ENTRIES, Options
 from lab.chaos.recovery import Recoveries
@@ -46,14 +46,13 @@ Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 class Play:
     """A run on `fleet`, which has started."""
 
-    def __init__(self, fleet: Fleet, options: Options, job: Sequence[str] = JOB) -> None:
-        """`job` is the command of the nightly job."""
+    def __init__(self, fleet: Fleet, options: Options) -> None:
         self.fleet = fleet
         self.options = options
         self.journal = Journal()
         self.scene = Scene(fleet, self.journal)
         self.errors: list[str] = []
-        self.nights = self._nights(job)
+        self.nights = self._nights()
         self.last_nights: list[Night] = []  # after all faults
         longest = int(fleet.settings["STREAM_MAX_LENGTH"])
         self.trace = options.record or fleet.folder / "trace.gz"
@@ -68,14 +67,14 @@ class Play:
         self.seconds = 0.0  # until everything had settled
         self.settled_at = float("inf")  # on the monotonic clock
 
-    def _nights(self, job: Sequence[str]) -> Nights | None:
+    def _nights(self) -> Nights | None:
         """The nightly job, and the drifts that it repairs, if it is to run and can."""
         with closing(self.fleet.connect()) as connection:
             prepare(connection)
         if NEED_NIGHTS.isdisjoint(self.options.faults) or not can_run():
             return None
         self.scene.drifts = Drifts(self.fleet)
-        self.scene.nights = Nights(self.fleet, self.scene.over, job, self.options.rest)
+        self.scene.nights = Nights(self.fleet, self.scene.over, self.options.rest)
         return self.scene.nights
 
     def _onlookers(self) -> list[Onlooker]:

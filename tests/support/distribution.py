@@ -45,7 +45,6 @@ LONGEST = (
     "beside a fleet",
     "in a browser",
     "tests/fleet/test_chaos.py",
-    "tests/fleet/test_chaos_nights.py",
     "tests/fleet/test_servers_process.py",
     "tests/fleet/test_fleet.py",
     "tests/analytics/test_event_log.py",
