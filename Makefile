@@ -88,7 +88,7 @@ test-stock:
 
 test-fast:
 	@$(INSTALL) fast
-	$(BIN)/python -m pytest tests/fast $(ARGS)
+	$(BIN)/python -m pytest tests/fast -n 2 --dist loadscope $(ARGS)
 
 prove:
 	@$(INSTALL) fast

@@ -7,10 +7,9 @@ import pytest
 
 from rocket_rides.settings import PROJECT
 from tests.mutants import __main__ as mutants
-from tests.mutants import tree
 from tests.mutants.lies import MUTANTS
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.tree import HUNG, NotTested, Tree, Verdict
+from tests.mutants.tree import HUNG, Tree, Verdict
 
 CODE = "def double(number: int) -> int:\n    return 2 * number\n"
 TEST = (
@@ -76,59 +75,6 @@ def test_a_test_notices_a_lie_or_does_not(project: Path, tmp_path: Path) -> None
     assert copy.test(lie("2 ** number")).noticed_by == ""  # of the same size, in the same second
     assert copy.test(lie("4 * number")).noticed_by == NAME
     assert (copy.folder / "doubling.py").read_text() == (project / "doubling.py").read_text()
-
-
-def test_tests_that_never_end_have_noticed_nothing(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tree, "LONGEST", 0.5)
-    endless = lie("[n for n in iter(int, 1) if n]")
-    assert Tree(project, tmp_path / "copy").test(endless)[::2] == ("", HUNG)
-
-
-def test_who_may_only_have_waited_too_short_is_asked_again(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tree, "SLOW", ("--durations=0", "--durations-min=0.01"))
-    (project / "tests/test_doubling.py").write_text(
-        f"import os, time\n{TEST}    time.sleep(0.01)\n"
-        "    assert float(os.environ['TESTS_PATIENCE']) > 10 or double(3) == 6\n"
-    )
-    copy = Tree(project, tmp_path / "copy")
-    assert copy.test(lie("2 ** number")).noticed_by == ""
-    assert copy.test(lie("3 * number")).noticed_by == NAME
-
-
-def test_code_that_can_not_be_run_is_no_lie_that_a_test_notices(
-    project: Path, tmp_path: Path
-) -> None:
-    copy = Tree(project, tmp_path / "copy")
-    for new, why in (
-        ("2 * numbr", "NameError: "),
-        ("2 * number.whole", "AttributeError: "),
-        ("2 * number()", "TypeError: "),
-    ):
-        verdict = copy.test(lie(new))
-        assert verdict.noticed_by == ""
-        assert verdict.why.startswith(why)
-    (copy.folder / "tests/test_doubling.py").write_text(
-        f"import pytest\n{TEST}\n@pytest.fixture(autouse=True)\n"
-        "def checked() -> None:\n    assert double(1) == 2\n"
-    )
-    verdict = copy.test(lie("3 * number"))
-    assert verdict.noticed_by == ""
-    assert "1 error" in verdict.why
-
-
-def test_tests_that_can_not_be_run_are_no_verdict(project: Path, tmp_path: Path) -> None:
-    copy = Tree(project, tmp_path / "copy")
-    with pytest.raises(NotTested, match="1 deselected"):
-        copy.failure(["tests", "-k", "nothing"])
-    (copy.folder / "tests/test_doubling.py").write_text(
-        "import pytest\n\n@pytest.mark.skip\ndef test_one() -> None: ...\n"
-    )
-    with pytest.raises(NotTested, match="1 skipped"):
-        copy.failure(["tests"])
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,6 @@ def test_a_number_as_a_lease_is_given_out_twice_if_the_receiver_is_away() -> Non
     assert result.story[-1] == "the outcome of attempt 1 is saved"
 
 
-def test_it_finds_the_same_each_time() -> None:
-    assert explore(SMALL["core, a loss"]) == small("core, a loss")
-
-
 class Counters(System):
     """Three counters, each up to three; the last two move only after the first has."""
 
