@@ -178,9 +178,11 @@ def test_a_minute_whose_rides_are_gone_is_empty(world: World) -> None:
 
 
 def compute_anew() -> str:
-    """The statement of docs/limits.md."""
+    """The statement of docs/guarantees.md."""
     [statement] = re.findall(
-        r'ARGS="-c \\"(.*rollup_state.*?)\\""', (PROJECT / "docs/limits.md").read_text(), re.DOTALL
+        r'ARGS="-c \\"(.*rollup_state.*?)\\""',
+        (PROJECT / "docs/guarantees.md").read_text(),
+        re.DOTALL,
     )
     return str(statement)
 
