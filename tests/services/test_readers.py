@@ -46,6 +46,7 @@ def trim(world: World, length: int = 100_000, age: float = A_DAY) -> int:
     return Trimmer(world.connection, world.log(), Caps(length, age)).trim()
 
 
+@pytest.mark.proves("trimming")
 @both
 def test_trimming_follows_the_slowest_of_checkpoints_and_groups(world: World) -> None:
     assert slowest(world) == START

@@ -141,6 +141,7 @@ def test_what_is_complete_stays_so(world: World) -> None:
         assert leading.generation.complete_to == complete_to(world) == 5
 
 
+@pytest.mark.proves("minutes")
 def test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_with_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
