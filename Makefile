@@ -38,7 +38,7 @@ help:
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
-	@echo "             all agree; docs/reconciliation.md lists the exit statuses of the program itself"
+	@echo "             all agree; docs/reconcile.md lists the exit statuses of the program itself"
 
 # Installs only what is missing and names each step; prints nothing if nothing is missing.
 INSTALL := $(PYTHON) -m demo.install

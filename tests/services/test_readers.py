@@ -85,7 +85,7 @@ def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
     gone.read(1)
     catch_up(consumer)
     assert trim(world) == 0
-    # As docs/running.md says.
+    # As docs/production.md says.
     world.log().redis.execute_command("XGROUP", "DESTROY", world.stream, gone.name)  # type: ignore[no-untyped-call]
     assert trim(world) >= 900
 

@@ -25,8 +25,8 @@ from lab.ports import free_ports
 from rocket_rides.settings import EMBEDDED_PORT, PROJECT
 from tests.support.folders import short_folder
 
-PAGE = (PROJECT / "docs/running.md").read_text()
-[_, SECTION] = PAGE.split("## Encrypted, authenticated, restricted\n")
+PAGE = (PROJECT / "docs/production.md").read_text()
+[_, SECTION] = PAGE.split("## Encryption and rights\n")
 SECTION = SECTION.partition("\n## ")[0]
 [ROLES] = re.findall(r"^```sql\n(.*?)^```", SECTION, re.M | re.S)
 # What follows the user's name, of each user in Redis.
