@@ -1,7 +1,7 @@
-"""A pytest plugin for `make test`: how far it is, as a bar on a terminal, else as plain lines.
+"""A pytest plugin for `make test` that shows progress: a bar on a terminal, else plain lines.
 
-It stands for pytest's dots, which stand still while a slow test runs. Of a test that fails it says
-at once which and why, in a few lines; pytest prints the tracebacks at the end.
+It replaces pytest's dots, which stop while a slow test runs. When a test fails, it says at once
+which and why, in a few lines; pytest prints the tracebacks at the end.
 """
 
 import os
@@ -21,7 +21,7 @@ FORMAT = "{percentage:3.0f} % {bar:20} {n_fmt} of {total_fmt} tests, {elapsed}{p
 
 
 class Lines:
-    """What a log shows: a line that says how far it is, then a dot for every 1.5 s, and so on."""
+    """Progress for a log: a line that says how far the run is, then a dot for every 1.5 s."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
@@ -30,7 +30,7 @@ class Lines:
         self._lock = threading.Lock()
 
     def go_on(self, line: str, *, anew: bool) -> None:
-        """Write a dot, after the line if that is due, or wanted `anew`."""
+        """Write a dot; first the line, if it is due or wanted `anew`."""
         with self._lock:
             if anew or self._dots >= DOTS:
                 self._break()
@@ -41,7 +41,7 @@ class Lines:
             self._dots += 1
 
     def say(self, text: str) -> None:
-        """Write whole lines; what comes next is a line, too."""
+        """Write whole lines; progress goes on in a new line."""
         with self._lock:
             self._break()
             self._output.write(f"{text}\n")
@@ -59,7 +59,7 @@ class Lines:
 
 
 class Bar:
-    """What has been done of the tests, and what is being done."""
+    """Which tests are done, and which are running."""
 
     def __init__(self) -> None:
         # Of its own: a worker-less run points the standard output elsewhere while a test runs.
@@ -135,7 +135,7 @@ class Bar:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Any:
-        """Counted as pytest does, and shown in its summary alone."""
+        """Count results as pytest does, but show them only in its summary."""
         category, letter, word = yield
         return (category, letter, word) if self._over.is_set() else (category, "", "")
 
@@ -148,7 +148,7 @@ class Bar:
 
 
 def reason(report: pytest.TestReport) -> str:
-    """Where it failed, and the first lines of what pytest says of it."""
+    """Where a test failed, and the first lines of what pytest says about it."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = f"{crash.path}:{crash.lineno}: {crash.message}" if crash else report.longreprtext
     lines = text.splitlines()
@@ -157,6 +157,6 @@ def reason(report: pytest.TestReport) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where the results come together, and unless pytest was asked for more, or less."""
+    """Only in the process that collects the results, and without -v or -q."""
     if not hasattr(config, "workerinput") and config.get_verbosity() == 0:
         config.pluginmanager.register(Bar(), "bar")

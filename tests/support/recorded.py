@@ -1,4 +1,4 @@
-"""Worlds that are recorded, as chaos records a run."""
+"""Worlds that can be recorded, as chaos records a run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ def recorded_world(redis: Redis, prepared: Path, files: Path) -> Iterator[World]
 
 
 class Tape:
-    """What is recorded of a world; `steps` once it has ended."""
+    """The recording of a world; `steps` once it has ended."""
 
     def __init__(self, world: World) -> None:
         self._file = world.folder / "recording"
@@ -64,7 +64,7 @@ class Tape:
 
 @contextmanager
 def recording(world: World) -> Iterator[Tape]:
-    """Record what is committed, and the log, during a block."""
+    """Record commits and the log during a block."""
     tape = Tape(world)
     tape.recorder.start()
     tape.reader.start()
@@ -78,7 +78,7 @@ def recording(world: World) -> Iterator[Tape]:
 def steps_of(
     play: Callable[[World], None], redis: Redis, prepared: Path, files: Path
 ) -> list[Step]:
-    """What is recorded while `play` goes on in a world of its own."""
+    """The recording of `play` in a world of its own."""
     with recorded_world(redis, prepared, files) as world:
         with recording(world) as tape:
             play(world)

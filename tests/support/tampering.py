@@ -1,4 +1,4 @@
-"""Recordings in which a step says something else than it did, and what the judge says of them."""
+"""Tampers with recordings, for the judge to notice."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -25,7 +25,7 @@ def commits(steps: list[Step]) -> list[Life | Commit]:
 def changed(
     steps: list[Step], at: int, table: str, **columns: Callable[[str], str] | str
 ) -> list[Step]:
-    """The steps, with one commit's change of a table made to say something else."""
+    """The steps, with other values in one commit's change of a table."""
     step = commits(steps)[at]
     assert isinstance(step, Commit)
 
@@ -43,7 +43,7 @@ def changed(
 
 
 def which(steps: list[Step], table: str, what: str = "U") -> list[int]:
-    """The commits that change a table, by their places."""
+    """The positions of the commits that change a table."""
     return [
         at
         for at, step in enumerate(commits(steps))
@@ -57,14 +57,14 @@ def refused_at(verdict: Verdict, at: int) -> bool:
 
 
 def again(steps: list[Step], at: int) -> list[Step]:
-    """The steps, with one commit a second time behind itself."""
+    """The steps, with one commit repeated right after itself."""
     step = commits(steps)[at]
     told = [[known, known] if known is step else [known] for known in steps]
     return [known for both in told for known in both]
 
 
 def last(steps: list[Step], table: str, **columns: str) -> int:
-    """The last commit that has a row of a table say so."""
+    """The position of the last commit that gives a row of a table these values."""
     return [
         at
         for at, step in enumerate(commits(steps))
