@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup fleet status psql redis-cli log dead-letters break test test-stock test-fast \
-	prove chaos images mutants reconcile lint format bench lock clean
+	prove chaos images mutants reconcile lint format bench docs pictures lock clean
 
 help:
 	@echo "make fleet   set up, then run the whole fleet (Ctrl-C stops it)"
@@ -28,16 +28,18 @@ help:
 	@echo "             lost; ARGS=\"--seed 7 --seconds 60\", ARGS=--help"
 	@echo "make images  build the container images, run all of docker-compose.yml's services from them,"
 	@echo "             by Podman, and post rides; takes root, on Linux"
-	@echo "make mutants tell each of a list of small lies to the tests: every one must be noticed;"
+	@echo "make mutants break the code in one place at a time, from a list: a test must notice each;"
 	@echo "             ARGS=drain, those about a file; ARGS=--list"
 	@echo "make setup   install all that the fleet and the nightly job need, into .venv"
 	@echo "make lint    ruff, mypy, and the rules about who may import what"
-	@echo "make format  have ruff format the code, and mend what it can"
+	@echo "make format  have ruff format the code, and fix what it can"
 	@echo "make bench   measure what docs/performance.md shows, in ten minutes; ARGS=post, one part"
+	@echo "make docs    write what is made from the code into the pages of reference"
+	@echo "make pictures   draw docs/pictures/*.svg from the text beside them"
 	@echo "make lock    resolve the newest packages into requirements/*.txt"
 	@echo "make clean   remove the virtual environment and the embedded servers' data"
 	@echo "make reconcile   check every total with Spark, now; ARGS=--help lists the options. Fails unless"
-	@echo "             all agree; docs/reconciliation.md lists the exit statuses of the program itself"
+	@echo "             all agree; docs/reconcile.md lists the exit statuses of the program itself"
 
 # Installs only what is missing and names each step; prints nothing if nothing is missing.
 INSTALL := $(PYTHON) -m demo.install
@@ -125,6 +127,15 @@ format:
 bench:
 	@$(INSTALL) dev java archive
 	$(BIN)/python -m lab.benchmarks $(ARGS)
+
+docs:
+	@$(INSTALL) fast
+	$(BIN)/python -m lab.reference
+	$(BIN)/python -m tests.proofs
+
+pictures:
+	@$(INSTALL) fast
+	$(BIN)/python -m lab.pictures
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate

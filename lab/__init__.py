@@ -1,1 +1,1 @@
-"""What proves the services: all states of their protocol, runs under faults, measurements."""
+"""Proves the services: by a specification, by runs under faults, and by benchmarks."""

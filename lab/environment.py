@@ -1,4 +1,4 @@
-"""What the processes of a private fleet find in their environment."""
+"""The environment in which the processes of a private fleet run."""
 
 import os
 

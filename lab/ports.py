@@ -1,15 +1,15 @@
-"""Ports for processes that are told theirs, and bind it later."""
+"""Free ports, for processes that bind theirs later."""
 
 import random
 import socket
 from contextlib import ExitStack, suppress
 
-# Below those that the kernel gives to connections: one of these could take a port meanwhile.
+# Below the kernel's ephemeral ports: an outgoing connection could take one of those meanwhile.
 LOWEST, HIGHEST = 10_000, 32_000
 
 
 def free_ports(number: int = 1) -> int:
-    """The first of so many in a row that are free on the loopback address."""
+    """The first of `number` consecutive ports that are free on the loopback address."""
     while True:
         first = random.SystemRandom().randrange(LOWEST, HIGHEST)
         with suppress(OSError), ExitStack() as held:

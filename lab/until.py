@@ -1,4 +1,4 @@
-"""Waiting for what takes its time."""
+"""Polls until something is true."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def until(claim: Callable[[], T], otherwise: str, patience: float = PATIENCE) -> T:
-    """Ask until the answer is true, and return it. Raises TimeoutError, which says `otherwise`."""
+    """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise)."""
     deadline = time.monotonic() + patience
     while not (answer := claim()):
         if time.monotonic() > deadline:

@@ -75,47 +75,90 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(BaseSettings):
-    """The environment, validated. `docs/settings.md` says what each setting does."""
+    """The environment, validated; `make docs` shows each setting in `docs/settings.md`."""
 
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
     database_url: Annotated[str, _unless_empty(urls.postgres)] = ""
+    """A `postgresql://` URL, of the server or of a pooler in session mode. Unset: embedded."""
     redis_url: Annotated[str, _unless_empty(urls.redis)] = ""
+    """A `redis://`, `rediss://` or `unix://` URL; `rocket_rides/urls.py` lists its options. Unset:
+    embedded."""
     data_dir: Path = PROJECT / ".data"
+    """The folder of the embedded servers."""
     stream_name: str = Field(default="rocket-rides-log", min_length=1, max_length=200)
+    """The Redis stream that is the log; each fleet needs its own."""
     stream_max_length: int = Field(default=1_000_000, ge=1000)
+    """Entries kept for a reader that does not come back. What it misses beyond them, it heals."""
     stream_max_age: Duration = Field(default="7d", validate_default=True)
+    """The age, by Redis' clock, up to which they are kept for it: in `s`, `m`, `h` or `d`."""
     log_replicas: int = Field(default=0, ge=0, le=10)
+    """Replicas of Redis that must have a batch, by `WAIT`, before it is committed as sent."""
     batch_size: int = Field(default=2000, ge=1, le=2000)
+    """Records sent or read at a time, up to 2000: Redis appends as many in about 5 ms."""
     leader_timeout: float = Field(default=10, ge=1, le=3600)
+    """Seconds until the server disconnects a streamer or a rollup that hangs."""
     double_send_rate: Rate = 0
+    """The share of batches that are sent twice, on purpose; the Procfile sets 0.10."""
     crash_rate: Rate = 0
+    """The share of a consumer's rounds that crash halfway, on purpose; the Procfile sets 0.10 for
+    totals and rollup."""
     print_rides: bool = False
+    """Consumers print a line for each ride instead of each batch; the Procfile sets 1."""
     api_host: str = "127.0.0.1"
+    """The address on which the API listens."""
     api_port: int = Field(default=8000, ge=1, le=65536 - PORTS)
+    """Its port; the next two belong to the fleet, too."""
     api_workers: int = Field(default=2, ge=1, le=64)
+    """Its processes."""
     api_threads: int = Field(default=512, ge=1, le=1024)
+    """Client connections per process, at most."""
     api_client_timeout: float = Field(default=6, ge=1, le=60)
+    """Seconds that the head of a request may take, and that a connection may be idle; a body may
+    take at least 2 more."""
     api_connections: int = Field(default=8, ge=1, le=100)
+    """Database connections per process."""
     api_url: Annotated[str, _unless_empty(urls.http)] = ""
+    """Where the simulator posts to. Unset: the API here."""
     receipt_url: Annotated[str, _unless_empty(urls.http)] = ""
+    """Where receipts are delivered: an `http://` or `https://` URL without a user. Unset: the
+    simulator, at port `API_PORT` + 2."""
     receipt_secret: Annotated[str, _unless_empty(_webhook_secret)] = ""
+    """What signs receipts: `whsec_` and the base64 of 24 to 64 bytes. Unset: the demo's, which
+    anyone can read, so it must be set where `DATABASE_URL` or `RECEIPT_URL` is."""
     receipt_concurrency: int = Field(default=64, ge=1, le=256)
+    """Receipts in flight per worker, at most 256."""
     receipt_timeout: float = Field(default=10, ge=0.1, le=60)
+    """Seconds that an attempt to deliver may take in all, 0.1 to 60."""
     receipt_lease: float | None = Field(default=None, ge=0.1, le=300)
+    """Seconds until others take what a dead worker had in flight: more than `RECEIPT_TIMEOUT`, up
+    to 300. Unset: 5 more."""
     receipt_attempts: int = Field(default=10, ge=1, le=100)
+    """Attempts after which a receipt is a dead letter, up to 100."""
     claim_after: float = Field(default=10, ge=0.1, le=3600)
+    """Seconds until workers take over log entries that another has read, but not put into the
+    inbox."""
     sweep_after: float = Field(default=30, ge=0.1, le=3600)
+    """Seconds until the sweep puts a ride into the inbox that the log has not brought."""
     watch_host: str = "127.0.0.1"
+    """The address on which the live page listens; nothing can be changed there unless it is a
+    loopback address."""
     watch_port: int | None = Field(default=None, ge=1, le=65535)
+    """Its port. Unset: the one after the API's."""
     warehouse_dir: Path | None = None
+    """The folder of the rides that Spark has read, of one database. Unset: `DATA_DIR/warehouse`."""
     warehouse_retention_days: int = Field(default=30, ge=1, le=36500)
+    """Days for which the warehouse keeps its earlier versions."""
     spark_master: str = ""
+    """Where the nightly job runs, such as `spark://host:7077`. Unset: this machine."""
     reconcile_at: Annotated[str, AfterValidator(_time_of_day)] = "03:00"
+    """When it runs, every day, in the local time (`TZ`)."""
     idempotency_days: int = Field(default=30, ge=1, le=36500)
+    """Days for which a client may retry with the same `Idempotency-Key`."""
     log_level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(str.upper)
     ] = "INFO"
+    """`DEBUG`, `INFO`, `WARNING` or `ERROR`."""
 
     @field_validator("api_host", "watch_host")
     @classmethod

@@ -24,65 +24,63 @@ MOST_READERS = 50
 
 # Each metric's name, without PREFIX, and what it is.
 HELP = {
-    "up": "1 if the server can be used, 0 if not.",
+    "up": "1 if the server can be used, else 0.",
     "gathered_timestamp_seconds": "When these facts were gathered, by the clock of whoever did.",
     "gathering_seconds": "How long it took to gather these facts.",
-    "problems": "What does not work as it is meant to, by kind, as many lines as make status has of"
-    " it; without Postgres, only what is away is known.",
+    "problems": "Problems, as make status has them; without Postgres, only what is away.",
     # The rides and the outbox.
-    "taken_total": f"Rides taken. While more than {MOST} records are staged, the others are"
-    " missing.",
-    "records_sent_total": "Records that the streamer sent to the log and committed.",
-    "records_staged": f"Records in the outbox that wait for the streamer, up to {MOST}.",
-    "oldest_staged_age_seconds": "The age of the oldest record in the outbox; 0 without any.",
-    # By role: streamer or rollup.
-    "leader": "1 if a process leads, 0 if nobody does this work.",
+    "taken_total": f"Rides taken; too few while more than {MOST} are staged.",
+    "records_sent_total": "Records sent to the log and committed.",
+    "records_staged": f"Records in the outbox, up to {MOST}.",
+    "oldest_staged_age_seconds": "The oldest staged record's age; 0 without any.",
+    "leader": "1 if a process leads, else 0.",
     "standbys": "Processes that would take the lead.",
-    "log_bytes": "The memory that the log takes up in Redis.",
-    # By the reader's kind and name.
-    "readers_left_out": "Readers that are not shown here, because there are too many.",
-    "reader_processes": "A reader's processes at work; left out for those that aren't ours.",
+    "log_bytes": "The log's memory in Redis.",
+    "readers_left_out": f"Readers not shown: those beyond {MOST_READERS}.",
+    "reader_processes": "Processes at work, of our readers.",
     "reader_lag_rides": f"Rides that a reader lacks, up to {MOST}.",
-    "reader_lag_seconds": "The age of the oldest ride that a reader lacks; 0 if it has all.",
-    "reader_latency_seconds": "From the transaction that took a ride to the one that counted it:"
-    " the newest ride's; left out when the reader has counted nothing for a minute.",
-    "reader_distance_meters": "A total's running total. A binary float, so it is rounded; the exact"
-    " one is in GET /consumers.",
+    "reader_lag_seconds": "The age of the oldest ride that it lacks; 0 if none.",
+    "reader_latency_seconds": "From taking its newest ride to counting it, within a minute.",
+    "reader_distance_meters": "A total, rounded to a binary float.",
     # The same, of readers with a checkpoint; of entries, the receipts tell, too.
-    "reader_gaps_healed_total": "Gaps in the log that a reader healed from the rides.",
-    "reader_rides_healed_total": "Rides that were missing from the log and healed.",
-    "reader_healed_meters_total": "The distance of the rides that were missing from the log and"
-    " healed.",
-    "reader_resends_skipped_total": "Rides that were sent again, and skipped.",
-    "reader_entries_set_aside_total": "Entries that were no rides, set aside as dead letters.",
-    "reader_entries_unbelieved_total": "Entries left out because this database's streamer did not"
-    " commit them: of a leader that had been replaced, of another database, or of a history that a"
-    " restore took back.",
+    "reader_gaps_healed_total": "Gaps in the log, healed from the rides.",
+    "reader_rides_healed_total": "Rides that the log lacked, healed.",
+    "reader_healed_meters_total": "The distance of the healed rides.",
+    "reader_resends_skipped_total": "Rides sent again, and skipped.",
+    "reader_entries_set_aside_total": "Entries that were no records, set aside as dead letters.",
+    "reader_entries_unbelieved_total": "Entries skipped, which our streamer did not commit.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
     "reader_resets_applied_total": "Wrong totals that a reset made right.",
     # What is made of the rides.
-    "totals_agree": "1 if all totals are equal at the greatest ride that they share, 0 if not.",
-    "rollup_dirty_minutes": "Minutes that wait to be computed anew; unknown without Redis.",
-    "rollup_minutes_set_aside": "Minutes that could not be computed, and wait for a person.",
+    "totals_agree": "1 if all totals are equal at the last ride that they share, else 0.",
+    "rollup_dirty_minutes": "Minutes to be computed anew; unknown without Redis.",
+    "rollup_minutes_set_aside": "Minutes that could not be computed.",
     "receipts_delivered_total": "Receipts that their receiver has taken.",
-    "receipts_given_up_total": "Receipts that became dead letters, whatever a person decided about"
-    " them since.",
-    "receipts_swept_total": "Receipts of rides that the log had lost, found by the sweep.",
-    "receipts_pending": f"Rides whose receipt has no outcome yet, up to {MOST}.",
-    "receipts_queued": "Receipts for which no attempt was begun yet; of these and the next two, as"
-    f" many as {MOST} are looked at that are due, and that are due later.",
-    "receipts_in_flight": "Receipts that are being sent.",
-    "receipts_waiting": "Receipts that wait for another attempt, replayed ones among them.",
+    "receipts_given_up_total": "Receipts that became dead letters.",
+    "receipts_swept_total": "Receipts of rides that the log had lost.",
+    "receipts_pending": f"Rides whose receipt has no outcome, up to {MOST}.",
+    "receipts_queued": f"Receipts not attempted yet; of these and the next two, {MOST} that are"
+    f" due and {MOST} that are due later are looked at.",
+    "receipts_in_flight": "Receipts being sent.",
+    "receipts_waiting": "Receipts to be attempted again, replays included.",
     "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"
-    " outcome; 0 if every ride's has one.",
-    "receipts_dead": "Receipts that could not be delivered, and wait for a person's decision.",
-    "receipts_replayed": "Dead receipts that somebody asked for again, and that are not sent.",
+    " outcome, or 0.",
+    "receipts_dead": "Dead letters that wait for a decision.",
+    "receipts_replayed": "Dead letters to be sent again.",
     "receipts_workers": "Processes that deliver receipts.",
-    "dead_letters": "Entries that lie in dead_letters, by the kind of reader.",
+    "dead_letters": "Entries in dead_letters, by the kind of reader.",
     "reconciliation_age_seconds": "How long ago the last one ended.",
-    "reconciliation_drift_meters": "What the last reconciliation found a total off by, before its"
-    " repair; 0 if it was right.",
+    "reconciliation_drift_meters": "What the last one found a total off by, before its repair.",
 }
+# What tells the samples of a metric apart. A role is streamer or rollup.
+LABELS: dict[str, tuple[str, ...]] = {
+    "up": ("server",),
+    "problems": ("kind",),
+    "leader": ("role",),
+    "standbys": ("role",),
+    "dead_letters": ("kind",),
+    "reconciliation_drift_meters": ("reader",),
+} | {name: ("kind", "reader") for name in HELP if name.startswith("reader_")}
 
 Family = CounterMetricFamily | GaugeMetricFamily
 Labels = dict[str, str]
@@ -109,17 +107,17 @@ class Collector:
         families: dict[str, Family] = {}
         for name, value, labels in samples(self.facts):
             if value is not None:
-                metric = families.setdefault(name, family(name, [*labels]))
-                metric.add_metric([*labels.values()], float(value))
+                metric = families.setdefault(name, family(name))
+                metric.add_metric([labels[label] for label in LABELS.get(name, ())], float(value))
         return families.values()
 
 
-def family(name: str, labels: list[str]) -> Family:
+def family(name: str) -> Family:
     """A metric. Its name says whether it is a counter, and what its unit is."""
     found = UNIT.search(name)
     of = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
     whole = PREFIX + name.removesuffix("_total")
-    return of(whole, HELP[name], labels=labels, unit=found[1] if found else "")
+    return of(whole, HELP[name], labels=LABELS.get(name), unit=found[1] if found else "")
 
 
 def samples(facts: Facts) -> Iterator[Sample]:

@@ -77,7 +77,7 @@ def notices(facts: Facts) -> list[str]:
 
 def _notices(facts: Facts) -> Iterator[str]:
     if facts.redis.up and facts.log is None:
-        yield "Redis does not let this user look at the log: docs/running.md lists the rights"
+        yield "Redis does not let this user look at the log: docs/production.md lists the rights"
     if facts.database is None:
         return
     if dead := facts.database.receipts.dead:
@@ -93,7 +93,7 @@ def _notices(facts: Facts) -> Iterator[str]:
     if late:
         yield (
             f"the log keeps what readers elsewhere have not read for long: {listed(late)};"
-            " docs/running.md says how to remove a reader"
+            " docs/production.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):
         yield f"{count(entries, 'entry', MOST)} of the log made no sense: dead_letters has why"
@@ -156,7 +156,7 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
 def _what_to_do(reader: Reader) -> str:
     if reader.silent_processes:
         return "its own hangs, or was stopped; have it go on, or start it anew"
-    return "start one; or, if it is gone for good, remove it (docs/running.md#remove-a-reader)"
+    return "start one; or, if it is gone for good, remove it (docs/production.md#remove-a-reader)"
 
 
 def _late(database: Database) -> Iterator[Problem]:

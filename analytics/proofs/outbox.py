@@ -3,7 +3,7 @@
 One statement, so one snapshot. A ride and its record commit together; the streamer deletes records
 in the transaction in which it moves `last_sent`. So no snapshot shows a record without its ride, or
 one at or below `last_sent`, unless somebody or a bug has put it there. Nothing repairs such a
-record by itself: docs/reconciliation.md says what a person does.
+record by itself: docs/reconcile.md says what a person does.
 """
 
 import psycopg

@@ -13,7 +13,7 @@ looks for outcomes below every ride, and above those that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
 without an outcome is in the queue. Nothing repairs an outcome of a ride that does not exist:
-docs/reconciliation.md says what a person does.
+docs/reconcile.md says what a person does.
 """
 
 import random

@@ -2,7 +2,7 @@
 
 POSTGRES_PROGRAMS and REDIS_PROGRAMS name the folders of their programs. The embedded servers are
 then those, with the configuration that they have by default, apart from what a private server must
-have (its folders and its socket) and what docs/running.md asks of any Redis.
+have (its folders and its socket) and what docs/production.md asks of any Redis.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""Benchmarks: each figure next to a limit, measured in the same run on the same servers."""
+"""Benchmarks: each figure beside its limit, measured in the same run on the same servers."""

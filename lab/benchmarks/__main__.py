@@ -4,8 +4,8 @@ Each part runs on its own temporary Postgres and Redis, as durable as the fleet'
 medians of several runs, with the lowest and the highest; each run's limit is measured right after
 it. Run it on an otherwise idle machine: it takes some ten minutes.
 
-Each part is in the docs as soon as it is over: whatever ends the run, what was measured before
-stays. A part that fails is named at the end, and its older figures stay.
+Each part is written into the docs as soon as it is over, so it stays, whatever ends the run later.
+A part that fails is named at the end, and its older figures stay.
 """
 
 import argparse
@@ -50,8 +50,8 @@ PARTS: dict[str, Measure] = {
     "nights": nights.measure,
     "setup": setup.measure,
 }
-BUSY = 10.0  # percent of all cores: what others may take before a part begins
-LOOK = 1.0  # seconds that are looked at
+BUSY = 10.0  # percent of all cores that other processes may take when a part begins
+LOOK = 1.0  # seconds over which that is measured
 GIBIBYTE = 2**30
 
 
@@ -67,7 +67,7 @@ def main() -> None:
         stock.require()
     except NeverStarts as reason:
         parser.error(str(reason))
-    # Like Ctrl-C: the servers and services end first.
+    # As on Ctrl-C, end the servers and services first.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     parts = {name: PARTS[name] for name in arguments.names or PARTS}
     if failed := run(parts, into_docs=not arguments.print):
@@ -92,10 +92,10 @@ def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
 
 
 def measured(measure: Measure) -> str:
-    """What a part measured on a stand of its own, and under what circumstances."""
+    """Measure a part on a stand of its own; returns its table, with where and when."""
     busy = psutil.cpu_percent(LOOK)
     if doubtful := busy >= BUSY:
-        say(f"others take {busy:.0f} % of the machine: what is measured now says little")
+        say(f"others take {busy:.0f} % of the machine: these figures will not be reliable")
     began = time.monotonic()
     with stand() as servers:
         on = machine(servers.versions())
@@ -104,12 +104,12 @@ def measured(measure: Measure) -> str:
     told = f"Measured on {datetime.now().astimezone().date()} in {took:.0f} s, on {on}."
     if doubtful:
         others = f"When it began, others took {busy:.0f} % of the machine"
-        told += f" **{others}**: these figures say little."
+        told += f" **{others}**: these figures are not reliable."
     return f"{told}\n\n{table(figures, doubtful=doubtful)}"
 
 
 def machine(versions: Sequence[str]) -> str:
-    """In general words: its size, and the versions of what runs on it."""
+    """The size of this machine, and the versions of what runs on it."""
     memory = round(psutil.virtual_memory().total / GIBIBYTE)
     python = f"Python {platform.python_version()}"
     return ", ".join([f"{os.cpu_count()} cores, {memory} GB", python, *versions])

@@ -1,9 +1,9 @@
-"""Ten minutes of rides at the full rate, with every reader stopped: how long until all are up to
-date again, and what that does to the rides that are taken meanwhile.
+"""How long readers take to catch up with ten minutes of rides, and how that slows new rides down.
 
-The rides of those ten minutes go straight into the outbox; the streamer sends them, and lets go of
-what exceeds the log's cap, as it would have done. Then the readers start, and rides are posted all
-the time. The limit is the rate beside readers that are up to date, right before and right after.
+The rides of ten minutes at the full rate go straight into the outbox, while every reader is
+stopped. The streamer sends them, and trims the log to its cap. Then the readers start, and rides
+are posted all the time. The limit is the rate of POSTs right before and right after, beside readers
+that are up to date.
 """
 
 import time
@@ -31,14 +31,14 @@ PATIENCE = 300.0  # seconds
 
 COMPLETE_TO = "SELECT complete_to FROM rollup_state"
 STAGED = "SELECT EXISTS (SELECT FROM staged_log_records)"
-# What the servers would have done in the course of those minutes.
+# What the servers would have done during those minutes.
 SETTLE = ("VACUUM staged_log_records, rides", "CHECKPOINT")
 
 Standing = Callable[[psycopg.Connection], int]
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """The totals, the rollup, and the rides posted beside them."""
+    """Figures for the totals, the rollup, and the rides posted beside them."""
     name = "Ten minutes of rides caught up while more are taken"
     totals = Figure(f"{name}: two totals", "s", goal=A_TENTH)
     rollup = Figure(f"{name}: the rollup", "s", goal=A_TENTH)
@@ -79,10 +79,10 @@ def complete_to(connection: psycopg.Connection) -> int:
 
 
 def _fall_behind(stand: Stand, connection: psycopg.Connection, rides_a_minute: int) -> None:
-    """So many rides are taken in each minute, and sent, while no reader runs."""
+    """Take rides of each minute, and send them, while no reader runs."""
     for ago in range(MINUTES, 0, -1):
         outbox.stage(connection, rides_a_minute, minutes_ago=ago)
-        until(lambda: not value(connection, STAGED), "not all gets sent")
+        until(lambda: not value(connection, STAGED), "not everything is sent")
     for statement in SETTLE:
         connection.execute(statement)
     with stand.log() as log:
@@ -90,7 +90,7 @@ def _fall_behind(stand: Stand, connection: psycopg.Connection, rides_a_minute: i
 
 
 def _seconds_until_up_to_date(stand: Stand, standing: Standing) -> float:
-    """How long it takes until a reader is past everything that was sent at the look before."""
+    """Seconds until a reader is past everything that had been sent one look earlier."""
     with stand.connect() as connection:
         started = time.perf_counter()
         sent = terms.last_sent(connection)

@@ -1,6 +1,6 @@
 """Counting a log, compared with only reading it, without decoding a single entry.
 
-As in a consumer's process, the garbage collector passes over what was imported: here for both.
+As in a consumer's process, imported objects are frozen for the garbage collector, in both runs.
 """
 
 import gc

@@ -1,9 +1,9 @@
 """Writes what was measured into docs/performance.md, which is the record, and into README.md.
 
-A line `<!--figures:NAME-->` begins a block and `<!--end-->` ends it. NAME is a part's, whose table
-stands there; or `summary`, which says how many goals are met and which are missed; or `headlines`,
-which are README.md's. These two are made of the tables' rows. Whatever is outside the blocks is
-written by people, also what an experiment gave when its change was made.
+A line `<!--figures:NAME-->` begins a block and `<!--end-->` ends it. NAME is a part, whose table
+the block holds; or `summary`, which says how many goals are met and which are missed; or
+`headlines`, in README.md. The last two are made of the tables' rows. What is outside of blocks is
+written by people, such as the results of experiments.
 """
 
 import re
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     goal: str
 
     def __str__(self) -> str:
-        """As a sentence."""
+        """The figure as a sentence."""
         limit, _, _ = self.limit.rpartition(": ")
         beside = f", {self.ratio} times {limit}" if limit else ""
         bound, _, verdict = self.goal.rpartition(": ")
@@ -45,14 +45,14 @@ class Row(NamedTuple):
 
 
 def write(part: str, content: str) -> None:
-    """Show what this part measured, and what follows from it."""
+    """Write a part's table into its block, and update the summary and the headlines."""
     page = filled(PERFORMANCE.read_text(), part, content)
     PERFORMANCE.write_text(filled(page, SUMMARY, summary(page)))
     README.write_text(filled(README.read_text(), HEADLINES, headlines(page)))
 
 
 def filled(page: str, name: str, content: str) -> str:
-    """The page with this in one of its blocks, which is all that changes."""
+    """The page with `content` in the block `name`, and otherwise unchanged."""
 
     def block(found: re.Match[str]) -> str:
         return f"{found[1]}\n{content}\n\n{found[4]}" if found[2] == name else found[0]
@@ -61,7 +61,7 @@ def filled(page: str, name: str, content: str) -> str:
 
 
 def blocks(page: str) -> dict[str, str]:
-    """What stands in each block."""
+    """The content of each block, by name."""
     return {found[2]: found[3] for found in BLOCK.finditer(page)}
 
 
@@ -75,10 +75,10 @@ def rows(page: str) -> Iterator[Row]:
 
 
 def summary(page: str) -> str:
-    """How many goals are met for certain, and each that is missed."""
+    """How many goals are certainly met, and each that is missed."""
     judged = [row for row in rows(page) if row.goal]
     met = sum(row.goal.endswith(f": {MET}") for row in judged)
-    missed = [f"- {row.part}: {row}" for row in judged if row.goal.endswith(MISSED)]
+    missed = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]
     told = f"Of {len(judged)} goals, {met} are met."
     return "\n".join([told, *(["", "Missed:", "", *missed] if missed else [])])
 

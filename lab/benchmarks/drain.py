@@ -20,7 +20,7 @@ STAGED = "SELECT id, data::text FROM staged_log_records ORDER BY id"
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Each of both stages records for an empty log, which takes no part of its time."""
+    """Both start with staged records and an empty log; the time for that does not count."""
     figure = Figure(
         f"Drain of {RECORDS:,} records", "records/s", "redis-cli --pipe", Goal("ratio", ">=", 0.7)
     )
@@ -64,7 +64,7 @@ def _as_commands(connection: psycopg.Connection, term: str) -> bytes:
 
 
 def _run_redis_cli(stand: Stand, commands: Path) -> float:
-    """How many seconds it takes."""
+    """Run it; returns how many seconds it took."""
     # Redis' own, because Valkey's wheel has none; it works with both servers.
     program = programs(REDIS.distribution, stand.folder, stand.redis.account) / "redis-cli"
     with commands.open("rb") as file:

@@ -26,7 +26,7 @@ class Goal(NamedTuple):
 
 @dataclass
 class Figure:
-    """The runs of one measurement, and those of its limit, which alternated with them."""
+    """The runs of one measurement, and of its limit, in turns."""
 
     name: str
     unit: str
@@ -64,7 +64,7 @@ class Figure:
         return subject is not None and HOLDS[self.goal.comparison](subject, self.goal.bound)
 
     def cells(self, *, doubtful: bool = False) -> tuple[str, ...]:
-        """Its row. It is judged unrounded; a goal is not met for certain by a `doubtful` run."""
+        """The row of the table. It is judged unrounded; a `doubtful` run does not count as met."""
         measured = f"{number(self.value)} {self.unit}{spread(self.runs)}"
         limit = ratio = goal = ""
         if self.ratio is not None:

@@ -1,5 +1,5 @@
-"""A whole fleet with default settings: API, streamer, two totals, the rollup and two receipts'
-workers, whose receiver is one that answers at once.
+"""A whole fleet with default settings: API, streamer, two totals, the rollup, and two workers of
+the receipts, whose receiver answers at once.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ Processes = list[psutil.Process]
 
 @contextlib.contextmanager
 def fleet(stand: Stand) -> Iterator[int]:
-    """Run a fleet, ready and at work; yields the API's port."""
+    """Run a fleet that is ready and counts rides; yields the API's port."""
     with totals(stand) as (port, _), others(stand):
         yield port
 
 
 @contextlib.contextmanager
 def totals(stand: Stand) -> Iterator[tuple[int, Processes]]:
-    """Run the part that takes and counts rides; it is ready once a ride is in every total."""
+    """Run what takes and counts rides; yields once a ride is in every total."""
     with stand.api() as (port, api), stand.services(STREAMER, *TOTALS) as services:
         with stand.connect() as connection, contextlib.closing(load.KeepAlive(port)) as client:
             ride = client.post()

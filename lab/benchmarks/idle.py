@@ -1,7 +1,8 @@
 """What an idle fleet costs in processor time, including its servers. Linux only.
 
-The rollup and the receipts' workers are started and stopped again in each round, so that what they
-cost the servers and the streamer as well is seen: the difference from the same fleet without them.
+In each round, the rollup and the workers of the receipts are started and stopped again. Their cost
+is the difference from the same fleet without them, so it includes what they cause in servers and
+streamer.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ def measure(stand: Stand) -> list[Figure]:
 
 def _processor(roots: Sequence[psutil.Process]) -> float:
     """The share of a core that these process trees take once they are quiet, in percent."""
-    until(lambda: _used_in(roots, 0.5) < 10, "the fleet does not get idle")
+    until(lambda: _used_in(roots, 0.5) < 10, "the fleet does not become idle")
     return _used_in(roots, SECONDS)
 
 
@@ -50,10 +51,10 @@ def _used_in(roots: Sequence[psutil.Process], seconds: float) -> float:
 
 
 def seconds_used(root: psutil.Process) -> float:
-    """Processor time of a process and its children, with those that have ended."""
+    """Processor time of a process and its children, including those that have ended."""
     used = 0.0
     for child in root.children(recursive=True):
-        # One that has ended meanwhile is among the ended children of its parent.
+        # A process that ended meanwhile counts among its parent's ended children.
         with contextlib.suppress(psutil.NoSuchProcess):
             own = child.cpu_times()
             used += own.user + own.system

@@ -1,8 +1,8 @@
 """How long a ride takes from its answer (201) until it is in both totals, through a whole fleet.
 
-While a ride is under way, Postgres is asked for the lowest checkpoint every half millisecond: a
-checkpoint commits with its total. The figure includes what this adds, half a turn of the loop on
-average. The limit is the least that any fleet has to do, done directly: one durable append to the
+While a ride is on its way, Postgres is asked for the lowest checkpoint every half millisecond,
+since a checkpoint commits with its total. That adds half a turn of the loop to the figure, on
+average. The limit is the least that any fleet must do, done directly: one durable append to the
 log, then one durable commit.
 """
 
@@ -23,7 +23,7 @@ from rocket_rides.terms import Term
 
 ROUNDS = 3
 IDLE_RIDES = 100
-PAUSE = (0.02, 0.1)  # seconds between idle rides; random, to match no polling interval
+PAUSE = (0.02, 0.1)  # seconds between idle rides, random, so that they match no polling interval
 SECONDS = 5  # of each rate
 CLIENTS = 16  # each has one request under way at most
 POLL = 0.0005  # seconds between looks at the checkpoints
@@ -38,7 +38,7 @@ Ride = tuple[int, float]  # its id, and when it was answered
 
 
 class Percentiles:
-    """Figures of one journey: a percentile each, with its goal in milliseconds."""
+    """Percentiles of one kind of journey, each with its goal in milliseconds."""
 
     def __init__(self, when: str, goals: dict[int, float]) -> None:
         self.figures = {
@@ -52,14 +52,14 @@ class Percentiles:
         }
 
     def add(self, took: Milliseconds, limit: Milliseconds) -> None:
-        """Add those of one round."""
+        """Add the percentiles of one round."""
         for percent, figure in self.figures.items():
             figure.runs.append(quantiles(took, n=100)[percent - 1])
             figure.limits.append(quantiles(limit, n=100)[percent - 1])
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Rides one at a time, and rides at two steady rates, each of them at random moments."""
+    """Measure single rides, and rides at two average rates, at random moments."""
     idle = Percentiles("idle", {50: 4, 99: 10})
     busy = {
         100: Percentiles("100 rides/s", {50: 4, 99: 10}),
@@ -92,7 +92,7 @@ def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:
 
 
 def _steadily(port: int, connection: psycopg.Connection, rate: int) -> Milliseconds:
-    """So many rides a second, on average, each as soon as it is due and a client is free."""
+    """Post so many rides a second, on average, each when it is due and a client is free."""
     took: Milliseconds = []
     under_way: list[Ride] = []
     asking: dict[int, load.KeepAlive] = {}  # by descriptor
@@ -119,7 +119,7 @@ def _steadily(port: int, connection: psycopg.Connection, rate: int) -> Milliseco
 
 
 def _counted(under_way: list[Ride], connection: psycopg.Connection) -> Milliseconds:
-    """Those of a heap of rides that are in both totals leave it: how long each took.
+    """Take the rides that are in both totals off the heap; returns how long each took.
 
     Raises TimeoutError if a ride gets lost.
     """

@@ -12,7 +12,7 @@ from uuid import uuid4
 from lab.benchmarks.stand import HOST
 
 WARM_UP = 0.5  # seconds
-LONGEST = 10.0  # seconds without an answer
+LONGEST = 10.0  # seconds to wait for an answer
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _RIDE = (
@@ -31,7 +31,7 @@ def rides_with_keys() -> Iterator[bytes]:
 
 
 class KeepAlive:
-    """One keep-alive connection with at most one request under way."""
+    """One keep-alive connection with at most one request in flight."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection((HOST, port), timeout=LONGEST)

@@ -1,4 +1,4 @@
-"""The nightly job: a full run, and nights after little and after much history."""
+"""The nightly job: a full run, and nights after a short and after a long history."""
 
 import contextlib
 import json
@@ -50,7 +50,7 @@ def measure(stand: Stand) -> list[Figure]:
 
 
 def _nights(stand: Stand, connection: psycopg.Connection) -> list[float]:
-    """How many seconds each takes."""
+    """The seconds that each of some nights takes."""
     seconds = []
     for _ in range(NIGHTS):
         outbox.insert_as_sent(connection, NIGHT)

@@ -1,9 +1,9 @@
 """Delivering a backlog of receipts with two workers, to a receiver that answers at once.
 
-The streamer has put the rides in the log while no worker ran. The rate is that of the outcomes in
-Postgres, from the first to the last; a receipt without one fails the part. Its limit is what the
-same client does alone: as many processes send receipts of no ride to the same receiver, each as
-many at once as a worker, and ask no server what to send nor tell it what came of it.
+The streamer has put the rides in the log while no worker ran. The rate is that of outcomes in
+Postgres, from the first to the last; a receipt without an outcome fails the part. The limit is the
+HTTP client alone: as many processes send as many receipts at once to the same receiver, without
+reading from a server what to send, or writing the outcome to one.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ RATE = """
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Once before it counts: the first worker makes the group, which holds the log back."""
+    """One run first that does not count: its worker creates the group, which holds the log."""
     rate = Figure(
         f"Receipts of {BACKLOG:,} rides",
         "receipts/s",
@@ -79,7 +79,7 @@ def _alone(url: str) -> float:
 def send(url: str, count: int) -> tuple[float, float]:
     """Send so many, and return when that began and ended, on the monotonic clock.
 
-    Raises RuntimeError where one is not taken.
+    Raises RuntimeError where one is not accepted.
     """
     return asyncio.run(_send(url, count))
 
@@ -93,7 +93,7 @@ async def _send(url: str, count: int) -> tuple[float, float]:
                 receipt = Receipt(number, Decimal("539.837"), datetime.now(UTC), f"msg_{number}")
                 verdict = await courier.deliver(receipt, TIMEOUT)
                 if verdict.kind is not Kind.DELIVERED:
-                    raise RuntimeError(f"the receiver does not take a receipt: {verdict.reason}")
+                    raise RuntimeError(f"the receiver did not accept a receipt: {verdict.reason}")
 
         began = time.monotonic()
         async with asyncio.TaskGroup() as senders:

@@ -1,7 +1,7 @@
 """A receiver of receipts that answers each at once: `python -m lab.benchmarks.receiver PORT`.
 
-A bare asyncio protocol: it reads a request, answers 204. Signatures are not verified: that is the
-customer's cost, and not the workers'. Any server for applications would take part of the processors
+A bare asyncio protocol: it reads a request, and answers 204. It verifies no signatures, since that
+is the customer's cost and not the workers'. A server for applications would take processor time
 that the workers need: granian costs twice as much for each receipt.
 """
 
@@ -20,7 +20,7 @@ ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 class Client(asyncio.Protocol):
-    """One keep-alive connection, with at most one request under way."""
+    """One keep-alive connection, with at most one request in flight."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -1,7 +1,7 @@
 """From a fresh clone to the first totals, as a person starts it: `make fleet`.
 
-The clone is of what is committed, and nothing is cached for it. Packages come from where pip is
-configured to get them, be that near or far.
+The clone has what is committed, and no cache. Packages come from where pip is configured to get
+them, be that near or far.
 """
 
 import re
@@ -20,12 +20,12 @@ from lab.until import until
 from rocket_rides.settings import PORTS, PROJECT
 
 LONGEST = 300.0  # seconds
-# Of the one who measures: they name a cache, or the virtual environment in use.
+# Variables of whoever measures, which name a cache or the virtual environment in use.
 OWN = re.compile(r"VIRTUAL_ENV|PYTHON.*|UV_CACHE.*|PIP_CACHE.*|PYENV.*|MAKE.*|MFLAGS", re.A)
 
 
 def measure(stand: Stand) -> list[Figure]:
-    """Once: it takes long, and nothing is compared."""
+    """Measure once: it takes long, and there is no limit to compare with."""
     clone, cache = stand.folder / "clone", stand.folder / "cache"
     port = free_ports(PORTS)
     own = {name: text for name, text in clean_environment().items() if not OWN.fullmatch(name)}

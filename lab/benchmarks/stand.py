@@ -1,7 +1,7 @@
 """The stand for a measurement: its own servers and services, in a temporary folder.
 
-Postgres and Redis are as durable as the fleet's: whatever they acknowledge is on disk. The services
-run as in the fleet, with default settings: the environment's settings for a fleet are left out.
+Postgres and Redis are as durable as the fleet's: what they acknowledge is on disk. Services run as
+in the fleet, with default settings, whatever settings for a fleet the environment has.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ def stand() -> Iterator[Stand]:
     """Start servers with an empty, migrated database; stop them and remove their files."""
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rides-")))
-        folder.chmod(0o755)  # the servers' user, which is not root, must reach its own folder in it
+        folder.chmod(0o755)  # the servers' user, not root, must reach its folder inside
         postgres = Postgres(data=folder / "data", sockets=folder / "sockets")
         stream = Redis(data=folder / "data", sockets=folder / "sockets")
         for server in (postgres, stream):
@@ -100,9 +100,9 @@ def stand() -> Iterator[Stand]:
 def running(
     command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
 ) -> Iterator[psutil.Process]:
-    """Run a command while the block lasts; end it, and whatever it leaves behind in its session.
+    """Run a command while the block lasts; then end it, with all of its session.
 
-    What it said is printed if the block fails.
+    Its output is printed if the block fails.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -131,11 +131,11 @@ def running(
 
 
 def value(connection: psycopg.Connection, query: str, *values: object) -> int:
-    """The one number that a query gives; none is 0."""
+    """The single number that a query returns; NULL is 0."""
     row = connection.execute(query, values).fetchone()
     return int(row[0] or 0) if row else 0
 
 
 def say(text: str) -> None:
-    """Tell a person how far it is."""
+    """Print progress, for a person."""
     print(text, file=sys.stderr, flush=True)

@@ -4,16 +4,16 @@ It starts its own fleet on private servers: Postgres, Redis and its replica, an 
 three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
 crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
 Meanwhile a nemesis breaks processes, servers, connections, the network, the log and the receiver of
-receipts, fills memory and disks, sets clocks, lets strangers write to the log, fails over, and
+receipts, fills memory and disks, sets clocks, lets another fleet write to the log, fails over, and
 restores Postgres from backups, all as the seed determines. Where there is Spark, the nightly job
-runs again and again, is killed, and has to find what the nemesis has made wrong. Then every fault
+runs again and again, is killed, and has to find what the nemesis has falsified. Then every fault
 is undone, the fleet settles, and every ride is checked.
 
-Status 0 if nothing is lost, double, out of order or otherwise wrong, except for what a restore had
-to undo. Status 1 if something is: there is a line for each finding, and the folder with all logs is
-kept. Ctrl-C ends it, with status 130, or SIGTERM, with 143; it leaves no processes or files behind.
+Status 0: no ride was lost, counted twice or out of order, and nothing else was wrong, except for
+what a restore had to undo. Status 1: there is a line for each finding, and the folder of the logs
+is kept. Ctrl-C ends a run with status 130, SIGTERM with 143; it leaves no processes or files.
 
-The seed decides which faults come, when, and on what. What state they meet depends on the machine.
+The seed decides which faults come, when, and on what. What they interrupt depends on the machine.
 """
 
 import signal
@@ -41,7 +41,7 @@ def main() -> int:
     """Return 0 if every ride counted once, else 1."""
     options = arguments(__doc__)
     print(f"seed {options.seed}", flush=True)
-    # Explicitly, because a shell makes the programs that it starts in the background ignore it.
+    # SIGINT too: a shell has the programs that it starts in the background ignore it.
     for each in SIGNALS:
         signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:

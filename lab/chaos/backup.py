@@ -1,4 +1,4 @@
-"""Base backups of an embedded Postgres, and restoring them, as a person does after a disaster.
+"""Takes base backups of an embedded Postgres, and restores them, as after a disaster.
 
 Started with `recovery.signal`, Postgres recovers what the backup holds and begins a new timeline.
 Started without it, as when somebody copies the folder back, it assumes that it has crashed, and
@@ -12,7 +12,7 @@ from pathlib import Path
 from demo.embedded.servers import Postgres
 from rocket_rides.settings import EMBEDDED_PORT
 
-# There is no archive: recovery ends with what the backup contains.
+# There is no archive: recovery ends where the backup ends.
 NO_ARCHIVE = "restore_command = 'false'\n"
 
 
@@ -29,7 +29,7 @@ class Backup:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def restore(self, *, recovery_signal: bool, into: Postgres | None = None) -> None:
-        """Replace the data folder by the backup, or that of the server `into`.
+        """Replace the data folder, or that of the server `into`, by the backup.
 
         The server must not be running.
         """
@@ -45,9 +45,9 @@ class Backup:
 
 
 def base_backup(server: Postgres, folder: Path, *source: str) -> None:
-    """Copy the data folder of the server that is reached as `source` says. Raises ServerFailed.
+    """Copy the data folder of the server at `source`, by a base backup. Raises ServerFailed.
 
-    The copy is made by a program of `server`, and belongs to its user.
+    The program is `server`'s, and the copy belongs to its user.
     """
     server.account.make_private(folder)
     options = ("--username=postgres", "--checkpoint=fast", "--no-sync")

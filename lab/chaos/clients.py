@@ -1,8 +1,8 @@
 """Clients of the API: each posts rides until they are answered, and some behave badly.
 
-Every ride has an Idempotency-Key, with which it is posted again and again until an answer comes.
-Before that, one in six is sent by half, or whole by a client that hangs up before the answer; half
-of those are never posted again. One in twenty is posted once more, seconds after it was answered.
+Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One ride in
+six begins with a client that hangs up after half of the request, or before the answer; half of
+these are never posted again. One in twenty is posted again seconds after it was answered.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ FORM = "application/x-www-form-urlencoded"
 TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
 AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
 AGAIN = 0.05  # of the rides
-FIRST = (84, 8, 8)  # what a client sends before it hangs up: nothing, some of the request, or all
+FIRST = (84, 8, 8)  # percent that hang up never, within the request, or before the answer
 FEWEST = 8  # clients
 BUSIEST = 10.0  # rides a second that one client may be asked to post
-PATIENCE = 60.0  # seconds they keep asking after the faults have ended
+PATIENCE = 60.0  # seconds for which they retry after the faults have ended
 
 
 class Crowd:
-    """Posts up to `rate` rides a second to the API at `port`, by as many clients as that takes."""
+    """As many clients as it takes to post up to `rate` rides a second to the API at `port`."""
 
     def __init__(self, seed: int, port: int, rate: float, journal: Journal) -> None:
         number = max(FEWEST, math.ceil(rate / BUSIEST))
@@ -54,7 +54,7 @@ class Crowd:
             await asyncio.gather(*map(self._client, self._names))
 
     def end(self) -> None:
-        """Request no more rides; return when those requested are answered, or given up.
+        """Ask for no more rides; return when all that were asked for are answered or given up.
 
         Raises what a client raised.
         """
@@ -84,7 +84,7 @@ class Crowd:
         return self._ending.is_set()
 
     async def _misbehave(self, ask: Ask, dice: random.Random) -> None:
-        """Or don't, in most cases."""
+        """For one ride in six, send some or all of the request, and hang up."""
         whole = request(ask)
         half = whole[: dice.randint(10, len(whole) - 1)]
         [first] = dice.choices([b"", half, whole], FIRST)
@@ -129,7 +129,7 @@ class Crowd:
 
 
 def request(ask: Ask) -> bytes:
-    """A POST for this ride, for a client that hangs up."""
+    """The bytes of a POST for this ride, for a client that hangs up."""
     body = f"distance={ask.distance}"
     head = (
         f"POST /rides HTTP/1.1\r\nHost: {HOST}\r\nIdempotency-Key: {ask.key}\r\n"

@@ -1,7 +1,7 @@
-"""What the receiver of the receipts was sent: each request, judged as a customer would judge it.
+"""Judges each request to the receiver of receipts as a customer would.
 
-It takes only what is signed with its secret. It refuses one ride in a hundred for good, by the
-distance, so that every run has rides whose receipt must end as a dead letter, and no others may.
+It accepts only what is signed with its secret. By the distance, it refuses one ride in a hundred
+for good: in every run, exactly the receipts of these rides must become dead letters.
 """
 
 import json
@@ -27,7 +27,7 @@ class Mood(Enum):
     BUSY = "answers 503"
     HANGING = "never answers"
     CUTTING = "hangs up in the middle of its answer"
-    LATE = "takes receipts, and says so when nobody listens any more"
+    LATE = "takes receipts, and answers after the time-out"
     AWAY = "does not listen"
 
 
@@ -35,10 +35,10 @@ FAILURES = (Mood.BUSY, Mood.HANGING, Mood.CUTTING, Mood.LATE, Mood.AWAY)
 
 
 class Delivery(NamedTuple):
-    """One request. What the body says is None where there is a `flaw`: then it is no receipt.
+    """One request. Fields of its body are None where it has a `flaw`, and so is no receipt.
 
     `taken` is the ride's time, `distance` is in metres, `at` is on the monotonic clock. `status` is
-    the answer, None where it is never whole.
+    the answer's, or None where the answer is never complete.
     """
 
     webhook_id: str
@@ -55,12 +55,12 @@ class Delivery(NamedTuple):
 
 
 def is_unwelcome(distance: Decimal) -> bool:
-    """Whether the receiver never takes the receipt of a ride of this distance (metres)."""
+    """Whether the receiver refuses the receipt of a ride of this distance (metres) for good."""
     return not distance % UNWELCOME_EVERY
 
 
 def judge(secret: str, mood: Mood, path: str, headers: dict[str, str], body: bytes) -> Delivery:
-    """What a request is that comes now, and how it is to be answered; headers in lower case."""
+    """Read a request that has just come, and decide its answer; header names are in lower case."""
     webhook_id, at = headers.get("webhook-id", ""), time.monotonic()
     try:
         Webhook(secret).verify(body, headers, json_parse=False)

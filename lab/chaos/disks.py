@@ -1,7 +1,7 @@
-"""Small file systems, one for each server, that can be full for a while.
+"""A small file system for each server, which can be full for a while.
 
-Only root may mount them, on Linux, and not in every container. They are mounted in a mount
-namespace of chaos' own, so that nobody else sees them, and none outlives it.
+It takes Linux and root, and not every container allows it. They are mounted in a mount namespace
+of chaos' own, so no other process sees them, and they end with it.
 """
 
 import ctypes
@@ -11,12 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-CLONE_NEWNS = 0x00020000  # a mount namespace of one's own, by unshare(2)
+CLONE_NEWNS = 0x00020000  # a new mount namespace; see unshare(2)
 SIZE = 8 * 2**30  # bytes; only what is stored takes memory
 
 
 def enter_own_namespace() -> bool:
-    """Whether this thread, with all that it starts from now on, can mount what nobody else sees."""
+    """Move this thread, and all that it starts, into a mount namespace; False where it may not."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return False
     if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
@@ -39,7 +39,7 @@ class Disk:
         return self.is_mounted
 
     def fill(self) -> None:
-        """From now on no file gets another page: the file system is as large as what it holds."""
+        """Shrink the file system to what it holds: from now on no file gets another page."""
         while not self._resize(self.used()):  # it has grown meanwhile
             pass
 

@@ -1,16 +1,16 @@
-"""The drifts that the nemesis makes for the nightly job to find, and what Postgres says of each.
+"""The drifts: errors that the nemesis writes into tables, for the nightly job to find and repair.
 
-A drift and its row in `chaos.drifts` are committed together. So a restore, or a fail-over with
-loss, that undoes a drift forgets its row, too, and one that brings a repaired drift back brings its
-row back. Whether a drift is there is always asked, in one snapshot, never concluded:
+A drift and its row in `chaos.drifts` are one transaction. So a restore, or a fail-over with loss,
+undoes both together, and brings both back together after a repair. Whether a drift is there is
+always asked of the tables, in one snapshot. It is there,
 
-* of a total: as many resets were applied to it as when a millimetre was added;
-* of a minute: its row still carries the figures that the nemesis gave it. The rollup may compute
-  it anew by itself, since a ride may come late;
-* of an outcome: its ride has none.
+* of a total, while as many resets are applied as when the millimetre was added;
+* of a minute, while its row has the figures that the nemesis gave it. The rollup itself may compute
+  the minute anew, when a ride comes late;
+* of an outcome, while its ride has none.
 
-None is made on a victim that has one, so no two of them ever add up; and a minute or an outcome
-gets one once, or the first would seem to be there again.
+A victim never has two drifts, so drifts never add up. A minute or an outcome gets only one ever:
+after a second one, the first would seem to be there again.
 """
 
 import random
@@ -26,7 +26,7 @@ from rocket_rides.errors import Unavailable
 
 TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
 MILLIMETRE = Decimal("0.001")
-# What Postgres says while it is down, goes down, or starts. Anything else is a mistake of ours.
+# Errors of a Postgres that is down, goes down, or starts. Any other is a mistake in chaos.
 AWAY = (psycopg.OperationalError, psycopg.InternalError, Unavailable)
 
 TABLE = """
@@ -68,7 +68,7 @@ WRONG_TOTAL = """
     FROM victim
     RETURNING victim, mark
 """
-# One of those that are over, and that the rollup calls right.
+# The oldest minute that is over and complete, and had no drift.
 WRONG_MINUTE = """
     WITH victim AS (
         SELECT minute, to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS name
@@ -87,7 +87,7 @@ WRONG_MINUTE = """
     SELECT 'minute', name, mark, (SELECT coalesce(max(id), 0) FROM reconciliations) FROM changed
     RETURNING victim, mark
 """
-# The newest: the next night goes on from there.
+# The newest, because the next night goes on from there.
 LOST_OUTCOME = """
     WITH victim AS (
         SELECT ride_id, outcome FROM receipts CROSS JOIN receipts_state
@@ -106,13 +106,13 @@ STATEMENTS = {TOTAL: WRONG_TOTAL, MINUTE: WRONG_MINUTE, OUTCOME: LOST_OUTCOME}
 
 
 def prepare(connection: psycopg.Connection) -> None:
-    """Before there are any; once more does no harm. Raises psycopg.Error."""
+    """Create the schema, unless it exists. Raises psycopg.Error."""
     connection.execute(TABLE, prepare=False)
 
 
 @dataclass
 class Drifts:
-    """Makes them in the database of `fleet`."""
+    """Writes drifts into the database of `fleet`."""
 
     fleet: Fleet
     made: int = 0  # or tried: the answer may have been lost

@@ -1,4 +1,4 @@
-"""Everything that is known after a run; the judge of the books looks at nothing else."""
+"""The evidence of a run: all that the judge of the books looks at."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,12 +25,12 @@ MET = """
 
 
 class Met(NamedTuple):
-    """What all totals have coped with."""
+    """What all totals together have counted of losses and repetitions."""
 
     gaps: int
     rides: int  # in those gaps
     skipped: int  # entries that were sent again
-    unbelieved: int  # entries that were not true
+    unbelieved: int  # foreign or uncommitted entries
 
 
 @dataclass

@@ -1,7 +1,4 @@
-"""A complete private fleet: two pairs of servers, an API, streamers and consumers.
-
-Whoever receives the receipts is part of it, too.
-"""
+"""A whole private fleet: two pairs of servers, an API, streamers, consumers, and a receiver."""
 
 import shutil
 import tempfile
@@ -41,11 +38,11 @@ STREAM = "rocket-rides-log"
 TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
 
-# The demo's fault rates, and tighter limits: batches are small and thus many, the short log
-# outgrows its cap while a consumer is stopped, a leader stopped for seconds is replaced, and a
-# worker's leases run out. No receipt dies of a receiver that is away for seconds, or of workers
-# that are killed.
-RATE = 60.0  # rides a second that these are made for
+# The demo's fault rates, and tighter limits: batches are small, so there are many; the log outgrows
+# its cap while a consumer is stopped; within seconds, a stopped leader is replaced, and a stopped
+# worker's leases run out. A receiver that is away for seconds, or workers that are killed, make no
+# dead letters.
+RATE = 60.0  # rides a second, for which these limits are chosen
 SETTINGS = {
     "CRASH_RATE": "0.1",
     "DOUBLE_SEND_RATE": "0.1",
@@ -60,7 +57,7 @@ SETTINGS = {
     "CLAIM_AFTER": "2",
     "SWEEP_AFTER": "2",
 }
-NEVER_REACHED = "1000000"  # entries, by a reader that falls behind
+NEVER_REACHED = "1000000"  # entries, however far a reader falls behind
 
 
 class Fleet:
@@ -74,8 +71,8 @@ class Fleet:
         disks: bool = False,
         keeps_log: bool = False,
     ) -> None:
-        """`waits`: until the replica of Redis has a batch."""
-        # Elsewhere its name may be too long for sockets, and the servers' user may not get in.
+        """With `waits`, the streamer waits until the replica of Redis has each batch."""
+        # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.settings = SETTINGS | {"LOG_REPLICAS": str(int(waits))}
@@ -97,17 +94,17 @@ class Fleet:
 
     @property
     def postgres(self) -> PostgresHost:
-        """The primary. Whoever looks on or writes reaches it without the proxy."""
+        """The primary. Onlookers and the nemesis connect to it without the proxy."""
         return self.postgreses.primary
 
     @property
     def redis(self) -> RedisHost:
-        """The primary, as well."""
+        """The primary, likewise."""
         return self.redises.primary
 
     @property
     def warehouse_dir(self) -> Path:
-        """What the nightly job knows."""
+        """The folder of the nightly job's warehouse."""
         return self.warehouse.folder / "warehouse"
 
     def start(self) -> None:
@@ -165,7 +162,7 @@ class Fleet:
         return [f"{name} did not end on SIGTERM" for name in slow]
 
     def stop(self, *, keep: bool) -> None:
-        """Leave no process behind, whatever state the fleet is in; `keep` the folder or not."""
+        """End every process, whatever state the fleet is in; remove the folder, unless `keep`."""
         for service in self.services.values():
             service.kill()
         self.receiver.stop()

@@ -26,20 +26,20 @@ AGAIN = 1.0  # seconds until another start, after one that failed
 
 
 class Host(Server):
-    """Runs from `keep` to `end`, again and again if need be."""
+    """Runs its server from `keep` to `end`, and restarts it whenever it ends."""
 
     disk: Disk | None = None  # mounted on its data folder
     clock: Clock | None = None
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__(*values, **named)
-        self.failures: list[str] = []  # what went wrong, apart from the crashes on purpose
+        self.failures: list[str] = []  # what failed that was not injected
         self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
         self._guard = threading.Lock()  # held by whoever restarts it
         self._keeper = threading.Thread()  # which has not started
-        # On Linux the kernel ends a server when the thread that started it ends. This one stays.
+        # The kernel ends a server with the thread that started it (on Linux), so this thread stays.
         self._spawner = ThreadPoolExecutor(1)
 
     def keep(self) -> None:
@@ -91,7 +91,7 @@ class Host(Server):
     ) -> None:
         """SIGKILL the server, restart it after `down_for` seconds, and return when it serves.
 
-        `meanwhile` runs while the server is down. One that has crashed `for_good` stays down,
+        `meanwhile` runs while the server is down. With `for_good` it stays down,
         unless `meanwhile` fails. Raises ServerFailed where it was down for good before.
         """
         with self._guard:
@@ -114,7 +114,7 @@ class Host(Server):
 
     @property
     def log(self) -> Path:
-        """Not on its disk: otherwise, a full one would have nothing to say."""
+        """Not on its own disk: a server whose disk is full must be able to log that."""
         return self.data.with_name(f"{self.data.name}-{self.name.lower()}.log")
 
     def _spawn(

@@ -12,7 +12,7 @@ class Answer(NamedTuple):
 
     ride: int
     distance: Decimal
-    sent: float = 0.0  # the request that was answered, not an earlier one for the same ride
+    sent: float = 0.0  # when the answered request was sent, not an earlier one for this ride
     came: float = 0.0
 
 
@@ -20,13 +20,13 @@ class Answer(NamedTuple):
 class Ask:
     """One ride that somebody asked for. No two have the same distance (metres).
 
-    A request that was never sent completely asks for nothing: its ride must not exist.
+    The ride of a request that was never sent completely must not exist.
     """
 
     distance: Decimal
     key: str | None = None
     whole: bool = False
-    given_up: bool = False  # its client has gone away and will never know
+    given_up: bool = False  # its client hung up, and will not ask again
     asked_at: float = field(default_factory=time.monotonic)
     answers: list[Answer] = field(default_factory=list)
 
@@ -41,7 +41,7 @@ class Journal:
         self._guard = threading.Lock()
 
     def ask(self, client: str | None = None) -> Ask:
-        """A new ride to ask for. If a client of the API asks, it has a key of its own."""
+        """A new ride to ask for. It has a key where a client of the API asks."""
         with self._guard:
             number = 1 + len(self.asks)
             key = f"{client}-{number}" if client else None

@@ -1,7 +1,7 @@
-"""Reads the fleet's log lines, because only they show errors that nobody thought to look for.
+"""Finds unexpected lines in the fleet's logs.
 
 No table records a traceback or a library's warning, so every line that is not a usual one is a
-finding. All patterns are in this file: whoever changes such a line changes it here too.
+finding. All patterns are in this file: change a log line, and change its pattern here.
 """
 
 import re
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from lab.chaos.service import ENDED, Service
 
-# Each process says what it does and what it waits for. Anything else is unexpected: an ERROR, a
-# traceback, a message of the interpreter or of a library.
+# A usual line. Anything else is unexpected: an ERROR, a traceback, a message of a library.
 USUAL = re.compile(
     r"\d\d:\d\d:\d\d ("
     r"(DEBUG|INFO|WARNING) "
@@ -23,7 +22,7 @@ USUAL = re.compile(
 # for each worker that the nemesis ended, and no more.
 WORKER_ENDED = re.compile(r"Unexpected exit from worker-\d")
 SERVER_BROKEN = re.compile(r"PANIC:|REDIS BUG REPORT|Bad file format|Short read")
-# With these Postgres ends and recovers, when it can't write to its log, on a full disk.
+# With this one Postgres ends and recovers, when its WAL does not fit on a full disk.
 DISK_FULL = re.compile(r"PANIC:.*No space left on device")
 
 

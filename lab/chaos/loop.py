@@ -1,7 +1,4 @@
-"""An event loop in a thread of its own, for what goes on by itself.
-
-Proxies, clients and the receiver of receipts are such.
-"""
+"""An event loop in a thread of its own, for proxies, clients and the receiver of receipts."""
 
 import asyncio
 import threading
@@ -13,7 +10,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """It runs from `start` to `stop`."""
+    """The loop runs from `start` to `stop`."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
@@ -25,19 +22,19 @@ class Loop:
         self._thread.start()
 
     def _run(self) -> None:
-        with self._runner:  # at its end, what is still under way is cancelled
+        with self._runner:  # at its end, it cancels what still runs
             self._runner.run(self._stopped.wait())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """What will come of the work, which has begun."""
+        """Start the work; returns its future result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what comes of the work, or raise what it raises."""
+        """Run the work to its end; returns its result, or raises its exception."""
         return self.begin(work).result()
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return what the function returns, called where nothing else happens meanwhile."""
+        """Call the function on the loop, where nothing else runs meanwhile; returns its result."""
 
         async def work() -> T:
             return function()

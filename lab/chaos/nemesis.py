@@ -1,4 +1,4 @@
-"""The nemesis: injects faults, one at a time and overlapping, as its seed determines.
+"""The nemesis: injects faults, which may overlap, as its seed determines.
 
 The seed decides the whole plan: which faults, when, on what and for how long. Which transaction or
 batch they hit depends on the machine: the same seed gives the same plan, not the same run.
@@ -19,8 +19,8 @@ from rocket_rides.errors import in_one_line
 
 EVERY = 1.5  # average seconds from the start of one fault to the start of the next
 AT_A_TIME = 100  # at the most
-TURNS = 0.75  # by this share of the run each kind has had its turn, on average
-# Kinds that keep no ride from the totals, however long they take.
+TURNS = 0.75  # of the run: within this share, each kind has come once, on average
+# Kinds that never delay the totals.
 HARMLESS = {
     "lost-outcome",
     "nightly",
@@ -30,12 +30,12 @@ HARMLESS = {
     "wrong-minute",
     "wrong-total",
 }
-# Each begins another life of the database.
+# Kinds after which the recording begins another life of the database.
 REPLACE_POSTGRES = {"postgres-restore", "postgres-sync-failover", "postgres-async-failover"}
 
 
 class Planned(NamedTuple):
-    """A planned fault: when (seconds from the start), its kind, and the dice for the rest."""
+    """A planned fault: seconds from the start, kind, and the dice for all else."""
 
     at: float
     kind: str
@@ -47,7 +47,7 @@ def plan(
 ) -> Iterator[Planned]:
     """Faults of all `kinds`, each as often as the others, at random moments within `seconds`.
 
-    In a short run they come faster, so that each kind has its turn.
+    In a short run they come faster, so that each kind comes at least once, on average.
     """
     dice = random.Random(seed)
     pause = min(every, TURNS * seconds / len(kinds))
@@ -81,7 +81,7 @@ class Nemesis(threading.Thread):
         self._plan = faults
         self._journal = journal.open("w")
         self._guard = threading.Lock()
-        # Faults that may keep rides from the totals: how many have begun, and are under way.
+        # Faults that may delay the totals: how many have begun, and how many are under way.
         self.broken = 0
         self._breaks = 0
 
@@ -95,7 +95,7 @@ class Nemesis(threading.Thread):
                 under_way.submit(self._inject, fault)
 
     def end(self) -> None:
-        """Undo all faults, and return when they are undone. Once more does no harm."""
+        """End the plan; return when all faults are undone. It may be called twice."""
         self._scene.over.set()
         if self.ident:
             self.join()
@@ -103,7 +103,7 @@ class Nemesis(threading.Thread):
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing keeps rides from the totals now."""
+        """Whether no fault that may delay the totals is under way."""
         return not self._breaks
 
     def _inject(self, fault: Planned) -> None:
@@ -118,7 +118,7 @@ class Nemesis(threading.Thread):
         except Moot:
             self.moot.add(fault.kind)
             self._note(f"{fault.kind}: moot")
-        except Exception as error:  # whatever it is, the run then proves nothing
+        except Exception as error:  # a finding: with a fault half injected, the run proves nothing
             self.failures.append(f"{fault.kind}: {in_one_line(error)}")
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")
         else:

@@ -1,8 +1,8 @@
-"""The nightly job, again and again, while everything is being broken; and what each run said.
+"""Runs the nightly job again and again during the faults, and keeps what each run said.
 
-A run is `python -m analytics.reconcile`, as anybody starts it, with the fleet's settings. It may
-agree, find what drifted, or say that it could not run; the nemesis may kill it, or its Java.
-Everything else is a finding.
+A run is `python -m analytics.reconcile`, with the fleet's settings. It may agree, find a drift, say
+that it could not run, or be killed by the nemesis, alone or with its Java. Any other end is a
+finding.
 """
 
 import importlib.util
@@ -41,14 +41,14 @@ HUNG = 124  # a status, as timeout(1) has it
 
 
 def can_run() -> bool:
-    """Whether there are Spark and Delta tables, which a fleet does without, and a Java."""
+    """Whether Spark, delta-rs and Java are installed, which a fleet alone does not need."""
     java = os.environ.get("JAVA_HOME") or shutil.which("java")
     return java is not None and all(map(importlib.util.find_spec, NEEDED))
 
 
 @dataclass
 class Night:
-    """A run: how it ended, and what it said on its output."""
+    """A run: how it ended, and its output."""
 
     number: int
     end: str = ""
@@ -85,7 +85,7 @@ class Nights(Onlooker):
             self._over.wait(self._rest)
 
     def play(self, *, full: bool = False) -> Night:
-        """One run, in the thread that calls this."""
+        """One run, in the calling thread."""
         night = Night(len(self.all) + 1)
         log = self._fleet.folder / f"{night}.log"
         began = time.monotonic()
@@ -97,7 +97,7 @@ class Nights(Onlooker):
         return night
 
     def _run(self, log: Path, options: Sequence[str]) -> int:
-        """The exit status; or minus the signal's number."""
+        """The exit status, or minus the number of the signal that ended it."""
         with log.open("wb") as output, self._guard:
             self._killed = False
             self._process = job = subprocess.Popen(
@@ -141,12 +141,12 @@ class Nights(Onlooker):
     def end(self) -> None:
         """Return when the run that is under way has ended; `over` keeps others from starting."""
         with self._guard:
-            if self._process:  # nothing is broken any more, so it need not wait for the fleet
+            if self._process:  # no fault is left, so it need not give way to the fleet
                 give_way(self._process.pid, 0)
         super().end()
 
     def stop(self) -> None:
-        """Leave nothing behind, at once."""
+        """Kill the run, and whatever it has started."""
         self.kill(only_java=False)
         while self.is_alive():
             self.kill(only_java=False)
@@ -154,9 +154,9 @@ class Nights(Onlooker):
 
 
 def give_way(pid: int, nice: int) -> None:
-    """Leave the processors to the fleet: elsewhere the job has a machine of its own.
+    """Run at a lower priority than the fleet: in production the job has its own machine.
 
-    Where Linux shares them out by session, a process' own priority counts only within one.
+    Where Linux schedules by session, a process' own priority counts only within its session.
     """
     with suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(nice))
@@ -164,7 +164,7 @@ def give_way(pid: int, nice: int) -> None:
 
 
 def java_of(pid: int) -> list[psutil.Process]:
-    """The Java that a run has started; none while its processes come and go."""
+    """The Java of a run; None before it has started, or while its processes change."""
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(pid).children(recursive=True)
         return [child for child in children if child.name() == "java"]
@@ -172,7 +172,7 @@ def java_of(pid: int) -> list[psutil.Process]:
 
 
 def read_warehouse(folder: Path) -> Iterator[tuple[int, Decimal]]:
-    """Every ride in it, with its distance in metres, as delta-rs and Arrow read the table."""
+    """Every ride in the warehouse, with its distance in metres, as delta-rs and Arrow read it."""
     from deltalake import DeltaTable  # a fleet does without
 
     rides = DeltaTable(str(folder / "rides")).to_pyarrow_table(columns=["id", "distance"])

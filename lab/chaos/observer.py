@@ -1,10 +1,10 @@
 """An onlooker: it reads the log as it is written.
 
 It keeps its own position, bypasses the proxies, and reads each entry within milliseconds, so
-as a rule before it is trimmed. It misses what is lost before it could read it (cut from the end of
-the file, flushed, or trimmed where Redis is full, or before it reads from a promoted replica), and
-may miss what is written while there are two Redis that take entries: it vouches for the order of
-what it saw, not for having seen everything.
+usually before it is trimmed. It misses entries that are gone before it reads them: cut from the end
+of the file, flushed, trimmed where Redis is full, or gone before it joins a promoted replica. It
+may also miss entries while two Redis accept writes. So what it saw is in the right order, but
+need not be everything.
 """
 
 import threading
@@ -21,7 +21,7 @@ from rocket_rides.log import START, Entry, Invalid, Log, Record, decode, entries
 MOST = 10_000  # entries at once; several batches
 BLOCK = 0.2  # seconds
 PAUSE = 0.02
-BREATH = 0.005  # between two looks at the log: at full speed, many entries come with each
+BREATH = 0.005  # seconds between two reads: under load, each then returns many entries
 
 
 class Told(msgspec.Struct, frozen=True, tag="entry"):
@@ -33,7 +33,7 @@ class Told(msgspec.Struct, frozen=True, tag="entry"):
 
 
 class Onlooker(threading.Thread):
-    """Looks on until it is told to end; `error` is why it ended before."""
+    """Observes until it is told to end; `error` says why it ended before."""
 
     error = ""
 
@@ -44,7 +44,7 @@ class Onlooker(threading.Thread):
     def run(self) -> None:
         try:
             self.look_on()
-        except Exception as error:  # without it, the run proves less
+        except Exception as error:  # a finding: without it the run proves less
             self.error = f"the {self.name} ended: {in_one_line(error)}"
 
     def look_on(self) -> None:
@@ -60,10 +60,9 @@ class Onlooker(threading.Thread):
 class LogReader(Onlooker):
     """Reads the entries of the log in the order in which they were appended.
 
-    It tells of each once, as it comes. Where the last entry that was read is gone, it reads the log
-    from its beginning: a replica was promoted, or entries were cut off, flushed or trimmed. Their
-    ids would not tell: they contain the time, and where a clock was ahead, the next entries have
-    ids that others had before.
+    It reports each entry once. Where the last entry that it read is gone, it reads the log from the
+    beginning: a replica was promoted, or entries were cut off, flushed or trimmed. Ids alone do not
+    show this: they contain the time, and after a clock was ahead, later entries reuse ids.
     """
 
     def __init__(self, url: Callable[[], str], stream: str, tell: Callable[[Told], None]) -> None:
@@ -88,7 +87,7 @@ class LogReader(Onlooker):
                 pass  # what came last
 
     def _read(self, log: Log, wait: float) -> bool:
-        """Read some entries, or find that the last one is gone; False when neither."""
+        """Read some entries, or find that the last one is gone; False where it did neither."""
         found = log.read(self._last.redis_id if self._last else START, MOST, wait)
         if not self._goes_on(log):
             self._last = None
@@ -100,7 +99,7 @@ class LogReader(Onlooker):
         return bool(found)
 
     def _goes_on(self, log: Log) -> bool:
-        """Whether the last entry that was read is there. It is looked for after the next ones."""
+        """Whether the last entry that was read still exists, asked after the next were read."""
         last = self._last
         if last is None:
             return True
@@ -108,7 +107,7 @@ class LogReader(Onlooker):
         return entries(there) == [last]
 
     def _note(self, redis_id: str, record: Record) -> None:
-        """Tell of an entry, unless it was read before."""
+        """Report an entry, unless it was read before."""
         if (redis_id, record) not in self._noted:
             self._noted.add((redis_id, record))
             self._tell(Told(redis_id, time.monotonic(), record))

@@ -43,7 +43,7 @@ class Options:
 
     @property
     def keeps_log(self) -> bool:
-        """Whether every reader can read every entry, whatever fails."""
+        """Whether these faults take no entry from any reader."""
         harmless = {"redis-failover"} if self.wait else set()
         return not (LOSE_ENTRIES - harmless) & set(self.faults)
 

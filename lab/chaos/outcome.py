@@ -1,4 +1,4 @@
-"""The end of a run: the evidence is collected, and both judges say what they find in it."""
+"""The outcome of a run: collects the evidence, and asks both judges."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -38,13 +38,13 @@ def judged(play: Play) -> Outcome:
         found.append("no recovery was seen")
     verdict = judge(lambda: read(play.trace))
     replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)
-    replacements += len(play.nemesis.failures)  # as those that failed may have done, too
+    replacements += len(play.nemesis.failures)  # a fault that failed may have replaced it, too
     found += of_the_trace(verdict, len(evidence.final.rides), replacements)
     return Outcome(play, evidence, found, verdict)
 
 
 def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[str]:
-    """What the judge of the trace says, and what it must have met: else it was told too little."""
+    """What the judge of the trace finds, and whether the recording was complete enough for it."""
     yield from verdict.findings
     if rides and not verdict.refused and not verdict.met["counts"]:
         yield f"there are {rides} rides, and the recording tells of none that was counted"
@@ -53,7 +53,7 @@ def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[st
 
 
 def collected(play: Play) -> Evidence:
-    """Everything that there is to know of a run. Raises psycopg.Error or redis.RedisError."""
+    """The evidence of a run. Raises psycopg.Error or redis.RedisError."""
     fleet, scene, faults = play.fleet, play.scene, set(play.options.faults)
     services = fleet.services.values()
     errors = play.errors + play.journal.troubles

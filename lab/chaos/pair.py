@@ -1,8 +1,8 @@
-"""Two servers that exchange their roles when the primary fails.
+"""Two servers that exchange roles when the primary fails.
 
-There is no Sentinel and no Patroni: whoever fails over does here what such a program would do.
-Clients connect through a proxy, which leads to the primary. The replica follows through another
-one, the link: cut it, and the replica falls behind.
+There is no Sentinel and no Patroni: a fault does what such a program would do. Clients connect
+through a proxy, which leads to the primary. The replica follows through another proxy, the link;
+while the link is cut, the replica falls behind.
 """
 
 import threading
@@ -26,17 +26,17 @@ class Pair(Generic[H]):
         self.busy = threading.Lock()
 
     def cut_off(self) -> None:
-        """From now on the replica gets nothing, and falls behind."""
+        """Cut the link: from now on the replica falls behind."""
         self.link.turn(None)
         self.link.cut()
 
     def fence(self) -> None:
-        """From now on no client reaches the primary."""
+        """Keep all clients from the primary from now on."""
         self.proxy.turn(None)
         self.proxy.cut()
 
     def exchange(self) -> None:
-        """The replica is the primary now: new clients are led there, and others are left alone."""
+        """Make the replica the primary: new connections lead there, others stay as they are."""
         self.primary, self.replica = self.replica, self.primary
         for proxy in self.proxies:
             proxy.turn(self.primary.socket)

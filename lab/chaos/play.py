@@ -29,22 +29,22 @@ LOOK = 0.1  # seconds
 GLANCE = 0.5  # seconds between two looks at how far a run is
 AFTERMATH = 1.0  # seconds in which clients still post after the last recovery
 LONGEST_AFTERMATH = 60.0
-# Seconds until all is counted and rolled up, and each ride has its receipt, once and again after
-# the last nights. A clock of Postgres that was ahead puts a receipt off by up to ten minutes.
+# Seconds for everything to be counted, rolled up and delivered, with the last nights in between. A
+# clock of Postgres that was ahead puts a receipt off by up to ten minutes.
 SETTLE_LIMIT = 900.0
-REPAIR_LIMIT = 60.0  # seconds until what the last nights have found is repaired
-# Seconds; two idle rounds of a consumer, enough for it to count or re-read whatever is left.
+REPAIR_LIMIT = 60.0  # seconds for what the last nights have found to be repaired
+# Seconds; two idle rounds of a consumer: if anything is left that it would count, it does so now.
 QUIET = 1.2
-# These strike the nightly job, or are for it to find and repair.
+# Faults of the nightly job, and drifts, which only it repairs.
 NEED_NIGHTS = {"nightly", "warehouse-full", "wrong-total", "wrong-minute", "lost-outcome"}
-# After these the onlooker may not see entries that were there.
+# After these faults, entries may be gone before the onlooker has seen them.
 HIDE_ENTRIES = LOSE_ENTRIES | {"redis-crash", "client-kill", "clock-jump", "disk-full"}
 
 Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
 
 class Play:
-    """A run on `fleet`, which has started."""
+    """One run, on a fleet that has been started."""
 
     def __init__(self, fleet: Fleet, options: Options) -> None:
         self.fleet = fleet
@@ -68,7 +68,7 @@ class Play:
         self.settled_at = float("inf")  # on the monotonic clock
 
     def _nights(self) -> Nights | None:
-        """The nightly job, and the drifts that it repairs, if it is to run and can."""
+        """The nightly job, and the drifts for it, if a fault needs it and it can run."""
         with closing(self.fleet.connect()) as connection:
             prepare(connection)
         if NEED_NIGHTS.isdisjoint(self.options.faults) or not can_run():
@@ -78,7 +78,7 @@ class Play:
         return self.scene.nights
 
     def _onlookers(self) -> list[Onlooker]:
-        """All that there are, in the order in which they start."""
+        """All of them, in the order in which they start."""
         fleet = self.fleet
         recorder = Recorder(lambda: fleet.postgres.url, self.recording)
         reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
@@ -86,7 +86,7 @@ class Play:
         return [recorder, reader, self.recoveries, self.tables, *nights]
 
     def run(self, bar: Any) -> None:
-        """Play the run to its end; `bar` shows the seconds. Whatever comes, no fault stays."""
+        """Play the run to its end; `bar` shows the seconds. Faults are undone, also on errors."""
         try:
             self._run(bar)
         finally:
@@ -114,7 +114,7 @@ class Play:
     def _settle(self) -> float:
         """End faults and clients, and wait until the fleet has nothing left to do.
 
-        Returns when the clients had ended.
+        Returns the monotonic time at which the clients had ended.
         """
         self.nemesis.end()
         calm = time.monotonic()
@@ -135,9 +135,9 @@ class Play:
         return ended
 
     def _nights_end(self, settle_by: float) -> bool:
-        """A run that compares everything, and, when that is repaired, one that must agree.
+        """Run the job in full; then, when what it found is repaired, once more: that must agree.
 
-        Returns False where the fleet does not settle before.
+        Returns False where the fleet does not settle before either.
         """
         if self.nights:
             self.nights.end()

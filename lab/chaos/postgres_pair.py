@@ -1,4 +1,4 @@
-"""A Postgres, and a standby that is made anew for each fail-over."""
+"""A Postgres, and a new standby for each fail-over."""
 
 import shutil
 from contextlib import closing, suppress
@@ -16,7 +16,7 @@ from lab.until import until
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 
-# What a standby still needs is there.
+# Keep the WAL that a standby still needs.
 SETTINGS = {
     "wal_keep_size": "128MB",
     "wal_retrieve_retry_interval": "100ms",
@@ -33,7 +33,7 @@ PROMOTE = "SELECT pg_promote()"
 
 
 class PostgresPair(Pair[PostgresHost]):
-    """Two servers in `folder`. Methods raise TimeoutError where they say nothing else."""
+    """Two servers in `folder`. Methods raise TimeoutError unless they name another error."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
@@ -58,12 +58,12 @@ class PostgresPair(Pair[PostgresHost]):
         self.replica.wait_until_it_serves()
 
     def detach(self) -> None:
-        """End the standby; the primary waits for none any more."""
+        """End the standby; the primary no longer waits for one."""
         until(lambda: self._tell(WAIT_FOR_NOBODY), "the primary waits for a standby")
         self.replica.end()
 
     def wait_for_standby(self) -> None:
-        """From now on the primary answers no commit before the standby has it on disk."""
+        """Have the primary answer each commit only when the standby has it on disk."""
         until(lambda: self._tell(WAIT_FOR_STANDBY), "the primary can't be told")
         until(lambda: ask(self.primary, IS_WAITED_FOR), "no standby is waited for")
 
@@ -73,7 +73,7 @@ class PostgresPair(Pair[PostgresHost]):
         until(lambda: ask(self.replica, HAS, lsn), "the standby does not follow")
 
     def promote(self) -> None:
-        """The standby becomes the primary, instead of one that is down.
+        """Make the standby the primary, in place of one that is down.
 
         Raises psycopg.Error or Unavailable.
         """
@@ -95,7 +95,7 @@ def connect(server: Postgres) -> psycopg.Connection:
 
 
 def ask(server: Postgres, question: str, *values: Any) -> Any:
-    """The server's answer; None where there is none."""
+    """The value that the query returns; None where the server does not answer."""
     with suppress(psycopg.Error, Unavailable), closing(connect(server)) as connection:
         return database.one_row(connection.execute(question, values))[0]
     return None

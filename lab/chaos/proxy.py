@@ -1,15 +1,15 @@
-"""A TCP proxy in front of a server's Unix socket, which stands for the network between them.
+"""A TCP proxy in front of a server's Unix socket, which plays the network between them.
 
-Its connections can be cut; it can be turned to another server, as a fail-over does; it can be slow,
-or carry only one direction for a while. It listens on loopback. If the server does not accept, the
-connection is closed at once, as with a server that is down.
+It can cut connections, lead new ones to another server after a fail-over, be slow, or carry only
+one direction for a while. It listens on loopback. While the server accepts nobody, it closes new
+connections at once, as if the server were down.
 
-Nothing overtakes anything: one piece is carried after another, each with its own delay. The end of
-a connection is held up, too: whoever has hung up meanwhile is still connected as far as the other
-side knows, and what it had asked for may arrive later.
+Pieces of data keep their order, each with its own delay. The end of a connection is held up like
+data: when a client hangs up meanwhile, the server still sees it connected, and its last request may
+arrive later.
 
-The kernel's own traffic control (tc, netem) is no substitute. It takes root, and a kernel that has
-it; it does not know where one connection ends, nor an answer from a request.
+The kernel's own traffic control (tc, netem) would not do: it takes root and a kernel that has it,
+and it can't tell connections apart, nor an answer from a request.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ PIECE = 1 << 16  # bytes; the most that is carried at a time
 
 
 class Way(Enum):
-    """A direction of the traffic."""
+    """One direction of a connection."""
 
     REQUESTS = "requests"
     ANSWERS = "answers"
@@ -79,11 +79,11 @@ class Proxy:
         source: asyncio.StreamReader,
         target: asyncio.StreamWriter,
     ) -> None:
-        """Until one side hangs up."""
+        """Carry data one way, until one side hangs up."""
         while not target.is_closing():
             try:
                 data = await source.read(PIECE)
-            except OSError:  # it was reset, which is an end as well
+            except OSError:  # a reset is an end, too
                 data = b""
             if data and way is Way.ANSWERS and self.deaf:
                 connection.cut()
@@ -97,13 +97,13 @@ class Proxy:
                 target.close()
 
     def turn(self, server: Path | None) -> None:
-        """Lead new connections to this server, or refuse them; those that there are stay."""
+        """Lead new connections to this server, or refuse them; open ones stay as they are."""
         self._server = server
 
     def cut(self, share: float = 1, dice: random.Random | None = None) -> None:
-        """Cut a share of the connections, each in the middle of whatever it is doing.
+        """Cut a share of the connections, whatever they are doing.
 
-        They can ask for nothing any more when this returns.
+        When this returns, no further request of theirs reaches the server.
         """
         dice = dice or random.Random()
         self._cut_each(lambda _: dice.random() < share)
@@ -117,21 +117,21 @@ class Proxy:
         self._loop.call(cut)
 
     def lose_answers(self, lose: bool) -> None:
-        """While set, cut each connection on which the server answers: nobody learns what it did."""
+        """While set, cut a connection when the server answers: its client never gets the answer."""
         self.deaf = lose
 
     def slow_down(self, longest_delay: float, dice: random.Random) -> None:
-        """From now on each piece of data takes up to so many seconds."""
+        """Delay each piece of data by up to so many seconds from now on."""
         self._dice, self._longest_delay = dice, longest_delay
 
     def hold_up(self, way: Way) -> None:
-        """From now on nothing goes this way, and nobody is told."""
+        """Carry nothing this way from now on, without closing connections."""
         self._loop.call(self._is_free[way].clear)
 
     def clear_up(self, way: Way, *, deliver: bool) -> None:
-        """End that: deliver what was held up, or cut the connections that have any.
+        """End delays: deliver what was held up, or cut the connections that have any of it.
 
-        Those are the ones whose client or server sent something in vain, or hung up.
+        Those are the ones whose client or server sent something meanwhile, or hung up.
         """
         if not deliver:
             self._cut_each(lambda connection: way in connection.waits)
@@ -142,11 +142,11 @@ class Proxy:
 
 
 class Connection:
-    """Of a client with the proxy, and of the proxy with the server."""
+    """Two sockets: from a client to the proxy, and from the proxy to the server."""
 
     def __init__(self, client: asyncio.StreamWriter) -> None:
         self.ends = [client]
-        self.waits: set[Way] = set()  # the ways on which something is under way
+        self.waits: set[Way] = set()  # the ways with data in flight
 
     def cut(self) -> None:
         for end in self.ends:

@@ -1,6 +1,6 @@
-"""The receiver of the receipts: a real HTTP server, which notes what it is sent.
+"""The receiver of receipts: a real HTTP server, which notes each request.
 
-It fails on demand, in one of the ways that `Mood` lists.
+On demand it fails, in one of the ways that `Mood` lists.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ LATE = 1.5  # seconds; longer than the fleet's RECEIPT_TIMEOUT
 
 
 class Receiver:
-    """Listens on `port` of 127.0.0.1; whoever signs with `secret` is heard."""
+    """Listens on `port` of 127.0.0.1, and accepts what is signed with `secret`."""
 
     def __init__(self) -> None:
         self.secret = f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
         self.busy = threading.Lock()  # held by the one fault that acts on it
         self.deliveries: list[Delivery] = []
-        # It is bound and never listens: it keeps the port ours while the server is away.
+        # Bound, but never listening: it keeps the port ours while the server is away.
         self._place = socket.socket()
         self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._place.bind((HOST, 0))
@@ -72,7 +72,7 @@ class Receiver:
             await self._leave()
 
     async def _leave(self) -> None:
-        """Listen no more, and end all connections."""
+        """Stop listening, and end all connections."""
         if self._runner:
             await self._runner.cleanup()
             self._runner = None

@@ -1,8 +1,8 @@
-"""How long it takes until the totals have caught up, whenever nothing is broken any more.
+"""Measures recoveries: how long the totals take to catch up once nothing is broken.
 
-Faults overlap. So they are taken together, in *chains*: a chain ends when no fault is under way,
-and the fleet has recovered from it when every total has a ride that was taken after that. A fault
-that begins before belongs to the same chain. How long a recovery may take is asserted.
+Faults overlap, so they are measured in *chains*. A chain ends when no fault is under way; the fleet
+has recovered when every total has counted a ride that was taken after that. A fault that begins
+before the fleet has recovered prolongs the chain. A recovery that takes too long is a finding.
 """
 
 import time
@@ -26,14 +26,14 @@ STANDS = """
 
 
 class Recovery(NamedTuple):
-    """From the end of a chain of faults until every total had a ride that was taken after it."""
+    """Seconds from the end of a chain until every total had counted a ride taken after it."""
 
     seconds: float
     after: str  # the fault that ended last
 
 
 class Recoveries(Onlooker):
-    """Measures each, on the database that `url` leads to, with so many totals."""
+    """Measures each recovery, on the database that `url` leads to, with so many totals."""
 
     def __init__(self, url: Callable[[], str], totals: int, nemesis: Nemesis) -> None:
         super().__init__("watch on recoveries")
@@ -54,7 +54,7 @@ class Recoveries(Onlooker):
         return len(self._nemesis.struck) == self._recovered_from
 
     def _measure(self, struck: int) -> None:
-        """Until the fleet has recovered, or the next fault begins."""
+        """Measure until the fleet has recovered, or the next fault begins."""
         began, broken, taken = time.monotonic(), self._nemesis.broken, None
         last = self._nemesis.struck[struck - 1]
         while self._nemesis.broken == broken and not self.ending.wait(PAUSE):
@@ -67,7 +67,7 @@ class Recoveries(Onlooker):
                 return
 
     def _stand(self) -> tuple[int | None, int]:
-        """The newest ride, if Postgres tells, and the one at which the slowest total stands."""
+        """The newest ride, None while Postgres is down, and the ride of the slowest total."""
         try:
             with closing(database.connect(self._url(), "chaos")) as connection:
                 row = connection.execute(STANDS, [self._totals]).fetchone()

@@ -13,12 +13,12 @@ from lab.chaos.pair import Pair
 from lab.chaos.proxy import HOST
 from lab.until import until
 
-SETTINGS = {"repl-diskless-sync-delay": "0"}  # no other replica is going to come
+SETTINGS = {"repl-diskless-sync-delay": "0"}  # no other replica will come
 ACKNOWLEDGED = 2000  # milliseconds
 
 
 class RedisPair(Pair[RedisHost]):
-    """Two servers in `folder`. Methods raise redis.RedisError where they say nothing else."""
+    """Two servers in `folder`. Methods raise redis.RedisError unless they name another error."""
 
     def __init__(self, folder: Path, kind: StreamServer) -> None:
         super().__init__(
@@ -37,15 +37,15 @@ class RedisPair(Pair[RedisHost]):
         self.join()
 
     def promote(self) -> None:
-        """The replica becomes the primary, whatever the old one does."""
+        """Make the replica the primary, whatever the old one does."""
         with client(self.replica) as replica:
             replica.replicaof("NO", "ONE")
         self.exchange()
 
     def join(self, without: Collection[bytes] = (), stream: str = "") -> None:
-        """Have the other server follow the primary, and wait until it has all that the primary has.
+        """Have the other server follow the primary; return when it has what the primary has.
 
-        Then it must be rid of its own entries: those in `stream` that the primary is `without`.
+        It must also have dropped its own entries: those in `stream` that the primary is `without`.
         Raises TimeoutError.
         """
         until(lambda: self._follows(without, stream), "the replica does not follow")
@@ -54,7 +54,7 @@ class RedisPair(Pair[RedisHost]):
         try:
             with client(self.primary) as primary, client(self.replica) as replica:
                 said: dict[str, Any] = replica.info("replication")
-                if said["role"] == "master":  # until it is told, or when it was restarted
+                if said["role"] == "master":  # before it is told, and after a restart
                     replica.replicaof(HOST, self.link.port)
                     replica.client_kill_filter(_type="normal", skipme=True)  # its former clients
                     return False
@@ -67,7 +67,7 @@ class RedisPair(Pair[RedisHost]):
                 if said["master_link_status"] != "up" or said["slave_repl_offset"] < written:
                     return False
                 if said["aof_rewrite_in_progress"] or said["aof_rewrite_scheduled"]:
-                    return False  # what it was sent is not on its disk yet
+                    return False  # it has entries that are not on its disk yet
                 return not any(replica.xrange(stream, id_, id_) for id_ in without)
         except redis.RedisError:
             return False
@@ -81,5 +81,5 @@ class RedisPair(Pair[RedisHost]):
 
 
 def client(server: Redis) -> redis.Redis:
-    """To the server without a proxy, for onlookers and the nemesis."""
+    """A client without the proxy, for onlookers and the nemesis."""
     return redis.Redis.from_url(server.url, retry=None, socket_timeout=5)

@@ -1,6 +1,6 @@
-"""A restore, as the judge of the books sees it: what it may have undone.
+"""What a restore may have undone, for the judge of the books.
 
-To promote a standby that is behind comes to the same.
+The promotion of a standby that lags is judged like a restore.
 """
 
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from lab.chaos.journal import Answer
 class Restore(NamedTuple):
     """Postgres was killed at `killed` and restored from a backup that began at `began`.
 
-    Both are monotonic. The backup has everything that was committed before it began. So has a
-    standby that was promoted instead.
+    Both are on the monotonic clock. The backup has all that was committed before it began. A
+    promoted standby counts as a backup that began when it was cut off.
     """
 
     began: float

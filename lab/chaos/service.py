@@ -1,4 +1,4 @@
-"""One service under a supervisor that restarts it whenever it ends, and notes why it ended."""
+"""A supervisor of one service: it restarts the service whenever it ends, and notes why."""
 
 import signal
 import subprocess
@@ -17,15 +17,15 @@ from rocket_rides.parent_death import preexec_die_with_parent
 from rocket_rides.settings import PROJECT
 
 RESTART_PAUSE = 0.2  # seconds, as with a usual supervisor
-# Seconds; a batch under way may wait for Redis and for Postgres, each for some seconds.
+# Seconds; a batch in flight may wait for Redis and for Postgres, some seconds each.
 TERM_LIMIT = 30.0
-# Seconds; a younger process may not handle SIGTERM yet, because Python takes a while to start.
+# Seconds; Python starts slowly, so a younger process may not handle SIGTERM yet.
 START_UP = 5.0
 ENDED = "== ended with status"
 
 
 class Exit(NamedTuple):
-    """The end of a process: its exit status, and the signal that chaos ended it with, if any."""
+    """How a process ended: its exit status, and the signal that chaos sent it, if any."""
 
     service: str
     status: int
@@ -73,7 +73,7 @@ class Service(threading.Thread):
         with self.log.open("w", buffering=1) as log:
             while process := self._start():
                 born = time.monotonic()
-                for line in process.stdout or ():  # until it has ended, and its workers with it
+                for line in process.stdout or ():  # until the process and its workers have ended
                     log.write(f"{time.strftime('%H:%M:%S')} {line}")
                 status = process.wait()
                 with self._guard:
@@ -149,7 +149,7 @@ class Service(threading.Thread):
         return has_ended
 
     def _start_no_more(self) -> None:
-        with self._guard:  # a process that is just being started will then get the signal
+        with self._guard:  # so that a process that is just starting gets the signal, too
             self._ending.set()
 
     def kill(self) -> None:

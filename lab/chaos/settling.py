@@ -14,18 +14,18 @@ ICK = "SELECT ick FROM rollup_state"
 
 
 def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
-    """Whether all that was taken is counted and rolled up, and what was asked for is repaired."""
+    """Whether all rides are counted and rolled up, and all requested repairs are done."""
     left = broken(connection, (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED))
     return not left and not dirty_minutes(connection, client)
 
 
 def is_delivered(connection: psycopg.Connection, client: redis.Redis) -> bool:
-    """Whether every ride has its receipt, or a dead letter, and nobody is at work on one."""
+    """Whether every ride has its receipt or a dead letter, and no attempt is in flight."""
     return not broken(connection, (DELIVERED,)) and not pending_entries(client, STREAM)
 
 
 def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) -> list[str]:
-    """What Redis still has to do, in sentences."""
+    """A sentence for each kind of work that is left in Redis."""
     dirty, pending = dirty_minutes(connection, client), pending_entries(client, stream)
     found = [f"{dirty} minutes are left dirty"] if dirty else []
     return found + ([f"{len(pending)} entries are left pending: {pending[:5]}"] if pending else [])
@@ -40,7 +40,7 @@ def dirty_minutes(connection: psycopg.Connection, client: redis.Redis) -> int:
 
 
 def pending_entries(client: redis.Redis, stream: str) -> list[str]:
-    """What any group of the stream has not acknowledged."""
+    """How many entries the groups of the stream have not acknowledged."""
     if not client.exists(stream):
         return []
     return [

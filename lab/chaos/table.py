@@ -1,4 +1,4 @@
-"""The table that shows a person how a run went."""
+"""The table of a run, for a person."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
     met = evidence.final.met
     return {
         "rides": f"{len(evidence.final.rides):,} ({answered:,} answered); "
-        f"{half:,} more were half sent or rolled back",
+        f"{half:,} more were sent by half or rolled back",
         "rides answered a second, outages included": f"{answered / play.played:.0f}",
         "seconds until everything had settled": f"{play.seconds:.0f}",
         "faults": f"{struck.total()}: {kinds}",
@@ -37,7 +37,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
         or "none",
         "gaps healed, by all totals": f"{met.gaps:,}, of {met.rides:,} rides",
         "re-sends skipped, by all totals": f"{met.skipped:,}",
-        "untrue entries read, by all totals": f"{met.unbelieved:,}",
+        "foreign or uncommitted entries read, by all totals": f"{met.unbelieved:,}",
         "slowest recovery": slowest(play.recoveries.all),
         "receipts delivered": receipts(evidence),
         "nightly runs": nights(evidence),
@@ -50,7 +50,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
 
 
 def nights(evidence: Evidence) -> str:
-    """How the runs of the nightly job ended, in words."""
+    """How many runs of the nightly job ended in which way, in words."""
     ends = Counter(night.end for night in evidence.nights)
     told = ", ".join(f"{count:,} {end}" for end, count in sorted(ends.items()))
     seconds = [night.seconds for night in evidence.nights if night.finished]

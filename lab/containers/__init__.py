@@ -1,1 +1,1 @@
-"""The images, built and run as docker-compose.yml says, by Podman, which needs no daemon."""
+"""Builds the images, and runs them as docker-compose.yml says, by Podman, which needs no daemon."""

@@ -1,8 +1,8 @@
 """`python -m lab.containers`: builds the images, and runs docker-compose.yml's services from them.
 
-By Podman and podman-compose. Rides are posted; both totals must become exact, and each receipt be
-delivered or a dead letter; the nightly job must agree; and each service must stop within its grace
-period. It takes root, on Linux.
+It uses Podman and podman-compose, as root, on Linux. It posts rides. Then both totals must become
+exact, each receipt must be delivered or a dead letter, the nightly job must agree, and each service
+must stop within its grace period.
 """
 
 import argparse
@@ -22,7 +22,7 @@ PROGRAMS = ("podman", "podman-compose", "runc", "mmdebstrap")
 
 
 def main() -> None:
-    """Build, run, and tell what came of it."""
+    """Build the images, run them, and say what was shown."""
     argparse.ArgumentParser(prog="python -m lab.containers", description=__doc__).parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:

@@ -1,4 +1,4 @@
-"""All services of docker-compose.yml: up, healthy, at work, proven right by the night, and down."""
+"""All services of docker-compose.yml, from their start to their end, with a nightly run."""
 
 import contextlib
 import time
@@ -12,11 +12,11 @@ from rocket_rides import durations
 PATIENCE = 120.0  # seconds
 PAUSE = 0.5  # seconds
 RECEIVER = "http://simulator:8002/receipts"
-# Published on this host; not the ports of a fleet that may run here. And the demo's own receiver,
-# whatever this shell says.
+# Ports on this host that are not those of a fleet that may run here; and the demo's own receiver,
+# whatever the environment says.
 GIVEN = {"API_PORT": "18000", "WATCH_PORT": "18001", "RECEIPT_URL": RECEIVER}
 PUBLISHED = ("http://127.0.0.1:18000/readyz", "http://127.0.0.1:18001/healthz")
-# As the file tells a person to post rides, and to reconcile.
+# The commands that the file recommends for posting rides, and for reconciling.
 RIDES = 200
 POST = (
     *("run", "--no-deps", "--rm", "-e", "API_URL=http://api:8000", "api"),
@@ -24,7 +24,7 @@ POST = (
 )
 RECONCILE = ("python", "-m", "analytics.reconcile")
 
-# In the container of Postgres, which knows them.
+# Run in the container of Postgres, whose environment has these variables.
 PSQL = (
     "PGPASSWORD=$POSTGRES_PASSWORD psql --host=127.0.0.1 --username=$POSTGRES_USER"
     ' --dbname=$POSTGRES_DB --tuples-only --no-align --command="$1"'
@@ -48,14 +48,14 @@ def container(service: str) -> str:
 
 
 class Fleet:
-    """Raises Failed, wherever something does not hold."""
+    """All services. Each method raises Failed where something does not hold."""
 
     def __init__(self, secrets: dict[str, str]) -> None:
         self._environment = secrets | GIVEN
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
-        """All of them, for the block."""
+        """Start all services; stop and remove them after the block."""
         self._down()
         try:
             compose(self._environment, "up", "--no-build", "--detach")
@@ -86,7 +86,7 @@ class Fleet:
                 raise Failed(f"{url} does not answer on this host: {error}") from None
 
     def takes_rides(self) -> int:
-        """Post some, and wait until all have coped with them; returns the newest."""
+        """Post rides, and wait until totals and receipts have them; returns the newest."""
         compose(self._environment, *POST)
         newest = int(asked(NEWEST))
         if newest < RIDES:
@@ -99,21 +99,21 @@ class Fleet:
         return newest
 
     def reconciles(self) -> None:
-        """Run the nightly job now, in its container: it must agree."""
+        """Run the nightly job in its container; it must agree."""
         podman("exec", container("reconciler"), *RECONCILE)
 
     def stops(self) -> None:
-        """Ask each to end: ours, and then the servers."""
+        """Stop our services, then the servers."""
         for service, each in sorted(SERVICES.items(), key=lambda item: "build" not in item[1]):
             name, grace = container(service), durations.seconds(each["stop_grace_period"])
             podman("stop", "--time", f"{grace:.0f}", name)
             ended = podman("inspect", "--format", "{{.State.ExitCode}} {{.RestartCount}}", name)
             if ended != "0 0":
-                raise Failed(f"{service}: its status at the end, and its restarts, are {ended}")
+                raise Failed(f"{service}: its exit status, and its restarts, are {ended}")
 
 
 def asked(query: str) -> str:
-    """What Postgres answers."""
+    """The answer of Postgres to a query."""
     return podman("exec", container("postgres"), "sh", "-c", PSQL, "sh", query)
 
 

@@ -1,4 +1,4 @@
-"""Builds the images, on a base that is made from Debian's packages where none can be pulled."""
+"""Builds the images. Where their base can't be pulled, it is made from Debian's packages."""
 
 import os
 import platform
@@ -10,16 +10,16 @@ from lab.containers.podman import HERE, SERVICES, Failed, podman, show
 from rocket_rides.settings import PROJECT
 
 MADE = "localhost/rocket-rides-base"
-# Debian keeps pip from installing beside its own packages; in an image there is nobody to confuse.
+# Debian keeps pip from installing beside its own packages, which does no harm in an image.
 MAKE = (
     *("mmdebstrap", "--quiet", "--variant=minbase"),
     "--include=python3-pip,python-is-python3,ca-certificates",
     '--customize-hook=rm "$1"/usr/lib/python3*/EXTERNALLY-MANAGED',
 )
 PATH = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Where Debian names its own sources: of these, the first that is there.
+# Where Debian lists its package sources; the first file that exists is used.
 SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")]
-# Lent to the builds, where they are there: pip's configuration, and the certificates that it names.
+# For the builds, if they exist: pip's configuration, and the certificates that it names.
 LENT = ("/etc/pip.conf", "/root/.config/pip", "/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -35,7 +35,7 @@ def build() -> None:
 
 
 def _base() -> str:
-    """The base image: the Dockerfile's own, or one that is made here. Raises Failed."""
+    """The base image: the Dockerfile's, or one that is made here. Raises Failed."""
     [own] = re.findall(r"^ARG BASE=(\S+)$", (PROJECT / "Dockerfile").read_text(), re.MULTILINE)
     release = platform.freedesktop_os_release()["VERSION_CODENAME"]
     made = f"{MADE}:{release}"

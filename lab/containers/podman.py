@@ -1,7 +1,7 @@
-"""Podman, podman-compose with a project of its own, and the services of docker-compose.yml.
+"""Runs Podman, and podman-compose under a project name of its own.
 
-Debian's podman-compose ends with status 0 also where Podman has failed, and asks no health check.
-So it starts and removes the services, and all else is asked of Podman itself.
+Debian's podman-compose exits with 0 even where Podman has failed, and runs no health checks. So it
+only starts and removes the services; the rest is done by Podman itself.
 """
 
 import os
@@ -26,18 +26,18 @@ MOST_LINES = 20  # of what a command said before it failed
 
 
 class Failed(Exception):
-    """What was to be shown does not hold; the message says what."""
+    """Something that was to be shown does not hold; the message says what."""
 
 
 def podman(*words: str) -> str:
-    """What it says on its standard output. Raises Failed."""
+    """Run Podman; returns its standard output. Raises Failed."""
     return _said(["podman", *words], {})
 
 
 def compose(environment: Mapping[str, str], *words: str) -> None:
-    """Raises Failed, but not where a service can't be started.
+    """Run podman-compose. Raises Failed, but not where a service can't be started.
 
-    The file is copied to where no .env is, which would take precedence over `environment`.
+    The file is copied to a folder without .env, which would take precedence over `environment`.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = ("--file", shutil.copy(FILE, folder), "--file", str(HERE / "podman.yml"))
@@ -54,6 +54,6 @@ def _said(command: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def show(*command: str) -> None:
-    """Show what a command says, as it may take minutes. Raises Failed."""
+    """Run a command that may take minutes, and show its output. Raises Failed."""
     if subprocess.run(command, env=os.environ | SETTINGS).returncode:
         raise Failed(f"{shlex.join(command)} failed")

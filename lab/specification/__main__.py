@@ -1,8 +1,8 @@
 """`python -m lab.specification`: explores the protocol, and says what it has found.
 
-`--small` takes seconds; `--sabotage NAME` breaks one step of the protocol on purpose, and tells the
-shortest story of what comes of it. Exits with 1 where a guarantee is broken, or a sabotage is not
-caught by the guarantee that it is about.
+`--small` takes seconds. `--sabotage NAME` breaks one step of the protocol, and prints the shortest
+story that breaks a guarantee. The exit status is 1 where a guarantee is broken without a sabotage,
+or a sabotage does not break the guarantee that it is about.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SMALL: dict[str, System] = {
     "inbox, small": Inbox(drawn=2, flushes=1, mends=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
 }
-# Each with the number of the guarantee that it breaks.
+# Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
 NO_LOSS = {"begun": 2, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
@@ -65,7 +65,7 @@ SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
 
 
 def main() -> None:
-    """Explore, or tell what a sabotage does."""
+    """Explore the protocol, or show what a sabotage does."""
     parser = argparse.ArgumentParser(prog="python -m lab.specification", description=__doc__)
     parser.add_argument("--small", action="store_true", help="seconds instead of minutes")
     parser.add_argument("--sabotage", choices=SABOTAGES, help="break a step, and tell the story")

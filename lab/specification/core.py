@@ -1,17 +1,17 @@
 """The core: writers, the order barrier, streamers and their terms, the log, a consumer's total.
 
-Each step is a method, named after the step of the code that it stands for: it takes a state and
-what can be observed of the step, and returns the next state, or raises Refused where the protocol
-does not allow it. None of them knows of a bound.
+Each step is a method, named after the step of the code that it stands for. It takes a state and
+what can be observed of the step, and returns the next state; it raises Refused where the protocol
+does not allow the step. No step depends on a bound.
 
-Transactions, terms and entries are numbered as they begin. The leader's lock is not relied on: a
-streamer that was overtaken in the middle of a batch still appends and tries to commit. A process
-that crashes forgets what it had read; one that hangs is one whose next step does not come.
+Transactions, terms and entries are numbered as they begin. The model does not rely on the leader's
+lock: a streamer that was overtaken in the middle of a batch still appends and tries to commit. A
+process that crashes forgets what it had read; one that hangs takes no further step.
 
-There is one consumer: it changes nothing that anybody else reads, so any number of them can only
-stand where it can. From the moment to which a fail-over will set Postgres back, it stands still:
-what it commits is undone. Writers of the lost time end before it: nothing is kept of those that
-commit later.
+One consumer is enough: it changes nothing that another process reads, so several can reach no other
+states. After the moment to which a fail-over will set Postgres back, the consumer stands still: its
+commits would be undone. Writers of the lost time end before the fail-over, since nothing that they
+commit is kept.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ from lab.specification.states import (
     sent,
 )
 
-BATCH = 2  # records or entries, if there are as many
+BATCH = 2  # records or entries, at most
 
 
 class Core(System):
@@ -197,14 +197,14 @@ class Core(System):
         return s.but(log=s.log[first:last], losses=s.losses + 1)
 
     def is_backed_up(self, s: State) -> State:
-        """to this moment Postgres will be set back"""
+        """Postgres is backed up: a fail-over will set it back to this moment"""
         require(s.backup is None)
         idle = s.consumer.but(entries=None, known=0)
         backup = Database(*astuple(s)[:5])
         return s.but(backup=backup, consumer=idle, failovers=s.failovers + 1)
 
     def fails_over(self, s: State) -> State:
-        """Postgres fails over with loss; streamers of the lost past have their batches still"""
+        """Postgres fails over with loss; streamers of the lost past still hold their batches"""
         if s.backup is None:
             raise Refused
         sending = (leader for leader in s.leaders if leader.batch and not leader.sent)
@@ -219,8 +219,8 @@ class Core(System):
             "writer": [writer.name for writer in s.writers],
             "new_writer": [s.begun + 1],
             "number": [s.drawn + 1],
-            # A digit of its own, of base four: a sum tells how often it has which ride, also of
-            # two rides that drew one number, before a fail-over and after.
+            # Each ride has a digit of its own, in base four, so a sum shows how often it has which
+            # ride, also of two rides that drew the same number before and after a fail-over.
             "distance": [4 ** (s.drawn + 4 * lost)],
             "term": [leader.name for leader in s.leaders],
             "new_term": [s.leads + 1],
@@ -244,7 +244,7 @@ class Core(System):
         return above == [ride for ride in s.staged if ride.id > s.last_sent]
 
     def only_settled_is_sent(self, s: State) -> bool:
-        """No record is staged behind the log's back; true entries rise, or were there before."""
+        """No record is staged at or below last_sent; true entries rise, or repeat earlier ones."""
         rides = [entry.ride for entry in sent(s)]
         late = any(ride.id <= s.last_sent for ride in s.staged)
         return not late and all(

@@ -1,7 +1,7 @@
-"""Visits every state that can be reached, the nearest first, and tells how one comes about.
+"""Visits every reachable state, breadth first, and tells the steps that lead to one.
 
-`explore` looks for a state in which an invariant does not hold. Where there is none, it shows that
-from every state, with nothing more happening by chance, all comes to rest and is then complete.
+`explore` looks for a state in which an invariant does not hold. Where there is none, it checks that
+every state, once no step by chance is taken any more, comes to rest in a state that is complete.
 """
 
 import inspect
@@ -15,7 +15,7 @@ import msgspec
 T = TypeVar("T")
 Step = Callable[..., Any]
 Way = tuple[Step, tuple[Any, ...], Any]  # a step, its values, and what it leads to
-Onward = dict[Any, Any]  # by state: as `System.onward`, for what was visited
+Onward = dict[Any, Any]  # by visited state: what `System.onward` returns
 Seen = dict[Any, tuple[Any, Step, tuple[Any, ...]] | None]  # by state: how it came about
 
 
@@ -49,20 +49,20 @@ def swap(items: tuple[T, ...], old: T, *new: T) -> tuple[T, ...]:
 
 
 class System:
-    """What can be explored: its steps are the methods that are told, without a full stop.
+    """A transition system. Its steps are the methods whose docstring ends without a full stop.
 
-    They take a state, and values whose names say what they can be. The earlier a step is defined,
-    the more urgent it is.
+    A step takes a state, and values; `ranges` says by their names what these can be. The earlier a
+    step is defined, the more urgent it is.
     """
 
     start: Any
-    by_chance: tuple[Step, ...]  # what need not happen: customers and faults
+    by_chance: tuple[Step, ...]  # steps that need not happen: of customers, and faults
     ranges: Callable[[Any], dict[str, Iterable[Any]]]  # what each value can be
-    is_complete: Callable[[Any], bool]  # whether nothing is missing, where nothing goes on
+    is_complete: Callable[[Any], bool]  # whether a state at rest lacks nothing
     invariants: ClassVar[dict[str, Callable[..., bool]]]  # by the number of the guarantee
 
     def __init__(self, broken: str = "", **bounds: int) -> None:
-        """`bounds` are the most that fields of a state may be; `broken` names a sabotage."""
+        """`bounds` are the greatest values of fields of a state; `broken` names a sabotage."""
         self.broken, self.bounds = broken, bounds
         steps = [step for _, step in inspect.getmembers(type(self), is_told)]
         steps.sort(key=lambda step: step.__code__.co_firstlineno)
@@ -86,7 +86,7 @@ class System:
         return True
 
     def onward(self, s: Any) -> Any:
-        """Where the most urgent step leads that does not happen by chance; None where all rests."""
+        """The state after the most urgent step that is not by chance; None where there is none."""
         return next((then for _, _, then in self.ways(s, self.quiet)), None)
 
 
@@ -109,7 +109,7 @@ class Result(NamedTuple):
 
 
 def explore(system: System) -> Result:
-    """Explore all of it."""
+    """Visit every state within the bounds."""
     seen: Seen = {system.start: None}
     onward: Onward = {}
     frontier = [system.start]
@@ -140,14 +140,14 @@ def explore(system: System) -> Result:
 
 
 def comes_to_rest(system: System, s: Any, onward: dict[Any, Any], complete: set[Any]) -> bool:
-    """Whether the most urgent steps lead to a complete rest, as they do from all of `complete`.
+    """Whether the most urgent steps lead to a state that is at rest and complete.
 
-    They may lead past the bounds, to what was not visited.
+    From each state in `complete` they are known to. They may lead past the bounds.
     """
     passed: set[Any] = set()
     while s not in complete:
         if s in passed:
-            return False  # for ever in a circle
+            return False  # a cycle: it never rests
         passed.add(s)
         then = onward[s] if s in onward else system.onward(s)
         if then is None:

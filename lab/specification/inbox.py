@@ -1,8 +1,8 @@
 """The inbox of receipts: each ride gets a row, from the log or by the sweep; `complete_to` follows.
 
-The log is right, as the core shows; a ride that was committed below `last_sent` is not in it. Who
-has read an entry is a worker, which can crash before each of its steps. What becomes of a row is
-the queue's (`queue`): here it is open, and then decided for good.
+The log is correct, as the core shows; a ride that was committed below `last_sent` is not in it. A
+worker that has read an entry can crash before each of its steps. What happens to a row is modelled
+in `queue`: here a row is open, then decided for good.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ class Receipt(Value, frozen=True):
     """A committed ride: its entry in the log, and its row of `receipts`."""
 
     name: int
-    entry: str = ""  # logged; read, inserted or acknowledged by a worker; or lost
+    entry: str = ""  # in the log; read, inserted or acknowledged by a worker; or lost
     has_row: bool = False
     is_decided: bool = False
 
 
 class Look(Value, frozen=True):
-    """The snapshot of a statement that is yet to write."""
+    """The snapshot of a statement that has not written yet."""
 
     upto: int
     mends: int
@@ -67,7 +67,7 @@ class Inbox(System):
         return s.but(last_sent=s.appended)
 
     def mends_below(self, s: Receipts, new: int) -> Receipts:
-        """ride {new} is committed late, below last_sent, and mended: all is set back below it"""
+        """ride {new} is committed late, below last_sent, and repaired: all is set back below it"""
         require(new < s.last_sent)
         inbox_to, complete_to = min(s.inbox_to, new - 1), min(s.complete_to, new - 1)
         back = s.but(inbox_to=inbox_to, complete_to=complete_to, mends=s.mends + 1)
@@ -105,7 +105,7 @@ class Inbox(System):
         return s.but(sweep=Look(upto, s.mends, tuple(lacking)))
 
     def sweeps(self, s: Receipts) -> Receipts:
-        """the sweep inserts their rows and moves inbox_to, unless there was a mend"""
+        """the sweep inserts their rows and moves inbox_to, if there was no repair"""
         if s.sweep is None:
             raise Refused
         look, s = s.sweep, s.but(sweep=None)
@@ -124,7 +124,7 @@ class Inbox(System):
         return s.but(completion=Look(upto, s.mends))
 
     def completes(self, s: Receipts) -> Receipts:
-        """the worker moves complete_to to just before it, unless there was a mend"""
+        """the worker moves complete_to to just before it, if there was no repair"""
         if s.completion is None:
             raise Refused
         look, s = s.completion, s.but(completion=None)
@@ -148,7 +148,7 @@ class Inbox(System):
         return {
             "new": set(range(1, s.drawn + 3)).difference(rides),
             "ride": rides,
-            "upto": range(s.last_sent, 0, -1),  # last_sent, as it was seen before
+            "upto": range(s.last_sent, 0, -1),  # last_sent, as read before
         }
 
     def is_complete(self, s: Receipts) -> bool:

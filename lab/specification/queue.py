@@ -1,8 +1,8 @@
 """The queue of receipts: one row, which workers take, send and save until it is decided.
 
-No row depends on another, so one stands for all; how it comes to be there is the inbox's (`inbox`).
-A worker can crash before each of its steps, and a slow one is one whose next step does not come.
-There is no clock: time passes as `runs_out` is taken.
+No row depends on another, so one row stands for all; `inbox` models how it gets there. A worker can
+crash before each of its steps, and a slow one just takes no step. There is no clock: a deadline
+passes when `runs_out` is taken.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ MOST = 2  # attempts that count, until a receipt is a dead letter
 
 
 class Attempt(Value, frozen=True):
-    """In flight. Its worker may send until there is an answer, or the deadline has passed."""
+    """An attempt in flight: its worker may send until there is an answer, or the deadline."""
 
     name: int
     lease: int
@@ -27,11 +27,11 @@ class Row(Value, frozen=True):
     outcome: str = ""  # delivered or dead
     is_replayed: bool = False
     attempts: int = 0  # only rises
-    excused: int = 0  # so many of them don't count
-    lease: int = 0  # a fresh one for each attempt; 0 once that has its outcome
+    excused: int = 0  # how many of them do not count
+    lease: int = 0  # fresh for each attempt; 0 once the attempt has its outcome
     is_due: bool = True
     in_flight: tuple[Attempt, ...] = ()
-    tried: int = 0  # from here on, what is true: the attempts that count, as they are made
+    tried: int = 0  # from here on, the truth: the attempts that count, as they are made
     was_refused: bool = False  # at one of those
     reached: str = ""  # the outcome, as it should be
     takes: int = 0  # from here on: what has been used of the bounds
@@ -83,7 +83,7 @@ class Queue(System):
         return self.crashes(self.saved(s, named(s.in_flight, attempt)), attempt)
 
     def saves_unheard(self, s: Row, attempt: int) -> Row:
-        """the outcome of attempt {attempt} is saved, but without a reply: it is saved again"""
+        """the outcome of attempt {attempt} is saved, the reply is lost, and it is saved again"""
         return self.saved(s, named(s.in_flight, attempt)).but(repeats=s.repeats + 1)
 
     def saved(self, s: Row, mine: Attempt) -> Row:
@@ -124,7 +124,7 @@ class Queue(System):
         return s.having(named(s.in_flight, attempt))
 
     def is_replayed(self, s: Row) -> Row:
-        """somebody has the dead letter sent anew"""
+        """the dead letter is replayed"""
         require(s.outcome == "dead")
         before = tuple(mine.but(counts=False) for mine in s.in_flight)
         s = s.but(is_replayed=True, excused=s.attempts, lease=0)
@@ -151,7 +151,7 @@ class Queue(System):
         return s.is_sent or not s.takes
 
     def outcome_stays(self, s: Row) -> bool:
-        """No outcome goes away; delivered replaces dead, never the reverse."""
+        """An outcome stays; delivered may replace dead, never the reverse."""
         return s.outcome == s.reached
 
     def is_rightly_dead(self, s: Row) -> bool:
@@ -160,7 +160,7 @@ class Queue(System):
         return not is_dead or s.was_refused or s.tried == MOST
 
     def attempts_are_written(self, s: Row) -> bool:
-        """Each attempt is written down before it is made, and excused once at most."""
+        """Each attempt is written down before it is made, and excused at most once."""
         return s.attempts - s.excused == s.tried <= MOST
 
     def one_sends(self, s: Row) -> bool:

@@ -1,4 +1,4 @@
-"""The rollup, and the marks in its Ick, on a log that is right."""
+"""The rollup, and the marks in its Ick, on a correct log."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -15,14 +15,14 @@ class Ick(Value, frozen=True):
 
 
 class Lead(Value, frozen=True):
-    """A leader's session: what it knows and has in hand."""
+    """A leader's session: what it knows, and what it has in flight."""
 
     name: int  # its generation
     at: int
-    marked: int = 0  # up to there, to be followed by the checkpoint
+    marked: int = 0  # marked up to this ride; the checkpoint follows
     reserved: bool = False
     computed: bool = False
-    lowest: int = 0  # as the Ick said, after `at` was reached
+    lowest: int = 0  # the lowest ride in the Ick, asked after `at`
 
 
 class Rows(Value, frozen=True):
@@ -31,7 +31,7 @@ class Rows(Value, frozen=True):
     sent: int = 0
     complete_to: int = 0
     generation: int = 0
-    computed_to: int = 0  # with its rides up to there, the minute was computed
+    computed_to: int = 0  # the minute was computed from its rides up to this one
 
 
 class Minute(Rows, frozen=True):
@@ -44,9 +44,9 @@ class Minute(Rows, frozen=True):
 
 
 class Rollup(System):
-    """One minute, which has all rides: others do the same at the same time, or hold it back.
+    """One minute, which has all rides: other minutes behave alike.
 
-    A lead that was overtaken goes on until Postgres, or the Ick that is gone, refuses it.
+    A leader that was overtaken goes on until Postgres refuses it, or its Ick is gone.
     """
 
     def sends(self, s: Minute) -> Minute:
@@ -54,13 +54,13 @@ class Rollup(System):
         return s.but(sent=s.sent + 1)
 
     def overtakes(self, s: Minute, new: int) -> Minute:
-        """another leader deletes the Ick of before, and draws generation {new}"""
+        """another leader deletes the former Ick, and draws generation {new}"""
         icks = tuple(ick for ick in s.icks if ick.name != s.generation)
         leads = (*s.leads[-1:], Lead(new, s.complete_to))
         return s.but(generation=new, icks=icks, begun=new, leads=leads)
 
     def draws(self, s: Minute, new: int) -> Minute:
-        """a leader deletes the Ick of before, and draws generation {new}"""
+        """a leader deletes the former Ick, and draws generation {new}"""
         fresh, icks = Lead(s.generation, s.complete_to), {ick.name for ick in s.icks}
         leading = [mine for mine in s.leads if mine.name == s.generation]
         require(not any(mine == fresh or mine.name in icks for mine in leading))
@@ -117,7 +117,7 @@ class Rollup(System):
         return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
 
     def completes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} says that the minutes are complete up to there"""
+        """leader {generation} moves complete_to to the ride before that"""
         mine = named(s.leads, generation)
         require(mine.lowest and s.generation == generation)
         leads = swap(s.leads, mine, mine.but(lowest=0))
@@ -132,7 +132,7 @@ class Rollup(System):
         return s.but(icks=(), flushes=s.flushes + 1)
 
     def is_backed_up(self, s: Minute) -> Minute:
-        """to this moment Postgres will be set back"""
+        """Postgres is backed up: a fail-over will set it back to this moment"""
         require(s.backup is None)
         return s.but(backup=Rows(*astuple(s)[:4]), failovers=s.failovers + 1)
 
@@ -150,7 +150,7 @@ class Rollup(System):
         return s.complete_to == s.sent
 
     def minute_is_right(self, s: Minute) -> bool:
-        """The minute has been computed with all of its rides up to complete_to."""
+        """The minute was computed from all of its rides up to complete_to."""
         return s.computed_to >= s.complete_to
 
     start = Minute()

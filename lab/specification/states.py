@@ -1,4 +1,4 @@
-"""What the core's states are made of, and what can be said of them without taking a step."""
+"""The parts of the core's states, and functions of them that take no step."""
 
 from collections.abc import Iterable
 
@@ -16,16 +16,16 @@ class Writer(Value, frozen=True):
 
 
 class Leader(Value, frozen=True):
-    """A streamer's session. It knows no more than this until its next step."""
+    """A streamer's session: all that it knows until its next step."""
 
     name: int  # its term
     last_sent: int
     settled: int = 0
-    position: int = 0  # as the sequence was read; 0 while the barrier is not asked
+    position: int = 0  # the sequence, as it was read; 0 outside of the barrier
     waits: tuple[int, ...] | None = None  # for these writers
     batch: tuple[Ride, ...] = ()
     sent: bool = False
-    cut_off: bool = False  # from the database: it lives in a past that was lost
+    cut_off: bool = False  # from the database: it belongs to a past that was lost
 
 
 class Entry(Value, frozen=True):
@@ -36,7 +36,7 @@ class Entry(Value, frozen=True):
 
 
 class Consumer(Value, frozen=True):
-    """Its checkpoint and total; what it has read, and `known` to be sent beyond that."""
+    """Its checkpoint and total; the entries it has read, and `known`, which was sent as well."""
 
     redis_id: int = 0
     ride_id: int = 0
@@ -72,7 +72,7 @@ def sent(s: State) -> list[Entry]:
 
 
 def is_true(db: Database, entry: Entry) -> bool:
-    """Whether an entry's term is this database's, and its ride within that term."""
+    """Whether an entry has a term of this database, and its ride lies within that term."""
     ends = (*(after for after, _ in db.terms[1:]), max(db.drawn, db.last_sent))
     return any(
         name == entry.term and after < entry.ride.id <= upto

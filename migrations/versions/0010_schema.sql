@@ -62,9 +62,9 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 
 -- ------------------------------------------------------------------ the streamer
 
--- One row: the id of the last record that the streamer sent and committed; and how many records it
--- ever sent and committed, each once, and how many were mended. Together with what is staged, that
--- is all rides.
+-- One row: the id of the last record that the streamer sent and committed, and how many it ever did.
+--
+-- Each counts once, and so do mended ones. Together with what is staged, that is all rides.
 CREATE TABLE streamer_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
     last_sent_id bigint NOT NULL DEFAULT 0
@@ -76,6 +76,7 @@ CREATE TABLE streamer_state (
 INSERT INTO streamer_state DEFAULT VALUES;
 
 -- One leader's term: its entries count for `after < id`, up to where the next term begins.
+--
 -- `void` are the terms that it replaced: nothing was committed under them. `rocket_rides/terms.py`
 -- says what that is for.
 CREATE TABLE terms (
@@ -88,8 +89,10 @@ CREATE TABLE terms (
 
 -- ------------------------------------------------------------------ the readers of the log
 
--- Where a reader stands. A name is unique among readers of the same kind: a total named "rollup" is
--- not the rollup. Who says no kind is a program outside of this project.
+-- Where a reader stands.
+--
+-- A name is unique among readers of the same kind: a total named "rollup" is not the rollup. Who
+-- says no kind is a program outside of this project.
 --
 -- What a reader met and healed is counted in the transactions that the counts are about. Readers
 -- outside of this project leave all of it at 0.
@@ -159,9 +162,9 @@ CREATE TABLE dead_letters (
 
 -- ------------------------------------------------------------------ the rollup
 
--- The rides that were requested in a minute: how many, and their distance. It counts the rides up
--- to `upto` and no others. Minutes are in UTC: no zone's offset is a fraction of a minute any more,
--- but some were.
+-- The rides up to `upto` that were requested in a minute: how many, and their distance.
+--
+-- Minutes are in UTC: no zone's offset is a fraction of a minute any more, but some were.
 CREATE TABLE ride_minutes (
     minute timestamptz PRIMARY KEY CONSTRAINT ride_minutes_minute
         CHECK (isfinite(minute) AND minute = date_trunc('minute', minute, 'UTC')),
@@ -246,6 +249,7 @@ CREATE INDEX receipts_waiting ON receipts (ride_id)
     WHERE dead_at IS NOT NULL AND dropped_at IS NULL AND replay_at IS NULL;
 
 -- One row. Up to `inbox_to` every settled ride has a row in receipts, up to `complete_to` an outcome.
+--
 -- `mends`: how often both were set back; whoever moves them compares this, too.
 CREATE TABLE receipts_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
@@ -260,8 +264,10 @@ CREATE TABLE receipts_state (
 -- gen_random_uuid() is Postgres' own source of strong random bits.
 INSERT INTO receipts_state (salt) VALUES (replace(gen_random_uuid()::text, '-', ''));
 
--- What a worker has done so far. A row for each: one row for all would make them wait for each
--- other. A dead letter that is replayed counts again, and may count in both.
+-- What a worker of the receipts has done so far.
+--
+-- A row for each: one row for all would make them wait for each other. A dead letter that is
+-- replayed counts again, and may count in both.
 CREATE TABLE receipts_workers (
     name text PRIMARY KEY,
     delivered bigint NOT NULL DEFAULT 0
@@ -296,8 +302,9 @@ CREATE TABLE reconciliations (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Its request to a consumer, which alone acts on it: `consumers/totals/reset.py`. Once applied, it
--- says where the consumer stood before and after: the ride, and the total.
+-- A reconciliation's request to a consumer, which alone acts on it: `consumers/totals/reset.py`.
+--
+-- Once applied, it says where the consumer stood before and after: the ride, and the total.
 CREATE TABLE resets (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),
@@ -325,7 +332,7 @@ CREATE INDEX resets_newest ON resets (consumer_name, id);
 -- Queried with every batch: nearly always empty, however long the history.
 CREATE INDEX resets_pending ON resets (consumer_name) WHERE status = 'pending';
 
--- Its request to the rollup, which alone acts on it: a minute that was wrong.
+-- A reconciliation's request to the rollup, which alone acts on it: a minute that was wrong.
 CREATE TABLE recomputations (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),

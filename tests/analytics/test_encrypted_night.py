@@ -1,4 +1,4 @@
-"""The nightly job over TLS, as the two roles of docs/running.md."""
+"""The nightly job over TLS, as the two roles of docs/production.md."""
 
 from collections.abc import Iterator
 from pathlib import Path

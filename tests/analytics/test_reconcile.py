@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 
+import pytest
+
 from analytics.result import Compared
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.world import eventually, take
@@ -28,6 +30,7 @@ def test_totals_that_are_right_are_said_to_be_right(books: Books) -> None:
     assert row == [(ids[2], Decimal("6.006"), 3)]
 
 
+@pytest.mark.proves("noticed")
 def test_a_millimetre_is_found_and_repaired_while_rides_keep_arriving(books: Books) -> None:
     world = books.world
     world.service("streamer")

@@ -48,6 +48,7 @@ def test_a_rollup_that_is_right_is_said_to_be_right(books: Books) -> None:
     assert books.world.value("SELECT count(*) FROM recomputations") == 0
 
 
+@pytest.mark.proves("minute-repaired")
 @pytest.mark.parametrize("change", WRONG)
 def test_a_wrong_minute_is_found_and_computed_anew(books: Books, change: str) -> None:
     rolled_up(books)

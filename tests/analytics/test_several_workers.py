@@ -1,7 +1,7 @@
 """The nightly job on workers in processes of their own, of which one is killed amid the extract.
 
 Spark's own `local-cluster` starts them on this machine. What they need of each other on hosts of
-their own, docs/reconciliation.md says.
+their own, docs/reconcile.md says.
 """
 
 import json

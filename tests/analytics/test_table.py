@@ -102,6 +102,7 @@ def named(folder: Path) -> set[str]:
     return {file.path for file in table(folder).files()}
 
 
+@pytest.mark.proves("night")
 def test_a_night_that_starts_at_the_first_ride_replaces_all_before_it(tmp_path: Path) -> None:
     ledger = nights(tmp_path, 2)
     assert content(tmp_path) == ledger.total == Tally(6, 6 * METRE)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,6 +116,7 @@ def passed(entries: list[Entry], result: Digest) -> int:
     return ids.index(result.last_redis_id) + 1 if result.last_redis_id in ids else 0
 
 
+@pytest.mark.proves("any-log")
 @always
 @given(st.data())
 def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> None:

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pytest
+
 from consumers.belief import Bounds
 from consumers.digest import Digest, digest
 from consumers.gaps import Gap
@@ -31,6 +33,7 @@ def test_a_chain_is_counted_in_its_order() -> None:
     assert (result.last_ride_id, result.last_redis_id) == (7, "12-0")
 
 
+@pytest.mark.proves("gap-noticed")
 def test_a_prev_above_the_readers_ride_is_a_gap_before_the_record() -> None:
     result = read(entry(11, 8, 6))
     assert (result.gaps, result.records) == ([Gap(4, 6)], [record(8, 6)])
@@ -51,12 +54,14 @@ def test_a_record_at_or_below_the_readers_ride_is_skipped_and_passed() -> None:
     assert (result.skipped, result.last_redis_id) == (2, "13-0")
 
 
+@pytest.mark.proves("committed")
 def test_a_record_past_last_sent_ends_the_batch_and_is_read_again() -> None:
     result = read(entry(11, 5, 4), entry(12, 6, 5), entry(13, 5, 4), last_sent=5)
     assert result.records == [record(5, 4)]
     assert (result.last_ride_id, result.last_redis_id, result.skipped) == (5, "11-0", 0)
 
 
+@pytest.mark.proves("true-entries")
 def test_an_id_outside_its_terms_range_is_passed_and_counted_as_never_committed() -> None:
     result = read(entry(11, 4, 3), entry(12, 10, 9), entry(13, 5, 4, b"old"))
     assert (result.records, result.skipped, result.last_redis_id) == ([], 0, "13-0")
@@ -80,6 +85,7 @@ def test_what_is_no_record_is_set_aside_with_its_reason_and_passed() -> None:
     assert (result.records, result.last_redis_id) == ([record(5, 4)], "12-0")
 
 
+@pytest.mark.proves("no-record")
 def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
     """Else it would be set aside again and again."""
     nonsense = Entry("12-0", [b"data", b"ride", b"prev", b"4"])

@@ -59,6 +59,7 @@ def test_a_value_is_exact_when_the_column_holds_it_without_rounding(
     assert is_exact(Decimal(metres)) == holds
 
 
+@pytest.mark.proves("exact")
 def test_a_sum_that_would_round_raises() -> None:
     largest = Decimal("9" * 35 + ".999")  # NUMERIC(38,3)
     assert EXACT.add(largest, Decimal("0.001")) == Decimal("1" + "0" * 35)

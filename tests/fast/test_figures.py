@@ -157,8 +157,8 @@ def test_what_misses_its_goal_is_named_first() -> None:
         "",
         "Missed:",
         "",
-        "- slow: Slow: 1 rides/s, 0.25 times a limit; goal: at least 0.5 of the limit, **missed**",
-        "- slow: A figure: 2 rides/s; goal: at least 3, **missed**",
+        "- slow: Slow",
+        "- slow: A figure",
     ]
 
 
@@ -171,7 +171,7 @@ def test_what_is_in_doubt_is_not_counted_as_met() -> None:
         "",
         "Missed:",
         "",
-        "- fast: A figure: 2 rides/s; goal: at least 3, **missed**",
+        "- fast: A figure",
     ]
 
 

@@ -1,5 +1,7 @@
 """What a reader believes of each term, from the rows of the table `terms`."""
 
+import pytest
+
 from rocket_rides.terms import NO_TERM, Range, Terms
 
 # A streamer led from ride 10; a second one, from 20, after another that committed nothing.
@@ -26,6 +28,7 @@ def test_without_rows_what_is_known_stays_and_the_newest_reaches_further() -> No
     assert terms.update(None, 31) == known | {b"c": Range(20, 31)}
 
 
+@pytest.mark.proves("restored")
 def test_a_restored_database_forgets_the_terms_that_it_has_lost() -> None:
     terms = Terms()
     terms.update(ROWS, 25)

@@ -51,6 +51,7 @@ def test_runs_of_ours_with_rides_that_we_lost_are_not(ours: History, runs: list[
     assert "lost" in why_rebuild(runs, ours)
 
 
+@pytest.mark.proves("owner")
 @pytest.mark.parametrize(
     ("ours", "runs"),
     [

@@ -15,7 +15,7 @@ from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
 HALF = "the consumer commits its checkpoint, and crashes before its total is written"
-LATE = "ride 1 is committed late, below last_sent, and mended: all is set back below it"
+LATE = "ride 1 is committed late, below last_sent, and repaired: all is set back below it"
 # The one step at which each story turns: who reads it learns what the step is for.
 TURNS = {
     "no-barrier": "writer 1 commits its ride and the staged record",
@@ -29,14 +29,14 @@ TURNS = {
     "no-heal": "Redis loses all of the log but log[0:0]",
     "acknowledged-first": "the worker acknowledges the entry of ride 1",
     "waits-for-last-sent": "the worker inserts the row of ride 1, unless it is there",
-    "sweep-regardless": "the sweep inserts their rows and moves inbox_to, unless there was a mend",
+    "sweep-regardless": "the sweep inserts their rows and moves inbox_to, if there was no repair",
     "complete-regardless": LATE,
     "outcomes-alone": "a worker looks for the first row up to inbox_to that has no outcome",
     "unsent-rides": "a worker writes attempt 1 down, with a fresh lease",
     "late-refusal": "the outcome of attempt 2 is saved",
     "late-delivery": "the outcome of attempt 1 is saved",
-    "replay-reopens": "somebody has the dead letter sent anew",
-    "replay-at-once": "somebody has the dead letter sent anew",
+    "replay-reopens": "the dead letter is replayed",
+    "replay-at-once": "the dead letter is replayed",
     "number-as-lease": "the outcome of attempt 1 is saved",
     "written-afterwards": "a worker writes attempt 1 down, with a fresh lease",
     "no-deadline": "the deadline of the attempt passes, and then its lease",

@@ -113,7 +113,7 @@ def test_what_to_do_about_a_total_that_is_not_at_work() -> None:
     gone = replace(TOTAL, processes=0)
     ended = only(absent(but(readers=(gone,)), ABSENT)).what
     assert "start one" in ended
-    assert "docs/running.md#remove-a-reader" in ended
+    assert "docs/production.md#remove-a-reader" in ended
     hangs = only(absent(but(readers=(replace(gone, silent_processes=1),)), ABSENT)).what
     assert "start one" not in hangs
     assert "hangs, or was stopped" in hangs

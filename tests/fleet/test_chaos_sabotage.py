@@ -46,7 +46,7 @@ CASES = [
         play.out_of_order,
         broken.skip_the_barrier,
         ("total is 5.000 m, not 6.000 m", "1 was sent, and is still"),
-        "No record is staged behind the log's back",
+        "No record is staged at or below last_sent",
     ),
     Case(
         play.more_than_a_batch,

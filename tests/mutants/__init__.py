@@ -1,1 +1,1 @@
-"""Mutants: the code with a small lie in it, each of which some test must notice."""
+"""Mutants: the code with one small error each, which some test must notice."""

@@ -1,12 +1,12 @@
-"""`python -m tests.mutants [WORD...]`: tells each lie in a copy of the code, and runs its tests.
+"""`python -m tests.mutants [WORD...]`: makes each mutant in a copy of the code, and runs its tests.
 
 A mutant that a test notices is killed; one that no test notices survives. A survivor is a hole in
-the tests, unless `explained` says why nothing can notice it. In the end, the tests that noticed
-something must pass on the code as it is. With words, only those mutants are tested whose file or
-lie contains one of them.
+the tests, unless `explained` says why no test can notice it. In the end, the tests that noticed
+mutants must pass on the unchanged code. With words, only the mutants whose file or description
+contains one of them are tested.
 
-The exit status is 0 when all were killed or explained, 1 when one was not, or was explained and
-yet noticed, 2 when they could not be tested.
+The exit status is 0 when all were killed or explained; 1 when one was not, or was noticed although
+it is explained; 2 when they could not be tested.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.mutants", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="in the file's name, or in the lie"
+        "words", nargs="*", metavar="WORD", help="in the file's name, or in the description"
     )
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
@@ -58,14 +58,14 @@ def place(mutant: Mutant) -> str:
 
 
 def require_sound_tests(tree: Tree, killers: Sequence[str], jobs: int) -> None:
-    """Raise NotTested unless the tests that noticed something pass on the code as it is."""
+    """Raise NotTested unless the tests that noticed mutants pass on the unchanged code."""
     workers = ["-n", str(jobs), "--dist", "loadscope"]
     if killers and (failure := tree.failure([*workers, *killers], LONGEST_IN_ALL)):
-        raise NotTested(f"fails without any lie: {failure.test} {failure.why}")
+        raise NotTested(f"fails on the unchanged code: {failure.test} {failure.why}")
 
 
 def tested(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, Verdict]]:
-    """Test them, as many at a time as there are trees; yields each one when it is done."""
+    """Test the mutants, as many at a time as there are trees; yields each when it is done."""
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:
         free.put(tree)
@@ -89,7 +89,7 @@ def judged(mutant: Mutant, verdict: Verdict) -> str:
     """One line about it."""
     if verdict.noticed_by:
         what = f"killed by {verdict.noticed_by} - {verdict.why}"
-        what += "  BUT EXPLAINED AS UNNOTICEABLE" if mutant.explained else ""
+        what += "  BUT IT IS EXPLAINED" if mutant.explained else ""
     elif mutant.explained and not verdict.why:
         what = f"explained: {mutant.explained}"
     else:
@@ -105,7 +105,7 @@ def is_wrong(mutant: Mutant, verdict: Verdict) -> bool:
 
 
 def summary(results: Sequence[tuple[Mutant, Verdict]], seconds: float) -> str:
-    """The numbers, and whatever is wrong."""
+    """The numbers, after a line for whatever is wrong."""
     killed = sum(bool(verdict.noticed_by) for _, verdict in results)
     explained = sum(bool(m.explained) and not v.noticed_by and not v.why for m, v in results)
     survive = len(results) - killed - explained
@@ -118,7 +118,7 @@ def summary(results: Sequence[tuple[Mutant, Verdict]], seconds: float) -> str:
 
 
 def run(mutants: Sequence[Mutant], jobs: int) -> int:
-    """Test them all, and tell; returns the exit status. Raises NotTested."""
+    """Test all of them, and print the results; returns the exit status. Raises NotTested."""
     began = time.monotonic()
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(short_folder())) for _ in range(jobs)]
@@ -132,7 +132,7 @@ def run(mutants: Sequence[Mutant], jobs: int) -> int:
         print(summary(results, time.monotonic() - began), flush=True)
         killers = {verdict.noticed_by for _, verdict in results} - {""}
         require_sound_tests(trees[0], sorted(killers), jobs)
-        print(f"the {len(killers)} tests that noticed them pass on the code as it is")
+        print(f"the {len(killers)} tests that noticed them pass on the unchanged code")
     return int(any(is_wrong(*result) for result in results))
 
 

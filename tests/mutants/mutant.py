@@ -1,4 +1,4 @@
-"""A mutant: the code with one small lie in it."""
+"""A mutant: the code with one small error in it."""
 
 import ast
 from typing import NamedTuple
@@ -15,8 +15,8 @@ class Mutant(NamedTuple):
     old: str
     new: str
     file: str
-    tests: str  # who has to notice: files below tests/, or tests in them, between blanks
-    explained: str = ""  # why nobody can notice
+    tests: str  # that must notice: files below tests/, or tests in them, between blanks
+    explained: str = ""  # why no test can notice
 
     def line(self, source: str) -> int:
         """Where in the file it begins. Raises Stale."""
@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
         return source[: source.index(self.old)].count("\n") + 1
 
     def told_in(self, source: str) -> str:
-        """The file's text with the lie. Raises Stale."""
+        """The file's text with the error in it. Raises Stale."""
         self.line(source)
         mutated = source.replace(self.old, self.new)
         if mutated == source:

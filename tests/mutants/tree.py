@@ -19,14 +19,14 @@ from tests.support.prepared import SHARED_IN
 # Without the environment, the demo's data, and what is compiled from the original.
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rf")
-# How long tests wait for what they expect, in seconds. A lie may let them wait in vain, so it is
-# short; who failed only after so long is asked again, with more, for it may have been too short.
+# Seconds for which tests wait for what they expect. On a mutant they may wait in vain, so it is
+# short. A test that failed only after that long is run again, with more, as it may be too short.
 PATIENCE, MORE_PATIENCE = 10.0, 30.0
 SLOW = ("--durations=0", f"--durations-min={PATIENCE}")
 LONGEST = 180.0  # seconds; each selection of tests takes a fraction of that
 LONGEST_END = 60.0  # seconds, to end the tests' servers
 HUNG = "the tests hang, and were ended"
-# Code that can't even be run is not a lie: who notices that has not looked at what it does.
+# Code that can't be run at all is no mutant: a test that fails on it says nothing of what it does.
 BROKEN = re.compile(
     r"(NameError|ImportError|SyntaxError|UnboundLocalError|AttributeError|TypeError"
     r"|psycopg\.errors\.(SyntaxError|Undefined\w+|IndeterminateDatatype|AmbiguousColumn)"
@@ -47,9 +47,9 @@ class Failure(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Who noticed a mutant and why, or nobody; and in how many seconds.
+    """The test that noticed a mutant, if any, its failure, and the seconds that this took.
 
-    Where nobody did, `why` says what kept the tests from it, if anything.
+    Where none did, `why` says what kept the tests from running, if anything.
     """
 
     noticed_by: str
@@ -60,8 +60,8 @@ class Verdict(NamedTuple):
 class Tree:
     """The project at `source`, copied to `folder`.
 
-    Its tests copy the migrated cluster that is kept in `shared`, if that is given: to make one
-    takes longer than most tests. Those of a mutant among the migrations make their own.
+    Its tests copy the migrated cluster in `shared`, if that is given, since making one takes longer
+    than most tests. Tests of a mutant in migrations/ make their own.
     """
 
     def __init__(self, source: Path, folder: Path, shared: Path | None = None) -> None:
@@ -72,7 +72,7 @@ class Tree:
     def test(self, mutant: Mutant) -> Verdict:
         """Run a mutant's tests on it until one fails. Raises Stale.
 
-        Only a test that fails has noticed it: not one whose fixtures do, nor one that hangs.
+        Only a test that fails has noticed it; one whose fixtures fail has not, nor one that hangs.
         """
         path = self.folder / mutant.file
         original = path.read_text()
@@ -127,7 +127,7 @@ class Tree:
 
     @staticmethod
     def _write(path: Path, text: str) -> None:
-        """Write a module so that no compiled one, of the same second and size, is taken for it."""
+        """Write a module, and delete its compiled one, which may be of the same second and size."""
         path.write_text(text)
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 

@@ -32,6 +32,7 @@ def as_written(data: str, prev: int) -> list[bytes]:
 CHAIN = [as_written(RECORDS[0][1], 0), as_written(RECORDS[1][1], 1)]
 
 
+@pytest.mark.proves("chain")
 def test_a_batch_is_a_chain(world: World) -> None:
     log = world.log()
     log.append(RECORDS, 0, TERM)

@@ -16,6 +16,7 @@ from tests.support.clusters import fresh_world
 from tests.support.world import World, catch_up, chained, drain, eventually, take, transaction
 
 
+@pytest.mark.proves("order")
 def test_the_log_waits_for_a_transaction_that_drew_a_lower_position(world: World) -> None:
     streamer, consumers = world.streamer(), [world.consumer(f"consumer{n}") for n in range(2)]
     with transaction(world) as slow:
@@ -55,6 +56,7 @@ def test_transactions_that_begin_later_are_not_waited_for(world: World) -> None:
     assert drain(streamer) == 1
 
 
+@pytest.mark.proves("order")
 def test_a_writer_that_draws_between_the_two_looks_is_not_overtaken(world: World) -> None:
     """The sequence is read first, and the writers are noted after: the other way round loses it."""
     world.take(1)

@@ -34,6 +34,7 @@ def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World)
     assert world.truth == (1, 5)
 
 
+@pytest.mark.proves("staging-is-atomic")
 def test_twenty_equal_requests_at_once_take_one_ride(api: Api, world: World) -> None:
     for key in ("a", "b", "c"):
         with ThreadPoolExecutor(20) as threads:

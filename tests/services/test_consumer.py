@@ -31,6 +31,7 @@ def add(world: World, data: bytes, prev: bytes = b"0") -> None:
     world.log().redis.xadd(world.stream, {"data": data, "prev": prev})
 
 
+@pytest.mark.proves("one-transaction")
 @pytest.mark.parametrize("step", Step)
 def test_a_crash_at_any_step_counts_every_ride_once(world: World, step: Step) -> None:
     world.take("0.001", "0.002")
@@ -48,6 +49,7 @@ def test_totals_are_exact_where_binary_floats_are_not(world: World) -> None:
     assert catch_up(world.consumer()).total == Decimal("1000000099.999")
 
 
+@pytest.mark.proves("counts-once")
 def test_two_processes_under_one_name_never_count_a_ride_twice(world: World) -> None:
     world.take(1, 2)
     drain(world.streamer())
@@ -247,6 +249,7 @@ def test_a_brand_new_consumer_on_a_trimmed_log_heals(world: World) -> None:
 DISASTERS = [flush, restart_redis, cut_newest]
 
 
+@pytest.mark.proves("gap-healed")
 @pytest.mark.parametrize("disaster", DISASTERS)
 @pytest.mark.parametrize("more", [True, False], ids=["rides follow", "no ride follows"])
 @pytest.mark.parametrize("caught_up", [True, False], ids=["caught up", "behind"])

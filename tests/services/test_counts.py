@@ -154,6 +154,7 @@ def test_a_reset_is_counted_with_what_it_changes(world: World, step: Step) -> No
     assert counts(world).resets == 1
 
 
+@pytest.mark.proves("counted")
 @pytest.mark.parametrize("piece", [1, 3, 100])
 @pytest.mark.parametrize("batch_size", [4, 1000])
 def test_the_rollup_counts_each_ride_of_a_gap_once_in_however_many_pieces(

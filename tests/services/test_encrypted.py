@@ -1,4 +1,4 @@
-"""A whole fleet over TLS, with passwords, and with no more rights than docs/running.md gives."""
+"""A whole fleet over TLS, with passwords, and with no more rights than docs/production.md gives."""
 
 import html
 import time

@@ -134,7 +134,7 @@ def test_a_process_that_is_silent_is_known_and_not_at_work(
 
 
 def test_a_consumer_is_removed_for_good_as_the_docs_say(world: World) -> None:
-    page = (PROJECT / "docs/running.md").read_text()
+    page = (PROJECT / "docs/production.md").read_text()
     [statement] = re.findall(r"DELETE FROM checkpoints .*'latecomer'", page)
     world.consumer("latecomer")
     with looking(world) as gatherer:

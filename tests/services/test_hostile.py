@@ -61,6 +61,7 @@ def test_half_of_it_is_refused_or_hung_up_on(victim: Api, kind: str) -> None:
     assert is_refused(ask(victim.port, half, half_close=True))
 
 
+@pytest.mark.proves("slow-client")
 def test_who_is_slow_is_refused_or_hung_up_on(victim: Api) -> None:
     """Before the sockets' own patience, a minute, is at an end."""
     clients = {kind: Slow(victim.port, *SLOW[kind]) for kind in SLOW}

@@ -152,6 +152,7 @@ def test_servers_that_may_lose_data_are_warned_about(world: World) -> None:
     ]
 
 
+@pytest.mark.proves("durable")
 @pytest.mark.parametrize("level", ["off", "local"])
 def test_a_commit_that_may_be_lost_is_warned_about(world: World, level: str) -> None:
     """Either by a crash, or by a fail-over to a standby."""

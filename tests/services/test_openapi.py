@@ -89,6 +89,7 @@ def check_against_description(case: Case, answer: Any) -> None:
     )
 
 
+@pytest.mark.proves("described")
 @schema.parametrize()
 def test_every_answer_is_as_described(case: Case, live: Api) -> None:
     check_against_description(case, case.call(base_url=str(live.client.base_url)))

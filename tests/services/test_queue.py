@@ -626,6 +626,7 @@ def unread(world: World, desks: Desks) -> Desk:
     return desks()
 
 
+@pytest.mark.proves("swept")
 def test_a_sweep_puts_into_the_inbox_what_the_log_has_not_brought(
     unread: Desk, world: World
 ) -> None:

@@ -46,6 +46,7 @@ def trim(world: World, length: int = 100_000, age: float = A_DAY) -> int:
     return Trimmer(world.connection, world.log(), Caps(length, age)).trim()
 
 
+@pytest.mark.proves("trimming")
 @both
 def test_trimming_follows_the_slowest_of_checkpoints_and_groups(world: World) -> None:
     assert slowest(world) == START
@@ -84,7 +85,7 @@ def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
     gone.read(1)
     catch_up(consumer)
     assert trim(world) == 0
-    # As docs/running.md says.
+    # As docs/production.md says.
     world.log().redis.execute_command("XGROUP", "DESTROY", world.stream, gone.name)  # type: ignore[no-untyped-call]
     assert trim(world) >= 900
 

@@ -14,6 +14,7 @@ from tests.support.world import eventually
 BOTH = pytest.mark.stream_servers
 
 
+@pytest.mark.proves("receipts")
 @BOTH
 def test_what_a_dead_worker_had_read_is_claimed_and_by_its_own_name_at_once(staff: Staff) -> None:
     for name in ("one", "two"):

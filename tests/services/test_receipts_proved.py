@@ -75,6 +75,7 @@ def test_receipts_that_are_complete_agree(delivered: World) -> None:
     assert verdict.proved == Proved(20)
 
 
+@pytest.mark.proves("receipt-repaired")
 @pytest.mark.parametrize("loss", [DELETE, FORGET])
 def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     delivered: World, loss: str

@@ -1,4 +1,4 @@
-"""The role that runs the reconciliation: the rights in docs/reconciliation.md are enough."""
+"""The role that runs the reconciliation: the rights in docs/reconcile.md are enough."""
 
 import random
 import re
@@ -16,7 +16,7 @@ from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 
-PAGE = (PROJECT / "docs/reconciliation.md").read_text()
+PAGE = (PROJECT / "docs/reconcile.md").read_text()
 GRANTS = re.findall(r"^GRANT [^;]*? TO reconciler;", PAGE, re.MULTILINE)
 MINUTE = datetime(2026, 3, 1, 10, 1, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""The rights in Redis that docs/running.md gives to each process are enough, and none is idle.
+"""The rights in Redis that docs/production.md gives to each process are enough, and none is idle.
 
 On the embedded server, and over TLS with passwords.
 """

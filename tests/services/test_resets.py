@@ -19,6 +19,7 @@ from tests.support.resets import WRONG, ask, corrupt, exact, half_way, send, sta
 from tests.support.world import World, eventually
 
 
+@pytest.mark.proves("repaired")
 @pytest.mark.parametrize(
     ("stood", "stands"), [(0, 5), (3, 5), (5, 5), (8, 8), (10, 10), (11, 10), (99, 10)]
 )

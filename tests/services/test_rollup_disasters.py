@@ -64,6 +64,7 @@ def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World
         assert len(icks(world)) == 1
 
 
+@pytest.mark.proves("marks-lost")
 @pytest.mark.stream_servers
 def test_a_flush_with_dirty_minutes_and_a_ride_right_after_it(world: World) -> None:
     """The next mark must not make a new Ick, in which the lost minutes would be missing."""

@@ -94,6 +94,7 @@ def change_last_sent(world: World) -> None:
     world.connection.execute("UPDATE streamer_state SET last_sent_id = 0")
 
 
+@pytest.mark.proves("deleted-as-sent")
 @pytest.mark.parametrize("change", [change_a_record, change_last_sent])
 def test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over(
     world: World, change: Callable[[World], None]

@@ -111,6 +111,7 @@ def test_trimming_follows_the_slowest_consumer(world: World) -> None:
     assert catch_up(slow).total == fast.total == 500500
 
 
+@pytest.mark.proves("cap")
 def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> None:
     gone = world.consumer("gone")
     world.take(*range(1, 3001))

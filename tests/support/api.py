@@ -53,7 +53,7 @@ class Api:
 
 
 def is_problem(response: httpx.Response, status: int, kind: str = "about:blank") -> bool:
-    """Whether it is an answer of that status with a problem of that type, as described."""
+    """Whether the answer has that status, and a problem of that type, as described."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()

@@ -1,4 +1,4 @@
-"""A database with rides, consumers that claim to have counted them, and the job for both."""
+"""A database with rides, consumers that claim to have counted them, and the nightly job."""
 
 import random
 from collections.abc import Callable
@@ -81,13 +81,13 @@ class Books:
         self.world.connection.execute(SENT)
 
     def skip_ids(self, count: int) -> None:
-        """As many numbers are drawn, and rolled back."""
+        """Draw so many ids that no ride gets, as transactions do that roll back."""
         self.world.connection.execute(
             "SELECT setval('log_position', (SELECT last_value FROM log_position) + %s)", [count]
         )
 
     def claim(self, name: str, last_ride_id: int, drift: Decimal | int = 0) -> None:
-        """A consumer that stands at a ride, with a total that is wrong by `drift`."""
+        """Insert a consumer that stands at a ride, with a total that is wrong by `drift`."""
         self.world.connection.execute(
             "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('total', %s, %s)",
             [name, last_ride_id],
@@ -105,19 +105,19 @@ class Books:
         )
 
     def caught_up(self, name: str = "consumer0") -> tuple[int, Decimal]:
-        """Let the consumer apply what it is asked to, and read all there is; where it stands."""
+        """Let the consumer apply its resets and read the whole log; returns its ride and total."""
         at = catch_up(self.world.consumer(name))
         return at.ride_id, at.total
 
     def in_warehouse(self) -> tuple[int, int, Decimal]:
-        """Rides, different rides, and their sum, in all visible files."""
+        """The number of rides, of distinct rides, and their sum, in all visible files."""
         warehouse = self.warehouse
         rides = warehouse.read(self.spark, warehouse.table.files()).select("id", "distance")
         ids, distances = (column.to_pylist() for column in rides.toArrow().columns)
         return len(ids), len(set(ids)), sum(distances, Decimal(0))
 
     def in_postgres(self) -> tuple[int, int, Decimal]:
-        """The same of the rides up to the last one sent."""
+        """The same figures of the rides up to last_sent, in Postgres."""
         row = self.world.connection.execute(
             "SELECT count(*), count(DISTINCT id), coalesce(sum(distance), 0) FROM rides"
             " WHERE id <= (SELECT last_sent_id FROM streamer_state)"

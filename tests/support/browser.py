@@ -1,4 +1,4 @@
-"""A headless Chromium, and what it saw of a page: its console, its requests, its layout."""
+"""A headless Chromium that reports on a page: its console, its requests, its layout."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -76,7 +76,7 @@ FOCUSED = """
 
 
 class Focus(NamedTuple):
-    """The element that has the focus; no name where none has. Its place in pixels."""
+    """The element that has the focus, and its place in pixels; no name where none has it."""
 
     name: str
     outlined: bool
@@ -86,7 +86,7 @@ class Focus(NamedTuple):
 
 
 class Browser:
-    """One window. What it saw is forgotten when the next page is opened."""
+    """One window. Its console and requests are cleared when the next page is opened."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
@@ -117,7 +117,7 @@ class Browser:
         self.command("Emulation.setDeviceMetricsOverride", **size)
 
     def script(self, source: str, *arguments: object) -> Any:
-        """Run the body of a function, which the page's policy does not hold back."""
+        """Run the body of a function; the page's Content-Security-Policy does not apply to it."""
         return self.driver.execute_script(source, *arguments)
 
     def eventually(self, claim: Callable[[], T], what: str) -> T:
@@ -157,7 +157,7 @@ class Browser:
         return texts
 
     def forget(self) -> None:
-        """Forget what was seen."""
+        """Clear the console and the requests."""
         self._look()
         self._console.clear()
         self._requests.clear()
@@ -193,7 +193,7 @@ class Browser:
         return lines
 
     def audit(self) -> list[str]:
-        """What axe-core finds to be serious or critical, and where."""
+        """The serious and critical findings of axe-core, with their places."""
         self.script(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
         found = self.driver.execute_async_script(AUDIT, RULES)
         assert isinstance(found, list), found
@@ -209,7 +209,7 @@ class Browser:
         self.script(WATCH_BUTTONS)
 
     def places_of_buttons(self) -> dict[str, list[str]]:
-        """Where each button was, since then: left, top, width, height."""
+        """The places of each button since `watch_buttons`: left, top, width, height."""
         return dict(self.script(PLACES))
 
     def tab(self) -> "Focus":
@@ -223,13 +223,13 @@ class Browser:
 
     @property
     def overhang(self) -> int:
-        """How far the page is wider than its window, in pixels."""
+        """By how many pixels the page is wider than its window."""
         pixels: int = self.script(OVERHANG)
         return pixels
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start one. Nothing of it lives on, whatever ends its starter."""
+    """Start a browser. All of it ends with the process that started it, however that ends."""
     with chromium() as driver:
         yield Browser(driver)

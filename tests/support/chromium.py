@@ -1,6 +1,6 @@
 """A headless Chromium, driven by selenium. Debian's chromium and chromium-driver are enough.
 
-Nothing is downloaded, and nothing is asked of any server but those whose pages are opened.
+Nothing is downloaded, and only servers whose pages are opened are contacted.
 """
 
 import os
@@ -44,7 +44,7 @@ def missing() -> str:
 
 @contextmanager
 def chromium() -> Iterator[Chrome]:
-    """Start one with an empty profile. Nothing of it lives on, whatever ends its starter."""
+    """Start one with an empty profile. It ends with its starter, however that ends."""
     os.environ.update(QUIET)
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""

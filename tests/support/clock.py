@@ -1,4 +1,4 @@
-"""A reader's clock, which goes only where a test has something take time."""
+"""A clock for readers that moves only when a test moves it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ class Clock:
         self.now += seconds
 
     def goes(self, seconds: float, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The same call, which takes so long."""
+        """The same call, during which the clock moves by so many seconds."""
 
         def slow(*arguments: Any) -> Any:
             self.now += seconds

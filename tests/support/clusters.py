@@ -1,6 +1,6 @@
-"""Worlds: on the servers that a test process shares, or in a Postgres cluster of a test's own.
+"""Worlds on the shared servers of a test process, or in a Postgres cluster of a test's own.
 
-A restore takes a whole cluster back. The Redis is always shared.
+A restore sets a whole cluster back, so it needs one of its own. The Redis is always shared.
 """
 
 import itertools
@@ -26,7 +26,7 @@ def fresh_world(
 ) -> Iterator[World]:
     """A migrated database and an empty log.
 
-    With `defaults` for the sessions with the database, it is empty, and there is a second schema.
+    With `defaults` for its sessions, the database is empty instead, and has a second schema.
     """
     name = f"test_{next(_numbers)}"
     for server in (postgres, redis):

@@ -1,7 +1,7 @@
-"""A proxy in front of a server that counts what its clients ask, whatever the machine's speed.
+"""A proxy in front of a server that counts statements or commands, and round trips.
 
-A round trip is the client's turn to speak: at first, or after the server has spoken. A statement is
-what Postgres is told to execute; a command is an array that Redis is sent.
+A round trip begins when the client sends something first, or after the server has answered. A
+statement is what Postgres is told to execute; a command is an array that is sent to Redis.
 """
 
 import socket
@@ -18,7 +18,7 @@ RunsOf = Callable[[bytes], tuple[int, bytes]]  # how many are in it, and the res
 
 
 class Counted(NamedTuple):
-    """What was asked, by all clients together."""
+    """What all clients together have asked."""
 
     asked: int  # statements, or commands
     round_trips: int
@@ -28,7 +28,7 @@ class Counted(NamedTuple):
 
 
 class Counter:
-    """Of one server."""
+    """Counts for one server."""
 
     def __init__(self, server: Path, runs_of: RunsOf, greeting: bool) -> None:
         self._server, self._runs_of, self._greeting = server, runs_of, greeting
@@ -41,7 +41,7 @@ class Counter:
             return Counted(self._asked, self._round_trips)
 
     def serve(self, client: socket.socket) -> None:
-        """One connection, until either end closes it."""
+        """Serve a connection until either end closes it."""
         with client, socket.socket(socket.AF_UNIX) as server:
             server.connect(str(self._server))
             turn = ["server"]
@@ -83,7 +83,7 @@ def _shut(end: socket.socket) -> None:
 
 
 def statements(data: bytes) -> tuple[int, bytes]:
-    """Of Postgres' protocol: Query and Execute."""
+    """Count Query and Execute messages of Postgres' protocol; returns the unread rest, too."""
     count = 0
     while len(data) >= 5:
         (length,) = struct.unpack("!i", data[1:5])
@@ -95,7 +95,7 @@ def statements(data: bytes) -> tuple[int, bytes]:
 
 
 def commands(data: bytes) -> tuple[int, bytes]:
-    """Of Redis' protocol: arrays of strings."""
+    """Count arrays of strings in Redis' protocol; returns the unread rest, too."""
     count = 0
     while data:
         head, found, rest = data.partition(b"\r\n")
@@ -114,7 +114,7 @@ def commands(data: bytes) -> tuple[int, bytes]:
 def counting(
     server: Path, runs_of: RunsOf, greeting: bool = False
 ) -> Iterator[tuple[Path, Counter]]:
-    """The socket's folder, in which it has the server's name, and the counter."""
+    """Run a proxy; yields the folder of its socket, named as the server's, and the counter."""
     counter = Counter(server, runs_of, greeting)
     with short_folder() as folder, socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / server.name))

@@ -1,4 +1,4 @@
-"""What readers have counted, as Postgres has it."""
+"""The counts of readers, as they are in Postgres."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Counts(NamedTuple):
 
 
 class WorkerCounts(NamedTuple):
-    """The counts of a receipts' worker."""
+    """The counts of a worker of the receipts."""
 
     delivered: int = 0
     dead: int = 0

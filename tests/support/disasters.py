@@ -1,4 +1,4 @@
-"""What happens to servers, and the rides that keep coming meanwhile."""
+"""Disasters of servers, and rides that keep coming meanwhile."""
 
 import threading
 
@@ -44,7 +44,7 @@ def crash_postgres(world: World) -> None:
 
 
 def staged_too_late(world: World) -> None:
-    """A session draws numbers ahead, and others overtake it: ride 2 comes when 4 has been sent."""
+    """A session draws ids ahead, and another overtakes it: ride 2 commits when 4 was sent."""
     with psycopg.connect(world.postgres_url, autocommit=True) as ahead:
         world.connection.execute("ALTER SEQUENCE log_position CACHE 3")
         take(ahead, 10)  # draws 1, 2 and 3
@@ -55,14 +55,14 @@ def staged_too_late(world: World) -> None:
 
 
 def stranded(world: World) -> None:
-    """The same, and the log goes on."""
+    """Like `staged_too_late`, and then the streamer sends another ride."""
     staged_too_late(world)
     world.take(40)
     drain(world.streamer())
 
 
 class Rides:
-    """Takes a ride every few milliseconds, until told to end; waits for a lost database."""
+    """Takes two rides every few milliseconds, until told to end; waits for a lost database."""
 
     def __init__(self, world: World) -> None:
         self.url = world.postgres_url
@@ -83,7 +83,7 @@ class Rides:
                 self.end.wait(0.05)
 
     def flow(self, rides: int) -> None:
-        """Wait until so many more have been taken."""
+        """Wait until so many more rides have been taken."""
         enough = self.taken + rides
         eventually(lambda: self.taken >= enough, "more rides")
 

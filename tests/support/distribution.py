@@ -1,9 +1,9 @@
-"""Which worker of pytest-xdist runs which tests: a whole file, those that take longest first.
+"""Which worker of pytest-xdist runs which tests: whole files, those that take longest first.
 
-A file's tests share what it has set up. The files beside a running fleet share that fleet, those in
+The tests of a file share its fixtures. The files beside a running fleet share that fleet, those in
 a browser share another, and the files that use Spark share a session, which is a JVM. (Marks for
-`--dist loadgroup` would say that too, but pytest-xdist 3.8 passes them on by renaming tests, and
-pytest 9.2 does not let it: they have no effect.)
+`--dist loadgroup` would do, but they have no effect: pytest-xdist 3.8 passes them on by renaming
+tests, which pytest 9.2 does not allow.)
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ LONGEST = (
 
 
 def scope_of(nodeid: str) -> str:
-    """What a test shares a worker with."""
+    """The scope of a test: all tests of one scope run on the same worker."""
     file = nodeid.partition("::")[0]
     if file in SPARK:
         return "spark"
@@ -78,18 +78,18 @@ def scope_of(nodeid: str) -> str:
 
 
 def rank(scope: str) -> int:
-    """When it is its turn."""
+    """The position of a scope in the order of the run."""
     return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]
-    """What belongs together goes to the next worker that has nothing to do."""
+    """Gives the next scope to the next idle worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
-        """Tell tests of one name apart: else only the first of them would run."""
+        """Number tests of the same name: otherwise only the first of them would run."""
         seen: Counter[str] = Counter()
         names = []
         for name in collection:

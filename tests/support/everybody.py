@@ -1,4 +1,4 @@
-"""Every service of a fleet on one world's servers, and whether each of them has every ride."""
+"""Runs every service on one world's servers, and asks whether each has every ride."""
 
 from contextlib import closing
 from decimal import Decimal
@@ -17,7 +17,7 @@ ANSWERS = ("/consumers", HOURS, "/rides/1", "/rides/1/receipt", "/readyz")
 
 
 def at_work(world: World, staff: Staff) -> None:
-    """Start all services, take rides, and wait until every service has them and tells of them."""
+    """Start all services, take rides, and wait until every service has and shows them."""
     api = Api(world)
     for name in TOTALS:
         world.service("consumers", name)

@@ -1,4 +1,4 @@
-"""What a sound run of chaos leaves as its evidence."""
+"""The evidence of a chaos run without findings, made up."""
 
 import signal
 from collections import defaultdict
@@ -29,7 +29,7 @@ def taken(at: float) -> datetime:
 def delivery(
     ride: int, distance: Decimal, at: float, status: int = 204, name: str = ""
 ) -> Delivery:
-    """The receipt of a ride that was taken at `at`; it came a second later."""
+    """The delivery of the receipt of a ride that was taken at `at`, a second later."""
     webhook_id = name or f"{ride} of {distance}"
     return Delivery(webhook_id, ride, distance, taken(at), at + 1, status)
 

@@ -56,7 +56,7 @@ def reconciliation(number: int = 1, **changed: Any) -> Reconciliation:
 
 
 def database(**changed: Any) -> Database:
-    """What Postgres says when all is well."""
+    """The facts of Postgres when all is well."""
     readers = (total("consumer0"), total("consumer1"), rollup())
     well = Database(
         rides=Rides(12_345, 12_345, 2.1, 12_345, 12_345, 0, None),
@@ -72,14 +72,14 @@ def database(**changed: Any) -> Database:
 
 
 def facts(seconds: float = 0, **changed: Any) -> Facts:
-    """Facts of that many seconds after MOMENT; `changed` are fields of the database."""
+    """Facts as of so many seconds after MOMENT; `changed` are fields of the database."""
     at = MOMENT + timedelta(seconds=seconds)
     log = Log(1_204, 213_000, 0.4)
     return Facts(at, Server(True), Server(True), database(**changed), log)
 
 
 def absent(seen: Facts, seconds: float) -> Facts:
-    """The same facts, with whoever is missing in them missing for so many seconds."""
+    """The same facts, where whatever is missing has been missing for so many seconds."""
     assert seen.database
     missing = {who: seconds for who, is_there in expected(seen.database) if not is_there}
     return replace(seen, database=replace(seen.database, absent=missing))

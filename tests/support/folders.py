@@ -1,6 +1,6 @@
-"""Folders for servers, in memory where that is large enough: there, what they sync costs nothing.
+"""Folders for servers, in memory where it is large enough: there, fsync costs nothing.
 
-What a test can do to a server, down to SIGKILL, it survives there as it would on a disk.
+Tests end servers by SIGKILL at worst, which data in memory survives as data on a disk would.
 """
 
 import os
@@ -15,7 +15,7 @@ ENOUGH = 4 << 30  # bytes: a cluster has a tenth of a gigabyte, and a dozen may 
 
 
 def roomy() -> Path:
-    """Where to put servers' data."""
+    """The folder below which servers' data is put."""
     if os.access(MEMORY, os.W_OK | os.X_OK):
         room = os.statvfs(MEMORY)
         if room.f_bavail * room.f_frsize >= ENOUGH:

@@ -1,13 +1,13 @@
 """`python -m module` as a fork of an interpreter that has imported most of what it needs.
 
-A test run starts hundreds of services, and to import its packages takes each of them ten times the
-work of everything else that it does at its start. So one interpreter for each test process imports
-them, once, runs nothing, and forks for each service. The fork runs the module as `python -m` does:
-with its own arguments, environment, output, session and exit status. That each service also starts
-from nothing is proved beside a whole fleet.
+A test run starts hundreds of services, and importing packages is ten times the work of all else at
+their start. So one interpreter for each test process imports the packages once, and forks for each
+service. The fork runs the module as `python -m` does: with its own arguments, environment, output,
+session and exit status. The tests of a whole fleet prove that each service also starts from
+nothing.
 
-That interpreter is `python -m tests.support.forks`. For each service it is sent a socket, over
-which it is told what to run, and tells the process' id, and in the end its exit status.
+That interpreter is `python -m tests.support.forks`. For each service it receives a socket, over
+which it learns what to run, and returns the process id and, in the end, the exit status.
 """
 
 import atexit
@@ -46,7 +46,7 @@ IMPORTED = (
 
 
 class Process:
-    """A service's process, which can be used as one of `subprocess`.
+    """A service's process, with the interface of `subprocess.Popen`.
 
     It writes to the files `stdout` and `stderr`, which stay open here.
     """

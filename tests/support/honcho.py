@@ -33,7 +33,7 @@ Standings = dict[str, tuple[int, Decimal]]
 
 
 def has_a_full_pipe(pid: int) -> bool:
-    """Whether the process has a pipe that nothing can be written to."""
+    """Whether the process has a pipe that is full."""
     for file in Path(f"/proc/{pid}/fd").iterdir():
         if os.readlink(file).startswith("pipe:"):
             pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
@@ -46,7 +46,7 @@ def has_a_full_pipe(pid: int) -> bool:
 
 
 def take_the_terminal() -> None:
-    """Make the standard input, in a new session, the terminal whose end is the session's."""
+    """Make standard input the controlling terminal of this new session."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -97,12 +97,12 @@ class Fleet:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a person sets in each terminal."""
+        """The settings that a person exports in each terminal."""
         return {"DATA_DIR": str(self.data), "API_PORT": self.url.rpartition(":")[2]}
 
     @property
     def lives(self) -> bool:
-        """Whether its honcho does: what outlives that is a fleet no longer."""
+        """Whether honcho lives: processes that outlive it are no fleet any more."""
         return hasattr(self, "honcho") and self.honcho.poll() is None
 
     def ready(self) -> bool:
@@ -113,7 +113,7 @@ class Fleet:
             return False
 
     def is_welcomed(self) -> bool:
-        """Whether it has told a person what to do with it. Fails when it has ended."""
+        """Whether it has printed its welcome. Fails when it has ended."""
         return self.ready() and "The fleet is up" in self.output.read_text()
 
     def standings(self) -> Standings:
@@ -151,7 +151,7 @@ class Fleet:
             return False
 
     def ends(self, patience: float = PATIENCE) -> None:
-        """Wait until nothing of this fleet lives, nor anything that it started meanwhile."""
+        """Wait until no process of this fleet lives, including those that it started meanwhile."""
         self.honcho.wait(patience)
         deadline = time.monotonic() + patience
         while living := self.processes():
@@ -159,7 +159,7 @@ class Fleet:
             psutil.wait_procs(living, NEXT_LOOK)
 
     def kill(self) -> None:
-        """SIGKILL everything, in whatever order, and what was started meanwhile."""
+        """SIGKILL all processes of the fleet, including those that were started meanwhile."""
         deadline = time.monotonic() + PATIENCE
         while living := self.processes():
             assert time.monotonic() < deadline, f"{living} live on"
@@ -176,7 +176,7 @@ class Fleet:
 
 @contextmanager
 def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
-    """One that has yet to be started, on nothing or a prepared cluster. Nothing of it is left."""
+    """A fleet that is not started yet, with or without a prepared cluster; removed afterwards."""
     with short_folder() as place:
         fleet = Fleet(place)
         if prepared:

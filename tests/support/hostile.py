@@ -132,7 +132,7 @@ HOLDS_A_THREAD = ["half a body", "a body, bit by bit", "no body after 100 Contin
 
 
 def ask(port: int, request: bytes, half_close: bool = False) -> bytes:
-    """All that comes back until the server hangs up, which it must."""
+    """Send a request; returns all that comes back until the server hangs up, as it must."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         received = b""
         try:
@@ -150,7 +150,7 @@ def ask(port: int, request: bytes, half_close: bool = False) -> bytes:
 
 
 def statuses(received: bytes) -> list[int]:
-    """The status of each answer; none when the server only hung up."""
+    """The status of each answer; empty where the server only hung up."""
     assert received.startswith(b"HTTP/1.") or not received
     return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", received)]
 
@@ -169,7 +169,7 @@ class Slow:
         self.ended = False
 
     def go_on(self) -> None:
-        """Read what is there and send a bit; fails when the server never hangs up."""
+        """Read what has come, and send a bit; fails when the server never hangs up."""
         assert time.monotonic() < self.deadline
         try:
             with suppress(BlockingIOError):
@@ -186,7 +186,7 @@ class Slow:
 
 
 def go_on(clients: list[Slow]) -> list[Slow]:
-    """A bit from each; returns those that the server has not hung up on."""
+    """Have each client send a bit; returns those that the server has not hung up on."""
     time.sleep(0.1)
     for client in clients:
         client.go_on()

@@ -1,7 +1,6 @@
-"""A database and a log that are full of markup: in every name, entry and reason that one can write.
+"""A database and a log full of markup, in every name, entry and reason that somebody can write.
 
-Whatever shows such text as what it is, text, has neither an element nor an attribute of these
-names, and none of these lines.
+A page that shows it as text has no element or attribute of these names, and no such line.
 """
 
 import json
@@ -61,7 +60,7 @@ SET_ASIDE = """
 
 
 def fill(world: World) -> None:
-    """Write it all, as its owners would: with SQL, in the log, in the names of sessions."""
+    """Write all of it, by SQL, into the log, and as names of sessions."""
     texts = list(TEXTS)
     world.take(*[1] * len(texts))
     drain(world.streamer())
@@ -82,7 +81,7 @@ def fill(world: World) -> None:
 
 
 def write_entries(world: World) -> None:
-    """Entries of the log that are no records, set aside by a consumer; groups and their members."""
+    """Write entries that are no records, which a consumer sets aside; and groups with members."""
     log = world.log().redis
     for text in (*TEXTS, f"\0{LINE}", b"\xff\xfe<zq-element>"):
         log.xadd(world.stream, {text: text, "data": text, "term": text})

@@ -1,4 +1,4 @@
-"""What an Ick must do, in plain Python: one member at a time, and nothing clever."""
+"""A model of the Ick in plain Python: one member at a time, and nothing clever."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ Scores = dict[str, float]
 
 @dataclass
 class IckOracle:
-    """One Ick's two sets, each a dict of members and scores."""
+    """The two sets of an Ick, each a dict from members to scores."""
 
     there: bool = False
     pset: Scores = field(default_factory=dict)
@@ -42,7 +42,7 @@ class IckOracle:
         return in_order(self.cset)[:size]
 
     def stats(self) -> dict[str, float] | None:
-        """Without the keys and the version."""
+        """The statistics, without keys and version."""
         if not self.there:
             return None
         stats: dict[str, float] = {}

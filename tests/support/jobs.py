@@ -19,7 +19,7 @@ def ended(job: Service) -> tuple[int, str]:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Whether it still does anything; a zombie waits for init alone."""
+    """Whether the process runs; a zombie only waits for init."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -44,6 +44,6 @@ WELL = Facts(
 
 
 def but(**changes: Any) -> Facts:
-    """A fleet that is well, but for this of its database."""
+    """Facts of a fleet that is well, except for these fields of its database."""
     assert WELL.database
     return replace(WELL, database=replace(WELL.database, **changes))

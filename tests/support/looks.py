@@ -1,4 +1,4 @@
-"""Looking at a world as the live page, the metrics and the terminal do."""
+"""Looks at a world as the live page, the metrics and the terminal do."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,7 +29,7 @@ def look(world: World, **settings: str) -> Facts:
 
 
 def said(facts: Facts) -> Database:
-    """What Postgres said; it must have been up."""
+    """The facts of Postgres, which must have been up."""
     assert facts.postgres.up, facts.postgres.reason
     assert facts.database
     return facts.database

@@ -1,4 +1,4 @@
-"""Reading metrics as Prometheus would, by the client library's own parsers."""
+"""Reads metrics as Prometheus does, with the client library's own parsers."""
 
 from collections.abc import Callable, Iterable
 
@@ -47,5 +47,5 @@ def parsed(body: str, accept: str) -> Series:
 
 
 def value(told: Series, name: str, **labels: str) -> float | None:
-    """The value of a series, without the prefix of its name; None where it is not told."""
+    """The value of a series, named without its prefix; None where there is none."""
     return told.get((f"rocket_rides_{name}", frozenset(labels.items())))

@@ -1,4 +1,4 @@
-"""The reconciler, on a small Python program as its run: `python -m tests.support.night CODE`."""
+"""The reconciler, with a Python program as its run: `python -m tests.support.night CODE`."""
 
 import sys
 

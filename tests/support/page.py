@@ -1,4 +1,4 @@
-"""The live page's process, a client for it, and what is in its HTML and its events."""
+"""The live page in a process of its own, a client for it, and parsers of its HTML and events."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -46,7 +46,7 @@ class Page:
         return self.client.get("/metrics").raise_for_status().text
 
     def events(self) -> Iterator["Event"]:
-        """What the page's script is sent, from the beginning, for ever."""
+        """The stream of events that the page's script receives; it does not end."""
         with self.client.stream("GET", "/events") as answer:
             answer.raise_for_status()
             yield from parsed(answer.iter_text())
@@ -60,7 +60,7 @@ class Event(NamedTuple):
 
 
 def parsed(stream: Iterator[str]) -> Iterator[Event]:
-    """Server-sent events, as the HTML standard says; fails at a field that it does not know."""
+    """Parse server-sent events as the HTML standard says; fails at an unknown field."""
     kind, rest = "message", ""
     data: list[str] = []
     for text in stream:
@@ -102,11 +102,11 @@ class Markup(HTMLParser):
 
     @property
     def names(self) -> set[str]:
-        """Of all elements and attributes."""
+        """The names of all elements and attributes."""
         return {name for tag, attributes in self.elements for name in (tag, *attributes)}
 
     def form(self, field: str) -> dict[str, str]:
-        """What the first form with a field or button of that name would send, and `action`."""
+        """The fields that the first form with this field or button would send, and `action`."""
         forms: list[dict[str, str]] = []
         for tag, attributes in self.elements:
             if tag == "form":

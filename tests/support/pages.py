@@ -1,4 +1,4 @@
-"""The pages of documentation: what they name, and where their headings are."""
+"""Parses the pages of documentation: what they name, and their headings."""
 
 import re
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ def code(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+    """The anchors of a page's headings, as GitHub makes them."""
     headings = (LINK.sub("", heading).lower() for heading in HEADING.findall(prose(page)))
     return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
 
 
 def targets() -> set[str]:
-    """What make can be asked for."""
+    """The targets of the Makefile."""
     rules = re.findall(r"^([a-z -]+):", (PROJECT / "Makefile").read_text(), re.M)
     return {target for rule in rules for target in rule.split()}
 

@@ -27,7 +27,7 @@ def redis_pair(kind: str) -> Iterator[RedisPair]:
 
 @contextmanager
 def postgres_pair(prepared: Path) -> Iterator[PostgresPair]:
-    """A migrated primary, and a standby that follows."""
+    """A migrated primary, and a standby that follows it."""
     with short_folder() as folder:
         put_into(folder / "data", prepared)
         pair = PostgresPair(folder)

@@ -1,6 +1,6 @@
-"""A migrated cluster's data folder, which tests copy: that is a tenth of the work of making one.
+"""The data folder of a migrated cluster. To copy it is a tenth of the work of making one.
 
-The workers of a run share it. The first that needs it makes it, the last that has it deletes it.
+The workers of a run share it: the first that needs it makes it, the last to release it deletes it.
 Several runs share it where the environment names a folder for it.
 """
 
@@ -21,7 +21,7 @@ SHARED_IN = "TESTS_SHARE_A_CLUSTER_IN"  # a variable
 
 @contextmanager
 def prepared_cluster(run: Path) -> Iterator[Path]:
-    """The data folder, below the folder of this run of the tests."""
+    """The data folder, inside the folder of this test run, or of several."""
     data = run / "cluster"
     with (run / "cluster.lock").open("w") as making, (run / "cluster.users").open("w") as users:
         fcntl.flock(making, fcntl.LOCK_EX)
@@ -49,7 +49,7 @@ def _make(data: Path) -> None:
 
 
 def put_into(data: Path, prepared: Path) -> None:
-    """Make it what Postgres has in a fleet's data folder, which has none yet."""
+    """Copy it into a fleet's data folder, which has no cluster yet."""
     _copy(prepared, server_account().home(data) / "postgres")
 
 

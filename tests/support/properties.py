@@ -1,6 +1,6 @@
-"""How Hypothesis looks for a counterexample: in the same places each time, for as long as it takes.
+"""How Hypothesis looks for counterexamples: the same examples each time, without a deadline.
 
-It keeps none for the next run: one that is found is a bug, or becomes a test of its own.
+It stores none for the next run: a counterexample is a bug to fix, or becomes a test of its own.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ def holds_unless_refused(
     refusal: type[Exception],
     check: Callable[[T, R], None],
 ) -> None:
-    """Each example is refused, or what is read passes the check; an eighth have to be read.
+    """Each example is refused, or its result passes the check; an eighth must not be refused.
 
-    For a check that no example reaches would pass, whatever it says.
+    Otherwise the check would see almost nothing, and pass, whatever it says.
     """
     checked = 0
 

@@ -86,7 +86,7 @@ def redirect(url: str) -> Answer:
 class Receiver:
     """The server; a context manager. It listens from the start, until `goes_away`.
 
-    With `tls` it is reached by https.
+    With `tls` it speaks https.
     """
 
     def __init__(
@@ -124,11 +124,11 @@ class Receiver:
 
     @property
     def rides(self) -> Counter[int]:
-        """How often each ride's receipt has come, whatever was answered."""
+        """How often each ride's receipt has come, whatever the answer was."""
         return Counter(request.ride_id for request in list(self.requests))
 
     def of(self, ride_id: int) -> list[Request]:
-        """What came about this ride."""
+        """The requests about this ride."""
         return [request for request in list(self.requests) if request.ride_id == ride_id]
 
     def goes_away(self) -> None:

@@ -1,4 +1,4 @@
-"""Worlds that are recorded, as chaos records a run."""
+"""Worlds that can be recorded, as chaos records a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def recorded_postgres(prepared: Path) -> Iterator[Postgres]:
 
 
 class Tape:
-    """What is recorded of a world; `steps` once it has ended."""
+    """The recording of a world; `steps` once it has ended."""
 
     def __init__(self, world: World) -> None:
         self._file = world.folder / "recording"
@@ -52,7 +52,7 @@ class Tape:
 
 @contextmanager
 def recording(world: World) -> Iterator[Tape]:
-    """Record what is committed, and the log, during a block."""
+    """Record commits and the log during a block."""
     tape = Tape(world)
     tape.recorder.start()
     tape.reader.start()

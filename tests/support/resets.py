@@ -1,4 +1,4 @@
-"""Wrong totals, and what asks a consumer to put its own right."""
+"""Makes totals wrong, and asks consumers for resets."""
 
 from decimal import Decimal
 
@@ -17,7 +17,7 @@ ASK = "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (%s, %s)"
 
 
 def ask(world: World, upto: int | None = None, name: str = "consumer0") -> int:
-    """Reconcile the rides up to an id, or up to last_sent, and ask for a reset: its number."""
+    """Reconcile up to a ride, or to last_sent, and ask for a reset; returns its number."""
     if upto is None:
         upto = world.value("SELECT last_sent_id FROM streamer_state")
     reconciliation = world.value(RECONCILE, upto, upto)
@@ -26,7 +26,7 @@ def ask(world: World, upto: int | None = None, name: str = "consumer0") -> int:
 
 
 def corrupt(world: World, ride_id: int | None = None) -> None:
-    """Give all consumers a wrong total, and maybe a wrong place."""
+    """Give all consumers a wrong total and, if named, a wrong ride."""
     world.connection.execute("UPDATE consumer_states SET total_distance = %s", [WRONG])
     if ride_id is not None:
         world.connection.execute("UPDATE checkpoints SET last_ride_id = %s", [ride_id])
@@ -43,7 +43,7 @@ def send(world: World, *distances: str | float) -> None:
 
 
 def exact(world: World, consumer: Consumer | None = None) -> bool:
-    """Whether the consumer, with nothing more to do, has the truth."""
+    """Whether the consumer has the exact total once it has nothing more to do."""
     consumer = consumer or world.consumer()
     eventually(lambda: consumer.run_once() == Round(), "nothing more to do")
     return consumer.standing == world.standing() == world.truth

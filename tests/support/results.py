@@ -1,4 +1,4 @@
-"""Results of a reconciliation, as it could have come out."""
+"""Made-up results of a reconciliation."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -25,7 +25,7 @@ ESCAPES = "a\x1b[31m\u202e"
 
 
 def run(*consumers: Compared, **more: Any) -> Result:
-    """A run that compared these consumers."""
+    """The result of a run that compared these consumers."""
     return Result(
         started_at=datetime(2026, 11, 21, 3, tzinfo=UTC),
         **{
@@ -97,7 +97,7 @@ def tells_that_there_was_nothing(text: str) -> None:
 
 
 def moves_no_cursor(text: str) -> None:
-    """Fails unless the name ESCAPES is there, and has no effect."""
+    """Fails unless the name ESCAPES is shown, and its control characters are not."""
     assert "a\\x1b[31m\\u202e" in text
     assert not {"\x1b", "\u202e"} & set(text)
 

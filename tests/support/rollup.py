@@ -1,4 +1,4 @@
-"""A rollup in the test's own process, and what its result must be."""
+"""A rollup in the test's own process, and the check of its result."""
 
 from decimal import Decimal
 
@@ -50,7 +50,7 @@ def send(world: World, *distances: str | float) -> list[int]:
 
 
 def lead(world: World, batch_size: int = 1000) -> Lead:
-    """A lead on connections of its own, which has the lock unless somebody else has it."""
+    """A lead on connections of its own; it has the lock unless another one has it."""
     connection = world.connect(**SESSION)
     try_lock(connection, Lock.ROLLUP)
     return Lead(connection, world.log(), batch_size)
@@ -83,17 +83,17 @@ def complete_to(world: World) -> int:
 
 
 def is_complete(world: World) -> bool:
-    """Whether every minute is right for every ride that there is, and says so."""
+    """Whether every minute is right up to the newest ride, and complete_to says so."""
     return complete_to(world) == world.truth[0] and exact(world)
 
 
 def icks(world: World) -> set[str]:
-    """The generations whose Icks are in Redis."""
+    """The generations that have an Ick in Redis."""
     names = world.log().redis.keys(f"{world.stream}/rollup/*")
     return {name.decode().split("/")[2] for name in names if isinstance(name, bytes)}
 
 
 def ick(world: World) -> str:
-    """The key of the Ick that the database knows of."""
+    """The key of the current generation's Ick."""
     [name] = one_row(world.connection.execute("SELECT ick FROM rollup_state"))
     return rollup_key(world.stream, name)

@@ -1,4 +1,4 @@
-"""Ways to break the code, in the test's own process or by a trigger: the judges must notice."""
+"""Sabotages: ways to break the code in the test's own process, which the judges must notice."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ def count_again(patch: Patch) -> None:
 
 
 class Anything(dict[bytes, Range]):
-    """Every term there may be, as far as ids were drawn."""
+    """Takes every term for ours, for all ids that were drawn."""
 
     def __init__(self, last_drawn: int) -> None:
         self._all = Range(0, last_drawn)

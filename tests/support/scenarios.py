@@ -1,4 +1,4 @@
-"""Scenarios for the proofs of chaos: each plays on real servers, and returns the evidence of it."""
+"""Scenarios for the tests of chaos' judges: each plays on real servers, and returns findings."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -46,7 +46,7 @@ def findings(
     settled: Iterable[str] = (statements.COUNTED,),
     **others: Any,
 ) -> list[str]:
-    """Those of the judge of the books."""
+    """The findings of the judge of the books."""
     connection = world.connect()
     prepare(connection)
     tables = broken(connection, (*AT_ANY_MOMENT, *settled))
@@ -115,13 +115,13 @@ STRANGER = Term("0123456789abcdef", 0)
 
 
 def stranger_writes(world: World, number: int) -> None:
-    """An entry of another fleet's."""
+    """Write an entry of another fleet."""
     data = f'{{"id": {number}, "distance": {number * 7}}}'
     world.log().append([(number, data)], number - 1, STRANGER)
 
 
 def another_fleet(world: World) -> list[str]:
-    """It writes to the same stream, and has the same ids."""
+    """Another fleet writes to the same stream, with the same ids."""
     streamer, consumer = world.streamer(), world.consumer()
     asks = []
     for number in (1, 2, 3):
@@ -133,7 +133,7 @@ def another_fleet(world: World) -> list[str]:
 
 
 def a_restored_database(world: World) -> list[str]:
-    """Two rides are in the log, and in the database no more; three new ones come."""
+    """Two rides are in the log, but no longer in the database; three new ones come."""
     with world_of_its_own(world.redis, world.folder) as own:
         asks = take_and_count(own, 1)
         backup = Backup(own.postgres, "first")
@@ -189,7 +189,7 @@ TAKE_IN_ONE_MINUTE = """
 
 
 def take_in_one_minute(world: World, *distances: str) -> list[Ask]:
-    """Rides of one minute, asked for, answered and sent."""
+    """Take and send rides of one minute; returns them as asked for and answered."""
     rides = world.connection.execute(TAKE_IN_ONE_MINUTE, [list(distances)]).fetchall()
     drain(world.streamer())
     return [ask(distance, ride) for ride, distance in rides]
@@ -217,9 +217,9 @@ def delivered(
     first: Mood = Mood.WELL,
     longest: float | None = None,
 ) -> None:
-    """Let a worker deliver until every receipt has its outcome, or no longer.
+    """Let a worker deliver until every receipt has its outcome, or time is up.
 
-    Until the receiver has been sent anything, it is in its `first` mood.
+    The receiver is in its `first` mood until the first request has come.
     """
     last = max(answer.ride for ask in asks for answer in ask.answers)
     receiver.secret = SECRET
@@ -250,7 +250,7 @@ def judged(world: World, receiver: Receiver, asks: list[Ask]) -> list[str]:
 
 
 def a_receiver_at_work(world: World) -> list[str]:
-    """It takes two receipts, and never the third."""
+    """The receiver accepts two receipts, and never the third."""
     asks = take_in_one_minute(world, "1", "2", "100.9")
     with Receiver() as receiver:
         delivered(world, receiver, asks)
@@ -258,7 +258,7 @@ def a_receiver_at_work(world: World) -> list[str]:
 
 
 def a_receiver_that_fails(world: World) -> list[str]:
-    """It hangs up in the middle of its first answer."""
+    """The receiver hangs up in the middle of its first answer."""
     asks = take_in_one_minute(world, "1")
     with Receiver() as receiver:
         delivered(world, receiver, asks, first=Mood.CUTTING, longest=PATIENCE)
@@ -266,7 +266,7 @@ def a_receiver_that_fails(world: World) -> list[str]:
 
 
 def a_flushed_log(world: World) -> list[str]:
-    """Nobody has read it."""
+    """The log is flushed before any worker has read it."""
     asks = take_in_one_minute(world, "1")
     flush(world)
     with Receiver() as receiver:

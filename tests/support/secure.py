@@ -1,6 +1,6 @@
-"""Servers as people have them: over TLS alone, with an authority of their own and passwords.
+"""Servers that accept only TLS and passwords, with certificates of a private authority.
 
-Those in the wheels know no TLS, so these are the system's own, as Debian installs them.
+The servers in the wheels are built without TLS, so these are the system's, as Debian has them.
 """
 
 import random
@@ -25,8 +25,8 @@ from lab.ports import free_ports
 from rocket_rides.settings import EMBEDDED_PORT, PROJECT
 from tests.support.folders import short_folder
 
-PAGE = (PROJECT / "docs/running.md").read_text()
-[_, SECTION] = PAGE.split("## Encrypted, authenticated, restricted\n")
+PAGE = (PROJECT / "docs/production.md").read_text()
+[_, SECTION] = PAGE.split("## Encryption and rights\n")
 SECTION = SECTION.partition("\n## ")[0]
 [ROLES] = re.findall(r"^```sql\n(.*?)^```", SECTION, re.M | re.S)
 # What follows the user's name, of each user in Redis.
@@ -47,12 +47,12 @@ HBA = "local all postgres trust\nhostssl all all samehost scram-sha-256\n"
 
 
 class Secure(NamedTuple):
-    """Both servers, with the page's roles in Postgres; and whom their certificates come from."""
+    """Both servers, with the page's roles in Postgres, and the authority of their certificates."""
 
     postgres: Postgres
     redis: Redis
     authority: str
-    other: str  # whom none of them comes from
+    other: str  # an authority that has issued none of them
 
     def postgres_url(self, role: str = "rides", authority: str = "") -> str:
         """The page's."""
@@ -71,7 +71,7 @@ def _url(url: str, user: str, at: str, authority: str) -> str:
 
 
 def let_in(control: redis.Redis, user: str, stream: str) -> None:
-    """Give a user of Redis the page's rights."""
+    """Give a user of Redis the rights that the page names."""
     rights = USERS[user].replace("PASSWORD", PASSWORD).replace("rocket-rides-log", stream)
     command = ("ACL", "SETUSER", user, "reset", *rights.split())
     control.execute_command(*command)  # type: ignore[no-untyped-call]
@@ -79,7 +79,7 @@ def let_in(control: redis.Redis, user: str, stream: str) -> None:
 
 @contextmanager
 def secure_servers() -> Iterator[Secure]:
-    """Private ones. Skips the test where the system has no such programs."""
+    """Start such servers. Skips the test where the system has no programs for them."""
     postgres_programs = stock.named(stock.POSTGRES) or _programs("postgres")
     redis_programs = stock.named(stock.REDIS) or _programs("redis-server")
     with short_folder() as folder:

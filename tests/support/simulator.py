@@ -1,4 +1,4 @@
-"""The simulator as a process, and a small HTTP server instead of the API, which answers as told."""
+"""The simulator in a process of its own, and a small HTTP server that stands in for the API."""
 
 import itertools
 import os
@@ -66,7 +66,7 @@ def serving(port: int = 0, statuses: Iterable[int] = ()) -> Iterator[Api]:
 
 
 class Simulator(Process):
-    """`python -m demo.simulator`, and all that it says, through a pipe."""
+    """`python -m demo.simulator`, and its output, through a pipe."""
 
     def __init__(self, port: int, *arguments: str) -> None:
         reader, writer = os.pipe()
@@ -81,7 +81,7 @@ class Simulator(Process):
         os.close(writer)
 
     def ended(self, within: float) -> str:
-        """Wait until it ends; returns what it said since it was last read."""
+        """Wait until it ends; returns its output since the last read."""
         try:
             self.wait(within)
         finally:
@@ -91,7 +91,7 @@ class Simulator(Process):
 
 
 def run(port: int, *arguments: str) -> tuple[int, str]:
-    """Return the exit status and all that was said."""
+    """Run the simulator; returns its exit status and output."""
     process = Simulator(port, *arguments)
     said = process.ended(within=30)
     return process.wait(), said

@@ -1,4 +1,4 @@
-"""The live page's server in the test's own process, on a loop in a thread of its own."""
+"""The live page's server in the test's own process, on an event loop in its own thread."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ STOP_REDIS = SimpleNamespace(
 
 
 class Served:
-    """A page that is served, and a client for it."""
+    """The page, as it is served, and a client for it."""
 
     def __init__(self, config: Settings, watcher: Watcher, site: Site) -> None:
         self.config, self.watcher, self.site = config, watcher, site
@@ -53,7 +53,7 @@ class Served:
 
     @contextmanager
     def ticks(self) -> Iterator[Iterator[Any]]:
-        """What the page's script is sent: each event's JSON, decoded."""
+        """The events that the page's script receives, decoded from JSON."""
         with self.client.stream("GET", "/events") as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             yield (
@@ -117,7 +117,7 @@ def of_world(world: World, **changed: Any) -> Settings:
 
 @contextmanager
 def gathering(config: Settings) -> Iterator[Callable[[], Facts]]:
-    """The real facts."""
+    """Gather the world's real facts."""
     gatherer = Gatherer(config)
     try:
         yield gatherer.gather

@@ -1,4 +1,4 @@
-"""A second terminal: what a person runs there, beside a fleet."""
+"""A second terminal, in which a person runs programs beside a fleet."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ PYTHON = Path(sys.executable)
 
 
 def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str]:
-    """A person's program, with the fleet's settings."""
+    """Start a program with the fleet's settings, as a person does."""
     return subprocess.Popen(
         [PYTHON, "-m", *command],
         cwd=PROJECT,
@@ -30,7 +30,7 @@ def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str
 
 
 def told(fleet: Fleet, *command: str, **settings: str) -> tuple[int, str]:
-    """The exit status, and what was said."""
+    """The exit status and the output."""
     process = person(fleet, *command, **settings)
     said, _ = process.communicate(timeout=PATIENCE * 2)
     return process.returncode, said

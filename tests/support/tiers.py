@@ -1,4 +1,4 @@
-"""The tiers of the tests, each a folder of its own: how long each took, at the end of a run."""
+"""The tiers of the tests, each a folder: says at the end of a run how long each took."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ TIERS = ("fast", "services", "analytics", "fleet")
 
 
 class Times:
-    """The tests and the seconds of each tier, as the reports say, from whatever worker."""
+    """Counts the tests and the seconds of each tier, from the reports of all workers."""
 
     def __init__(self) -> None:
         self._tests: Counter[str] = Counter()
@@ -17,7 +17,7 @@ class Times:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folders = report.nodeid.partition("::")[0].split("/")
         tier = next((tier for tier in TIERS if tier in folders), "other")
-        self._tests[tier] += report.when == "setup"  # of its reports, the one that each test has
+        self._tests[tier] += report.when == "setup"  # the one report that every test has
         self._seconds[tier] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -29,6 +29,6 @@ class Times:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Only where the results come together: the workers of pytest-xdist report to that."""
+    """Only in the process to which the workers of pytest-xdist report."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(), "tiers")

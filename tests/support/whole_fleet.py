@@ -1,4 +1,4 @@
-"""Facts of a whole fleet, made up: everything in them has a value, and each another one."""
+"""Made-up facts of a whole fleet: every field has a value, and no two have the same."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

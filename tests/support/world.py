@@ -47,10 +47,10 @@ def eventually(
     patience: float = PATIENCE,
     pause: float = SHORTEST_PAUSE,
 ) -> T:
-    """Poll until `claim()` is true, and return it; fail after `patience` seconds.
+    """Poll until `claim()` is true, and return its value; fail after `patience` seconds.
 
-    A look that takes long is not repeated at once: what it waits for needs the processor, too.
-    `pause` is the shortest between two looks.
+    The longer a look takes, the longer the pause after it, since what it waits for needs the
+    processor, too. `pause` is the shortest.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -139,7 +139,7 @@ class World:
 
     @property
     def truth(self) -> tuple[int, Decimal | int]:
-        """The last ride's id and the exact sum over all rides: what every consumer must reach."""
+        """The last ride's id and the exact sum of all rides, which every consumer must reach."""
         return database.one_row(
             self.connection.execute(
                 "SELECT coalesce(max(id), 0), coalesce(sum(distance), 0) FROM rides"
@@ -156,7 +156,7 @@ class World:
         return row or (-1, Decimal(-1))
 
     def records(self) -> list[Record]:
-        """The true records in the log, in its order."""
+        """The well-formed records in the log, in its order."""
         found = []
         for entry in self.log().read("0-0", 1_000_000):
             try:
@@ -184,7 +184,7 @@ def take(connection: psycopg.Connection, *distances: str | float) -> list[int]:
 
 
 def drain(streamer: Streamer) -> int:
-    """Send all that is settled; returns how many records that were."""
+    """Send all settled records; returns how many."""
     return sum(iter(streamer.run_once, 0))
 
 
@@ -198,7 +198,7 @@ def catch_up(consumer: Consumer) -> Standing:
 
 
 def exact(world: World, consumer: Consumer | None = None) -> bool:
-    """Whether the consumer, or consumer0, has the truth once it has caught up."""
+    """Whether the consumer, or consumer0, is exact once it has caught up."""
     return catch_up(consumer or world.consumer()) == world.truth
 
 
@@ -282,7 +282,7 @@ def limited_redis(world: World, command: str) -> Iterator[str]:
 
 
 def chained(world: World) -> bool:
-    """Whether each record's prev is the greatest id below its own."""
+    """Whether the `prev` of each record is the greatest id below its own."""
     ids = sorted({record.id for record in world.records()})
     before = dict(zip(ids, [0, *ids], strict=False))
     return all(record.prev == before[record.id] for record in world.records())

@@ -1,1 +1,1 @@
-"""The judge of the books: Postgres, Redis, the warehouse and the journals must be true."""
+"""The judge of the books: the tables, Redis, the warehouse and the journals must agree."""

@@ -1,4 +1,4 @@
-"""The clients' journal: what was answered is there, once, and nothing else is."""
+"""Judges the clients' journal: each ride that was answered exists once, and no others exist."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ Findings = Iterator[str]
 
 
 def lost(evidence: Evidence) -> list[Ask]:
-    """Rides answered with 201 that are not there as answered, and no restore explains why."""
+    """Rides that were answered with 201, are not there as answered, and no restore explains it."""
     rides = evidence.final.rides
     kept = [(restore, _kept_up_to(restore, evidence)) for restore in evidence.restores]
 
@@ -31,10 +31,11 @@ def lost(evidence: Evidence) -> list[Ask]:
 
 
 def _kept_up_to(restore: Restore, evidence: Evidence) -> float:
-    """Until when all that was answered is kept: a backup, or a standby, has a prefix of the rides.
+    """The moment up to which the backup, or the standby, must have all rides that were answered.
 
-    One that the old server took, and that still exists, is in it; so is everything that was
-    answered before anybody asked for that one. With two answers, its id may have been drawn again.
+    It has a prefix of the rides. A ride that the old server took, and that still exists, is in the
+    prefix. So is each ride that was answered before that one was asked for. A ride with two answers
+    proves nothing: its id may have been drawn again after the restore.
     """
     rides = evidence.final.rides
     kept = (
@@ -47,7 +48,7 @@ def _kept_up_to(restore: Restore, evidence: Evidence) -> float:
 
 
 def undone(evidence: Evidence) -> int:
-    """How many rides were answered, and are there no more, under whatever id."""
+    """How many rides were answered, and no longer exist under any id."""
     there = {*evidence.final.rides.values()}
     return sum(1 for ask in evidence.asks if ask.answers and ask.distance not in there)
 

@@ -1,4 +1,4 @@
-"""Finds what in the evidence of a run contradicts the guarantee. A finding is a sentence."""
+"""The judge of the books: what in the evidence of a run contradicts the guarantee."""
 
 from lab.chaos.books import clients, nights, receipts
 from lab.chaos.books.tables import most_of
@@ -8,6 +8,6 @@ CLAIMS = (*clients.CLAIMS, *receipts.CLAIMS, *nights.CLAIMS)
 
 
 def check(evidence: Evidence) -> list[str]:
-    """All findings; none if every ride counted once, in order, and nothing else broke."""
+    """All findings, each a sentence; none if every ride counted once and all else is right."""
     claimed = [sentence for claim in CLAIMS for sentence in most_of(claim(evidence))]
     return [*claimed, *evidence.tables, *evidence.errors]

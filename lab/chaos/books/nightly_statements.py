@@ -1,7 +1,7 @@
-"""What must be true of the nightly job's rows: it called wrong what was made so, and nothing else.
+"""What must hold of the nightly job's rows: it called wrong what the nemesis falsified, no more.
 
-A restore undoes its rows together with the drifts that they are about. Runs are one at a time; so
-one that another one lies before, since a drift was made, began when the drift was there.
+A restore undoes the job's rows together with the drifts that they are about. A drift is compared
+with runs by `made_after`, the newest run when it was made: any later run may have seen it.
 """
 
 RESETS = """

@@ -1,6 +1,6 @@
-"""The nightly job's runs: how each ended, and what they left in the warehouse.
+"""Judges how each run of the nightly job ended, and what is in the warehouse.
 
-What a run called wrong is in Postgres: see `lab.chaos.books.nightly_statements`.
+What a run called wrong is judged by `lab.chaos.books.nightly_statements`.
 """
 
 from collections import Counter
@@ -10,8 +10,8 @@ from lab.chaos.evidence import Evidence
 from lab.chaos.nights import AGREED, FAILED
 
 Findings = Iterator[str]
-# What a run says of a warehouse that is not whole, which no kill may lead to. That it is of a past
-# that this database has lost is no reason for alarm.
+# What a run says of a broken warehouse, which no kill may lead to. A warehouse that belongs to a
+# past that this database has lost is not broken.
 ALARMING = (
     "arehouse is broken",
     "arehouse can't be read",
@@ -23,7 +23,7 @@ FULL = "No space left on device"
 
 
 def every_run_ends_properly(evidence: Evidence) -> Findings:
-    """With a status that it may have, and a warehouse that no kill has broken."""
+    """Each with a status that it may have, and none has found the warehouse broken."""
     for night in evidence.nights:
         is_alarming = FULL not in night.said and any(words in night.said for words in ALARMING)
         if night.end == FAILED or is_alarming:
@@ -31,7 +31,7 @@ def every_run_ends_properly(evidence: Evidence) -> Findings:
 
 
 def the_last_runs_agree(evidence: Evidence) -> Findings:
-    """Those after all faults get to their end, and the last, after all repairs, agrees."""
+    """The runs after all faults end, and the last, after all repairs, agrees."""
     for night in evidence.last_nights:
         if not night.finished:
             yield f"{night}, after all faults, {night.end}: {night.said[-500:]}"
@@ -41,7 +41,7 @@ def the_last_runs_agree(evidence: Evidence) -> Findings:
 
 
 def the_warehouse_has_the_rides(evidence: Evidence) -> Findings:
-    """All of them, each once, to the millimetre, as another program than Spark reads it."""
+    """All rides, each once, to the millimetre, as read without Spark."""
     warehouse, rides = evidence.warehouse, evidence.final.rides
     if warehouse is None:
         return

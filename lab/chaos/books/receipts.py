@@ -1,4 +1,4 @@
-"""The receiver's journal: it was sent what the outcomes say, and nothing else."""
+"""Judges the receiver's journal: it was sent what the outcomes say, and nothing else."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ UNDER_WAY = 15.0  # seconds in which a worker may still deliver what a restore h
 
 
 def is_true(delivery: Delivery, evidence: Evidence) -> bool:
-    """Whether it is of a ride that there is in the end, with its distance and its time."""
+    """Whether it is about a ride that exists in the end, with its distance and its time."""
     ride, final = delivery.ride, evidence.final
     return ride in final.rides and (final.rides[ride], final.times[ride]) == (
         delivery.distance,
@@ -21,7 +21,7 @@ def is_true(delivery: Delivery, evidence: Evidence) -> bool:
 
 
 def accepted(evidence: Evidence) -> Counter[int | None]:
-    """How often the receipt of each ride that there is was accepted."""
+    """How often the receipt of each ride that exists was accepted."""
     return Counter(
         delivery.ride
         for delivery in evidence.deliveries
@@ -37,7 +37,7 @@ def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
 
 
 def the_receiver_was_sent_nothing_else(evidence: Evidence) -> Findings:
-    """But what a restore may have undone since."""
+    """Except for receipts of rides that a restore may have undone since."""
     asked = {ask.distance: ask for ask in evidence.asks if ask.whole}
     for delivery in evidence.deliveries:
         if delivery.flaw:
@@ -61,7 +61,7 @@ def nothing_is_sent_when_all_have_their_outcomes(evidence: Evidence) -> Findings
 
 
 def a_webhook_id_names_one_receipt(evidence: Evidence) -> Findings:
-    """Whoever looks at it tells a repetition from another receipt, also across a restore."""
+    """So a receiver can tell a repetition from another receipt, also across a restore."""
     receipts: dict[str, tuple[object, ...]] = {}
     names: dict[tuple[object, ...], str] = {}
     for delivery in evidence.deliveries:

@@ -1,12 +1,12 @@
-"""What must be true of the tables. Each statement returns a sentence for each thing that is not.
+"""What must hold of the tables. Each statement returns a sentence for each violation.
 
 They add up the rides anew, in Postgres' exact decimals, and share nothing with the statements of
-the program. What the nemesis has made wrong (`lab.chaos.drifts`) is left out for as long as it is.
+the services. A drift of the nemesis (`lab.chaos.drifts`) is no violation while it is there.
 """
 
 from lab.chaos.fleet import CONSUMERS
 
-# The outbox: a ride has its record until it is sent, and then no more.
+# The outbox: a ride has its record until it is sent, and not afterwards.
 RECORDS = """
     SELECT format('ride %s was sent, and is still staged', staged_log_records.id)
     FROM staged_log_records, streamer_state WHERE staged_log_records.id <= last_sent_id
@@ -18,7 +18,8 @@ RECORDS = """
     SELECT format('record %s is staged of no ride', staged_log_records.id)
     FROM staged_log_records LEFT JOIN rides USING (id) WHERE rides.id IS NULL
 """
-# Nothing counts, or is complete, before the streamer has committed it, nor before it was marked.
+# Nothing counts or is complete before the streamer has committed it; in the rollup, nor before it
+# was marked.
 EARLY = """
     SELECT format('%s stands at ride %s, and %s is the last one sent',
                   name, last_ride_id, last_sent_id)
@@ -45,7 +46,7 @@ TOTALS = """
     ) totals
     WHERE total_distance <> exact
 """
-# A minute's row has the rides that the minute has up to its label.
+# A minute's row agrees with the minute's rides up to its label (`upto`).
 MINUTES = """
     SELECT format('the minute %s says %s rides of %s m, not %s rides of %s m',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), rides, distance, number, exact)
@@ -63,7 +64,7 @@ MINUTES = """
         )
     )
 """
-# Up to complete_to, each ride is in its minute; and no label is of what was never sent.
+# Up to complete_to, each ride is in its minute; and no label is past last_sent.
 COMPLETE_MINUTES = """
     SELECT format('ride %s is not in the minute %s, and the rollup is complete to ride %s',
                   id, to_char(created_at AT TIME ZONE 'UTC', 'HH24:MI'), complete_to)
@@ -75,8 +76,8 @@ COMPLETE_MINUTES = """
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), upto)
     FROM ride_minutes, streamer_state WHERE upto > last_sent_id
 """
-# Up to inbox_to, each ride is in the inbox; up to complete_to, it has its outcome. There was no
-# attempt of what was never sent.
+# Up to inbox_to, each ride is in the inbox; up to complete_to, it has its outcome. No attempt came
+# before its ride was sent.
 COMPLETE_RECEIPTS = """
     SELECT format('ride %s has no outcome, and receipts are complete to ride %s', id, complete_to)
     FROM receipts_state, rides LEFT JOIN receipts ON ride_id = id
@@ -97,8 +98,8 @@ COMPLETE_RECEIPTS = """
     FROM receipts, streamer_state
     WHERE ride_id > last_sent_id AND (attempts > 0 OR outcome IS NOT NULL)
 """
-# Each attempt is in one of three states: it failed, it does not count, or its end is not known. Who
-# has a lease makes an attempt whose end is not known; nobody has one of what is decided.
+# An attempt has failed, does not count (excused), or has no known end (unfinished). Where there is
+# a lease, there is an unfinished attempt, and what is decided has none.
 ATTEMPTS = """
     SELECT format('ride %s has had %s attempts, but %s do not count, and %s have no known end',
                   ride_id, attempts, excused, unfinished)
@@ -110,7 +111,7 @@ ATTEMPTS = """
     SELECT format('the receipt of ride %s is %s, and still leased', ride_id, outcome)
     FROM receipts WHERE outcome IS NOT NULL AND replay_at IS NULL AND lease IS NOT NULL
 """
-# What is counted agrees with the tables: both are written in the same transactions.
+# Counts agree with the tables: both are written in the same transactions.
 COUNTS = """
     SELECT format('the streamer counts %s records sent of %s', records_sent, sent)
     FROM streamer_state, LATERAL (
@@ -154,7 +155,7 @@ AT_ANY_MOMENT = (
     COUNTS,
 )
 
-# When nothing is left to do: everybody stands at the last ride, and nothing was set aside.
+# When nothing is left to do: every total stands at the last ride, and nothing was set aside.
 COUNTED = """
     WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides), stands AS (
         SELECT 'the last record sent' AS what, last_sent_id AS at FROM streamer_state
@@ -162,7 +163,7 @@ COUNTED = """
     )
     SELECT format('%s is %s, not %s', what, at, ride) FROM stands, newest WHERE at <> ride
 """
-# Of no total at all, the above has nothing to say.
+# Without any total, the statement above finds nothing.
 ALL_TOTALS = f"""
     SELECT format('there are %s totals, not %s', count(*), {len(CONSUMERS)})
     FROM checkpoints WHERE kind = 'total' HAVING count(*) <> {len(CONSUMERS)}
@@ -192,7 +193,7 @@ SET_ASIDE = """
     SELECT format('the minute %s was set aside: %s',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'), reason) FROM set_aside_minutes
 """
-# The receiver of a run refuses for good each hundredth of the distances, and nothing else.
+# The receiver refuses every hundredth distance for good, and no other.
 OUTCOMES = """
     SELECT format('the receipt of ride %s is %s, and was not meant to be', id, outcome)
     FROM rides JOIN receipts ON ride_id = id
@@ -204,7 +205,7 @@ REPAIRED = """
 """
 WHEN_SETTLED = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
 
-# In a run whose faults can keep no entry from a reader.
+# For runs whose faults keep no entry from a reader.
 HEALED = """
     SELECT format('%s healed %s rides in %s gaps of a whole log', name, rides_healed, gaps_healed)
     FROM checkpoints WHERE kind = 'total' AND (rides_healed, gaps_healed) <> (0, 0)

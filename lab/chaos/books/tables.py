@@ -1,6 +1,6 @@
-"""Looks at the tables, each time in one snapshot: while everything is being broken, and in the end.
+"""Checks the tables, each time in one snapshot: during the faults, and in the end.
 
-What must be true at any moment is true in every snapshot, also just after a crash, a restore or a
+What must hold at any moment holds in every snapshot, also just after a crash, a restore or a
 fail-over.
 """
 
@@ -18,7 +18,7 @@ from rocket_rides import database
 
 PAUSE = 2.0  # seconds between two looks; more where they take long
 LONGEST_PAUSE = 60.0
-SHARE = 0.1  # of the time that looks may take: they add up all rides
+SHARE = 0.1  # of the time, at most, goes into looks: they add up all rides
 MOST = 5  # findings of one kind that are listed
 
 AT_ANY_MOMENT = (*statements.AT_ANY_MOMENT, *nightly_statements.AT_ANY_MOMENT)
@@ -26,12 +26,12 @@ WHEN_SETTLED = (*AT_ANY_MOMENT, *statements.WHEN_SETTLED)
 
 
 class TablesJudge(Onlooker):
-    """Looks at the tables of the database that `url` leads to, until its end."""
+    """Checks the tables of the database that `url` leads to, until it is told to end."""
 
     def __init__(self, url: Callable[[], str]) -> None:
         super().__init__("judge of the tables")
         self.looks = 0
-        self.found: list[str] = []  # by the first look that found anything, which is the last
+        self.found: list[str] = []  # by the first look that finds anything; there are none after it
         self._url = url
 
     def look_on(self) -> None:
@@ -49,7 +49,7 @@ class TablesJudge(Onlooker):
 
 
 def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:
-    """What is not as these statements want it, in one snapshot. Raises psycopg.Error."""
+    """The violations that these statements find, in one snapshot. Raises psycopg.Error."""
     found: list[str] = []
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     with connection.transaction():
@@ -59,7 +59,7 @@ def broken(connection: psycopg.Connection, claims: Iterable[str]) -> list[str]:
 
 
 def most_of(findings: Iterable[str]) -> list[str]:
-    """The first of them, and how many more there are."""
+    """The first few findings, and how many more there are."""
     findings = iter(findings)
     listed = [*islice(findings, MOST)]
     more = sum(1 for _ in findings)

@@ -1,7 +1,7 @@
-"""The network is slow or half-dead, and connections end in the middle of anything.
+"""Faults of the network: it is slow, carries one direction only, or loses connections.
 
-A process that gives up waiting connects again, over the same network. Meanwhile its old session
-lives on in the server, with its locks; and what it had sent may arrive when nobody expects it.
+A process that gives up waiting connects again over the same network. Meanwhile its old session
+lives on in the server, with its locks, and its last request may still arrive.
 """
 
 import random
@@ -11,7 +11,7 @@ from lab.chaos.faults.scene import Scene, moot_if_away
 from lab.chaos.fleet import SERVERS
 from lab.chaos.proxy import Proxy, Way
 
-DELAYS = (0.002, 0.02, 0.1)  # seconds; the longest of a piece of data
+DELAYS = (0.002, 0.02, 0.1)  # seconds; the most that a piece of data is delayed
 BACKENDS = """
     SELECT pid FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND application_name <> 'chaos' ORDER BY pid
@@ -19,7 +19,7 @@ BACKENDS = """
 
 
 def _network(scene: Scene, dice: random.Random) -> tuple[str, Proxy]:
-    """To one of the servers."""
+    """The network to one of the servers, drawn by the dice."""
     name = dice.choice(SERVERS)
     return name, scene.fleet.pairs[name].proxy
 
@@ -35,7 +35,7 @@ def cut(scene: Scene, dice: random.Random) -> str:
 
 
 def lose_answers(scene: Scene, dice: random.Random) -> str:
-    """The server does what it is asked to, but no answer arrives: was it done?"""
+    """The server does what it is asked to, but its answers are lost."""
     name, proxy = _network(scene, dice)
     proxy.lose_answers(True)
     scene.wait(dice.uniform(0.02, 1))
@@ -44,7 +44,7 @@ def lose_answers(scene: Scene, dice: random.Random) -> str:
 
 
 def slow_down(scene: Scene, dice: random.Random) -> str:
-    """For some seconds each piece of data takes longer, to one server and back."""
+    """Delay data to and from one server for some seconds."""
     name, proxy = _network(scene, dice)
     longest, seconds = dice.choice(DELAYS), dice.uniform(1, 5)
     proxy.slow_down(longest, dice)
@@ -54,7 +54,7 @@ def slow_down(scene: Scene, dice: random.Random) -> str:
 
 
 def hold_up(scene: Scene, dice: random.Random) -> str:
-    """For some seconds nothing arrives at a server, or nothing from it; then it does, or breaks."""
+    """Hold up one direction for some seconds; then deliver, or cut the connections."""
     name, proxy = _network(scene, dice)
     way, seconds, deliver = dice.choice(list(Way)), dice.uniform(0.5, 8), dice.random() < 0.5
     proxy.hold_up(way)

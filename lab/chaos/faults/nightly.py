@@ -1,7 +1,4 @@
-"""What the nightly job is there for, and what may happen to it.
-
-Something in Postgres is no longer what the rides say; and the job is killed at any moment of a run.
-"""
+"""Faults for the nightly job: drifts that it has to find, and its death at any moment of a run."""
 
 import random
 import time
@@ -11,15 +8,15 @@ from functools import partial
 from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL
 from lab.chaos.faults.scene import Fault, Moot, Scene
 
-LATEST = 15.0  # seconds until the job is killed, wherever its run, of up to a minute, is then
+LATEST = 15.0  # seconds until the job is killed; a run takes up to a minute
 PATIENCE = 10.0  # seconds for the next run, for its Java, for Postgres, or for a victim
 AGAIN = 0.1
 
 
 def kill(scene: Scene, dice: random.Random) -> str:
-    """The job, or only its Java.
+    """SIGKILL the job, or only its Java.
 
-    Both are the same to a person who looks for what a crash leaves behind; not to the job.
+    When its Java is killed, the job itself can still react.
     """
     only_java, moment = dice.random() < 0.5, dice.uniform(0, LATEST)
     if scene.nights is None:
@@ -34,7 +31,7 @@ def kill(scene: Scene, dice: random.Random) -> str:
 
 
 def _drift(kind: str, scene: Scene, dice: random.Random) -> str:
-    """On a victim that has none which was not repaired yet."""
+    """Make a drift on a victim that has none; wait for one, or for Postgres, if need be."""
     deadline = time.monotonic() + PATIENCE
     while scene.drifts and time.monotonic() < deadline and not scene.over.is_set():
         with suppress(*AWAY):

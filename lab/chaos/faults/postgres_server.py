@@ -1,8 +1,8 @@
 """Postgres crashes, is restored from a backup, or fails over to a streaming standby.
 
-A restore loses later rides, and their numbers are drawn again. So does a fail-over to a standby
-that was behind and asynchronous. To a synchronous one nothing may be lost: no commit was answered
-that it did not have. The old primary never comes back.
+A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
+asynchronous standby that lags. A fail-over to a synchronous one may lose nothing: it has every
+commit that was answered. The old primary never comes back.
 """
 
 import random
@@ -16,7 +16,7 @@ from lab.chaos.postgres_pair import PostgresPair, ask
 from lab.chaos.restore import Restore
 from lab.until import until
 
-AGAIN = 0.3  # how often the previous backup is used again, so that more is lost
+AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
 PROMOTED = "SELECT NOT pg_is_in_recovery()"
 
 
@@ -30,7 +30,7 @@ def crash(scene: Scene, dice: random.Random) -> str:
 def restore(scene: Scene, dice: random.Random) -> str:
     """A base backup, some seconds of rides, a crash, and a start from the backup.
 
-    With recovery.signal, in a new timeline, or without it, as if nothing had happened.
+    It starts with recovery.signal, in a new timeline, or without it, in the old one.
     """
     again, rides_for, down_for = dice.random() < AGAIN, dice.uniform(0.5, 5), dice.uniform(0, 2)
     recovery_signal, name = dice.random() < 0.5, f"{dice.getrandbits(32):x}"
@@ -88,7 +88,7 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
 
 @contextmanager
 def _standby(scene: Scene) -> Iterator[PostgresPair]:
-    """A standby, which is there for as long as no restore and no other fail-over may be."""
+    """A new standby; during the block there is no restore and no other fail-over."""
     pair = scene.fleet.postgreses
     with held(pair.busy):
         try:

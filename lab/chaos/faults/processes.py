@@ -1,6 +1,6 @@
-"""A process gets SIGKILL, SIGTERM, or SIGSTOP with a later SIGCONT; or its clock is wrong.
+"""Faults of processes: SIGKILL, SIGTERM, SIGSTOP with a later SIGCONT, and wrong clocks.
 
-What died is restarted: a service by its supervisor, a worker by the API.
+A service that died is restarted by its supervisor, a worker by the API.
 """
 
 import os
@@ -19,7 +19,7 @@ VICTIMS = ("api", WORKER, *STREAMERS, *READERS)
 WORKER_REST = 6.0
 HAVE_CLOCKS = (*SERVERS, *SERVERS, "api", *STREAMERS, *READERS)
 JUMPS = (45, 200, 3600, 6 * 3600)  # seconds
-# A receiver refuses a webhook that is signed more than five minutes ago, or later than now.
+# A receiver refuses a webhook whose time of signing is more than five minutes off.
 TOLERATED = 200
 
 
@@ -50,7 +50,7 @@ def terminate(scene: Scene, dice: random.Random) -> str:
 
 
 def freeze(scene: Scene, dice: random.Random) -> str:
-    """SIGSTOP, some seconds, SIGCONT: the process wakes up in a world that has moved on."""
+    """SIGSTOP, some seconds, SIGCONT: the process goes on with what it knew before."""
     name, seconds = dice.choice(VICTIMS), dice.uniform(0.5, 5)
     with _victim(scene, name) as service:
         pid = _worker(service, dice) if name == WORKER else service.pid
@@ -64,7 +64,7 @@ def freeze(scene: Scene, dice: random.Random) -> str:
 
 
 def jump_clock(scene: Scene, dice: random.Random) -> str:
-    """By some minutes or hours, forward or back, for some seconds."""
+    """Set a clock wrong by minutes or hours, ahead or behind, for some seconds."""
     name, ahead, seconds = dice.choice(HAVE_CLOCKS), dice.choice(JUMPS), dice.uniform(0.5, 6)
     ahead = (min(ahead, TOLERATED) if name in RECEIPTS else ahead) * dice.choice((-1, 1))
     fleet = scene.fleet
@@ -80,7 +80,7 @@ def jump_clock(scene: Scene, dice: random.Random) -> str:
 
 @contextmanager
 def _victim(scene: Scene, name: str) -> Iterator[Service]:
-    """The service, protected from all other faults of this family."""
+    """The service, while no other fault of this family may act on it."""
     service = scene.fleet.services[name.split()[0]]
     with held(service.busy):
         yield service

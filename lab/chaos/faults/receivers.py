@@ -1,4 +1,4 @@
-"""Whoever receives the receipts fails: with an answer, without one, or by not being there."""
+"""Faults of the receiver of receipts: it refuses, does not answer, or is away."""
 
 import random
 
@@ -7,7 +7,7 @@ from lab.chaos.faults.scene import Scene, held
 
 
 def fail(scene: Scene, dice: random.Random) -> str:
-    """For some seconds no receipt is taken."""
+    """The receiver accepts no receipt for some seconds."""
     mood, seconds = dice.choice(FAILURES), dice.uniform(0.5, 4)
     receiver = scene.fleet.receiver
     with held(receiver.busy), receiver.failing(mood):

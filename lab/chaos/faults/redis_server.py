@@ -1,7 +1,7 @@
-"""Redis crashes, loses some entries or all, or fails over to a replica that lacks the newest.
+"""Faults of Redis: a crash, the loss of some entries or all, a fail-over to a replica that lags.
 
-With `WAIT` the streamer has committed none of those that a replica lacks, so nothing that counts is
-lost. The old primary comes back as the replica.
+Where the streamer waits for the replica (`--wait`), it has committed no entry that the replica
+lacks, so a fail-over loses nothing that counts. The old primary comes back as the replica.
 """
 
 import random
@@ -19,9 +19,9 @@ from lab.chaos.redis_pair import RedisPair
 
 @contextmanager
 def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
-    """In most cases stop a reader first, so that it has not read what is then lost.
+    """In most cases stop a reader first, so that it has not yet read what is then lost.
 
-    They read within milliseconds, and losing what they have counted does not affect them.
+    Readers read within milliseconds, and the loss of what they have counted does not concern them.
     """
     stop, name, seconds = dice.random() < 0.7, dice.choice(READERS), dice.uniform(0.3, 1.5)
     reader = scene.fleet.services[name]
@@ -45,7 +45,7 @@ def crash(scene: Scene, dice: random.Random) -> str:
 
 
 def cut(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL, and a restart without the newest entries, which were in the log before."""
+    """SIGKILL, and a restart without the newest entries."""
     down_for, entries = dice.uniform(0, 2), dice.randint(1, 60)
     with one_behind(scene, dice):
         server = scene.fleet.redis
@@ -54,26 +54,26 @@ def cut(scene: Scene, dice: random.Random) -> str:
 
 
 def cut_newest(file: Path, entries: int) -> None:
-    """Cut `entries` off a server's append-only file; the rest of their batch goes too."""
+    """Cut `entries` off the end of a server's append-only file, with the rest of their batch."""
     content = file.read_bytes()
     end = len(content)
     for _ in range(entries):
         name = content.rfind(b"XADD", 0, end)
         if name < 0:
             break
-        end = content.rfind(b"*", 0, name)  # the beginning of the command
+        end = content.rfind(b"*", 0, name)  # where the command begins
     file.write_bytes(content[:end])
 
 
 def flush(scene: Scene, dice: random.Random) -> str:
-    """FLUSHALL: the log is gone."""
+    """FLUSHALL: the whole log is lost."""
     with moot_if_away(), one_behind(scene, dice), scene.fleet.redis_client() as primary:
         primary.flushall()
     return "redis"
 
 
 def fail_over(scene: Scene, dice: random.Random) -> str:
-    """The primary crashes, or no client reaches it any more, and the replica is promoted."""
+    """The primary crashes, or is cut off from its clients, and the replica is promoted."""
     crashes, seconds = dice.random() < 0.5, dice.uniform(0, 2)
 
     def promote(pair: RedisPair) -> None:
@@ -89,7 +89,7 @@ def fail_over(scene: Scene, dice: random.Random) -> str:
 
 
 def split(scene: Scene, dice: random.Random) -> str:
-    """As above, but for a while clients stay with the old primary, and it takes what they write."""
+    """A fail-over in which clients stay with the old primary for a while, and it takes writes."""
     seconds = dice.uniform(0, 2)
 
     def promote(pair: RedisPair) -> None:
@@ -106,7 +106,7 @@ def _promote_one_behind(
 ) -> int:
     """Cut the replica off for a while, and promote it; returns how many entries it lacked.
 
-    The old primary then follows the new one, and throws away what that one does not have.
+    The old primary then follows the new one, and drops the entries that the new one lacks.
     """
     behind_for, pair = dice.uniform(0.2, 1.5), scene.fleet.redises
     lost: list[bytes] = []

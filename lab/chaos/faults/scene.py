@@ -1,4 +1,4 @@
-"""Where a fault takes place, and what one looks like."""
+"""What a fault is, and what it acts on."""
 
 import random
 import threading
@@ -25,7 +25,7 @@ class Moot(Exception):
 
 @dataclass
 class Scene:
-    """The fleet, the end of the play, and what the nemesis has to account for."""
+    """The fleet, whether the faults are over, and what they did that the judges must know."""
 
     fleet: Fleet
     journal: Journal
@@ -34,10 +34,10 @@ class Scene:
     backup: Backup | None = None  # the newest
 
     nights: Nights | None = None  # None where the job can't run
-    drifts: Drifts | None = None  # None where nothing would repair them
+    drifts: Drifts | None = None  # None where no nightly job would repair them
 
     def wait(self, seconds: float) -> None:
-        """Wait for `seconds`, or until the faults are to end."""
+        """Wait for `seconds`, but no longer than the faults go on."""
         self.over.wait(seconds)
 
 
@@ -48,7 +48,7 @@ Fault = Callable[[Scene, random.Random], str]
 
 @contextmanager
 def held(lock: threading.Lock, patience: float = 0) -> Iterator[None]:
-    """No other fault acts meanwhile on what the lock is for. Waits `patience` seconds for it."""
+    """Hold the lock of what a fault acts on. Raises Moot after `patience` seconds without it."""
     if not lock.acquire(timeout=patience):
         raise Moot
     try:

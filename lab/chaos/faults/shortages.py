@@ -1,4 +1,4 @@
-"""Redis has no memory left, for a moment or for long; a disk has no room left."""
+"""Shortages: Redis has no memory left, or a disk has no room left."""
 
 import random
 import time
@@ -16,8 +16,8 @@ from lab.chaos.redis_pair import client
 from lab.until import until
 from rocket_rides.errors import Unavailable
 
-AGAIN = 0.5  # seconds; a Redis that was restarted, or told by another fault, knows of no limit
-CALM_DOWN = 1.0  # seconds until whoever failed on a full disk has ended
+AGAIN = 0.5  # seconds; a Redis that was restarted, or reset by another fault, has lost the limit
+CALM_DOWN = 1.0  # seconds; a server that failed on a full disk has ended by then
 TURN = 10.0  # seconds to wait for a restore or a fail-over to end
 HANGS = 20.0  # seconds without an answer
 SEGMENTS = 20  # of the WAL, more than Postgres keeps in reserve
@@ -33,7 +33,7 @@ def fill_redis(scene: Scene, dice: random.Random) -> str:
 def fill_memory(scene: Scene, dice: random.Random) -> str:
     """Redis is at its memory limit for long; rides are taken, and wait in the outbox.
 
-    Half of the time a lower one than it uses, else just what it uses: then trimming makes room.
+    Half of the time the limit is what it uses, so that trimming makes room; else it is far lower.
     """
     seconds, drastic = dice.uniform(10, 20), dice.random() < 0.5
     with moot_if_away(), scene.fleet.redis_client() as primary:
@@ -43,7 +43,7 @@ def fill_memory(scene: Scene, dice: random.Random) -> str:
 
 
 def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
-    """The primary has no more memory than this, whoever is restarted or promoted meanwhile."""
+    """Limit the memory of the primary, also of one that is restarted or promoted meanwhile."""
     end, was_limited = time.monotonic() + seconds, False
     while (left := end - time.monotonic()) > 0 and not scene.over.is_set():
         with suppress(redis.RedisError), scene.fleet.redis_client() as primary:
@@ -57,7 +57,7 @@ def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
 
 
 def _lift_the_limit(server: RedisHost) -> None:
-    """Let it use any amount of memory again; returns when it has been told."""
+    """Lift the limit; return when the server has confirmed it."""
     while True:
         try:
             with client(server) as limited:
@@ -69,14 +69,14 @@ def _lift_the_limit(server: RedisHost) -> None:
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:
-    """The disk of Postgres or of Redis is full, and the server ends as often as it needs room.
+    """The disk of Postgres or of Redis is full; the server may end, and fail to start.
 
-    Half of the time Postgres needs it at once, for its WAL.
+    Half of the time Postgres needs room at once, for its WAL.
     """
     name, seconds = dice.choice(SERVERS), dice.uniform(1, 6)
     wal = name == "postgres" and dice.random() < 0.5
     pair = scene.fleet.pairs[name]
-    with held(pair.busy, TURN):  # nobody copies its data meanwhile
+    with held(pair.busy, TURN):  # no other fault copies its data meanwhile
         server = pair.primary
         if server.disk is None:
             raise Moot
@@ -104,10 +104,10 @@ def _need_wal(scene: Scene) -> None:
 
 
 def _restart_if_it_hangs(scene: Scene) -> None:
-    """As a supervisor does that asks a server whether it lives.
+    """Play a supervisor with a liveness probe.
 
-    Seen with Postgres 18: one whose recovery has failed for want of room, after a crash, does not
-    end and recovers no more; its postmaster tells every client for ever that it is starting.
+    Seen with Postgres 18: after a crash, a server whose recovery failed for want of room neither
+    ends nor tries again, and its postmaster tells every client for ever that it is starting.
     """
     try:
         until(lambda: ask(scene.fleet.postgres, "SELECT true"), "it hangs", HANGS)
@@ -117,7 +117,7 @@ def _restart_if_it_hangs(scene: Scene) -> None:
 
 
 def fill_warehouse(scene: Scene, dice: random.Random) -> str:
-    """The disk on which the nightly job has its warehouse, and Spark its files, is full."""
+    """The disk that holds the warehouse, and Spark's temporary files, is full."""
     seconds, disk = dice.uniform(5, 25), scene.fleet.warehouse
     if scene.nights is None or not disk.is_mounted:
         raise Moot

@@ -1,4 +1,4 @@
-"""Somebody else writes to the log: another fleet with the same STREAM_NAME, or our own past."""
+"""Foreign writers in the log: another fleet with the same STREAM_NAME, or a leader of our past."""
 
 import random
 import time
@@ -17,8 +17,8 @@ from rocket_rides.log import Record
 
 BURSTS = (1, 5, 40)  # entries at a time
 
-# The last number sent, the `after` of the first term (up to there, entries without a term are
-# believed), and the terms that have ended, each with its end.
+# The last number sent; the `after` of the first term, up to which entries without a term count; and
+# the terms that have ended, each with its end.
 OURS = """
     SELECT last_sent_id, (SELECT min(after) FROM terms), (
         SELECT coalesce(json_agg(json_build_array(term, upto)), '[]')
@@ -31,8 +31,8 @@ OURS = """
 def write(scene: Scene, dice: random.Random) -> str:
     """Bursts of well-formed entries for some seconds, none of them about a ride of ours.
 
-    Most come from another fleet with its own term and ids close to ours; some from a fleet without
-    terms, and some from a zombie that does not know that its term, of ours, has ended.
+    Most come from another fleet, with a term of its own and ids close to ours. Some come from a
+    fleet without terms, and some from a zombie leader of ours, whose term has ended.
     """
     last_sent, first_after, _ = _ours(scene)
     start = max(first_after, last_sent - dice.randint(0, 200))
@@ -52,7 +52,7 @@ def write(scene: Scene, dice: random.Random) -> str:
 
 
 def _ours(scene: Scene) -> tuple[int, int, list[tuple[str, int]]]:
-    """What OURS says. Raises Moot as long as nobody has led, or where nobody answers."""
+    """The row of OURS. Raises Moot while there is no leader yet, or no answer."""
     with moot_if_away(), closing(scene.fleet.connect()) as connection:
         last_sent, first_after, ended = one_row(connection.execute(OURS))
     if first_after is None:
@@ -61,14 +61,14 @@ def _ours(scene: Scene) -> tuple[int, int, list[tuple[str, int]]]:
 
 
 def _zombie(scene: Scene, dice: random.Random) -> Iterator[Record]:
-    """In a term that has ended by now: a restore may have taken back the end of another."""
+    """Entries of a term of ours that has ended, asked now: a restore may have undone an end."""
     _, first_after, ended = _ours(scene)
     term, upto = dice.choice(ended or [("", first_after)])
     return _history(dice, upto, term)
 
 
 def _history(dice: random.Random, last: int, term: str) -> Iterator[Record]:
-    """Rides with rising ids, each with its `prev`, and with distances that we never ask for."""
+    """Entries with rising ids, each with its `prev`, and with distances that no client asks for."""
     while True:
         ride = last + dice.choice((1, 1, 1, 2, 5))
         distance = Decimal(1009 * dice.randint(1, 20_000) + dice.randint(1, 1008)).scaleb(-3)

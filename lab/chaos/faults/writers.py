@@ -1,4 +1,4 @@
-"""Writers of rides beside the API: one that is slow to commit, and some that never do."""
+"""Writers of rides beside the API: some commit late, and some never."""
 
 import random
 import time
@@ -11,7 +11,7 @@ from lab.chaos.faults.scene import Scene, moot_if_away
 from lab.chaos.journal import Answer, Ask
 from rocket_rides.database import one_row
 
-# As TAKE, of a ride that was taken a while ago: its minute has been computed.
+# Like TAKE, for a ride of a minute that has been computed already.
 IMPORT = TAKE.replace(
     "(distance) VALUES ($1)",
     "(distance, created_at) VALUES ($1, now() - make_interval(secs => $2))",
@@ -22,7 +22,7 @@ LONGEST_AGO = 150.0  # seconds
 def hold(scene: Scene, dice: random.Random) -> str:
     """A transaction draws numbers, stays open while higher ones commit, and then commits.
 
-    Half of them import rides of minutes that were over before.
+    Half of them write rides of minutes that are over.
     """
     rides, seconds = dice.randint(1, 3), dice.uniform(0.5, 4)
     ago = dice.choice((0, dice.uniform(0, LONGEST_AGO)))
@@ -33,7 +33,7 @@ def hold(scene: Scene, dice: random.Random) -> str:
             answers.append(_take(connection, ask, ago))
             scene.wait(seconds / rides)
         for ask in asks:
-            ask.whole = True  # it may be committed even if we get no answer
+            ask.whole = True  # it may be committed even without an answer
         sent = time.monotonic()
         try:
             connection.commit()
@@ -48,7 +48,7 @@ def hold(scene: Scene, dice: random.Random) -> str:
 
 
 def roll_back(scene: Scene, dice: random.Random) -> str:
-    """Transactions draw numbers and never commit: they roll back, or their session ends."""
+    """Transactions draw numbers, then roll back, or end with their session."""
     transactions = dice.randint(2, 6)
     with moot_if_away():
         for _ in range(transactions):

@@ -1,12 +1,12 @@
 """Replays a recording through the specification.
 
-Each commit must be a transition that the specification allows where it came, and must lead to what
-it led to (`lab.chaos.trace.specified`); or be a drift that the nemesis made, or a reset. What no
-transition explains is refused.
+Each commit must be a transition that the specification allows in that state, with the result that
+was recorded (`lab.chaos.trace.specified`); or a drift of the nemesis; or a reset. Any other commit
+is refused.
 
-An entry that the onlooker did not see is allowed where a fault may have hidden it, and only there.
-A consumer may have missed entries that the onlooker saw only once a fault may have taken some. Each
-life of the database is judged by itself, from the rows that it begins with, which must be right.
+The onlooker may have missed an entry only where a fault may have hidden it. A consumer may have
+missed an entry that the onlooker saw only after a fault that may have taken some. Each life of the
+database is judged by itself, from the rows that it begins with, which must be right.
 """
 
 from collections import Counter, defaultdict, deque
@@ -63,7 +63,7 @@ class Judge:
 
 
 class Verdict(msgspec.Struct):
-    """What became of a replay: why and where it was refused, and how often each was met."""
+    """The result of a replay: how often each step was met, and which was refused, and why."""
 
     met: Counter[str]
     steps: int
@@ -77,7 +77,7 @@ class Verdict(msgspec.Struct):
 
 
 def judge(steps: Callable[[], Iterable[Step]]) -> Verdict:
-    """Replay the steps, which are read twice: first the log, then the commits."""
+    """Replay the steps. They are read twice: first for the log, then for the commits."""
     entries, losses, longest = [], [], 0
     for step in steps():
         if isinstance(step, Limits):

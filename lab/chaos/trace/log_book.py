@@ -1,4 +1,4 @@
-"""The log's entries as the onlooker saw them, and when some may have been lost, or gone unseen."""
+"""The log as the onlooker saw it, and when it may have lost entries, or hidden some from it."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from lab.chaos.trace.recording import Loss
 from lab.chaos.trace.rows import as_number, millimetres, position
 from lab.chaos.trace.specified import Entry, Ride
 
-UNREAD = 2.0  # seconds after a fault in which its effects may show
+UNREAD = 2.0  # seconds after a fault during which its effects may show
 
 
 class Seen(NamedTuple):
@@ -21,7 +21,7 @@ class Seen(NamedTuple):
 
 
 class LogBook:
-    """`longest`: the entries that the log keeps, whoever has not read them."""
+    """`longest`: how many entries the log keeps at most, even for readers that are behind."""
 
     def __init__(self, told: Iterable[Told], losses: Iterable[Loss], longest: int) -> None:
         self._longest = longest
@@ -38,26 +38,26 @@ class LogBook:
         self._ids = [one.entry.redis_id for one in self._seen]
 
     def between(self, after: int, upto: int, by: float) -> list[Seen]:
-        """What lay behind one position, up to another, by a moment.
+        """The entries after one position, up to another, that were seen by a moment.
 
-        Entries that come later have lower ids where a clock was ahead, and the log is lost.
+        Later entries may have lower ids: where a clock was ahead, and the log was lost.
         """
         first, last = bisect_right(self._ids, after), bisect_right(self._ids, upto)
         return [one for one in self._seen[first:last] if one.at <= by + UNREAD]
 
     def about(self, term: int, ride: Ride, prev: int) -> list[Seen]:
-        """What a term's leader has said of a ride: that it follows `prev`, if it ever said so.
+        """The entries of a ride under a term: those that agree with `prev`; if none does, all.
 
-        Others may have written under the same term once a restore has taken it back.
+        After a restore that undid the term, others may have written under the same number.
         """
         told = self._of_ride.get((term, ride.id), [])
         return [one for one in told if (one.entry.ride, one.entry.prev) == (ride, prev)] or told
 
     def losses(self, read: list[Seen], since: float, by: float) -> int:
-        """How often a reader, from one moment to another, may have come to find less than this.
+        """How many causes there are for a reader to have read other entries than `read`.
 
-        Or more: the log may have lost some, or have been trimmed to its longest; or a fault has
-        hidden some from the onlooker.
+        Each fault between the two moments may have taken entries from the log, or hidden some from
+        the onlooker; and the log may have been trimmed to its longest.
         """
         since = min([since, *(one.at for one in read)])
         first = min((one.before for one in read), default=len(self._times))

@@ -1,8 +1,8 @@
-"""Decodes what Postgres' logical decoding says of transactions: pgoutput, protocol version 1.
+"""Decodes pgoutput, the format of Postgres' logical decoding, in protocol version 1.
 
 The messages are described in "Logical Replication Message Formats" of Postgres' manual. Whole
 transactions come one after another, in the order of their commits. Values stay the text that
-Postgres writes; of a deleted row there is no more than its key.
+Postgres writes; of a deleted row there is only the key.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Row = dict[str, str | None]
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """What became of a row: the columns that are asked for, or the key of one that was deleted."""
+    """A change of a row: the columns that are asked for, or the key of a deleted one."""
 
     what: Literal["I", "U", "D"]  # inserted, updated, deleted
     table: str
@@ -28,7 +28,7 @@ Did = Mapping[str, list[Change]]  # by table
 
 
 class Transaction(NamedTuple):
-    """What one commit did. `end` is the position in the WAL behind it."""
+    """What one commit did. `end` is the position in the WAL after it."""
 
     end: int
     changes: list[Change]
@@ -44,7 +44,7 @@ class Message(BytesIO):
         return b"".join(iter(lambda: self.read(1), b"\0")).decode()
 
     def tuple(self, names: Sequence[str]) -> Row:
-        """The values of a row. One that did not change and lies elsewhere (TOAST) is left out."""
+        """The values of a row, without those that did not change and are stored apart (TOAST)."""
         row: Row = {}
         self.number(2)
         for name in names:

@@ -1,10 +1,9 @@
-"""Records what is committed, by Postgres' logical decoding: whole, and in the order of the commits.
+"""Records each transaction, by Postgres' logical decoding, whole and in the order of the commits.
 
-A slot of the recorder's own says from where on. It survives a crash of Postgres. It does not
-survive a restore or a fail-over: so these begin another life of the database, with the rows that
-are there in the snapshot of the new slot. What the life before committed at its very end, before
-anyone could read it, is not recorded; what the new life commits before its slot is there is in its
-snapshot.
+A replication slot keeps the position. It survives a crash of Postgres, but no restore and no
+fail-over. These begin another *life* of the database, with the rows in the snapshot of a new slot.
+The last commits of a life, which nobody had read yet, are not recorded. What the new life commits
+before its slot exists is in its snapshot.
 """
 
 import threading
@@ -23,7 +22,7 @@ from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
 PAUSE = 0.05  # seconds
-AT_ONCE = 5000  # changes; a transaction comes whole
+AT_ONCE = 5000  # changes at once; transactions come whole
 START_LIMIT = 60.0  # seconds until the first slot is there
 LAST_LOOK = 30.0
 
@@ -54,19 +53,19 @@ IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
 PUBLISH = f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(TABLES)}"
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
 SLOT = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
-# One that was made in vain would keep the WAL.
+# A slot that nobody reads would keep the WAL.
 DROP_OTHERS = """
     SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
     WHERE slot_name LIKE 'recorder_%' AND NOT active
 """
-# To read is not to take: an answer may be lost with its connection.
+# Peek, and advance later: an answer may be lost with its connection.
 PEEK = """
     SELECT data FROM pg_logical_slot_peek_binary_changes(
         %s, NULL, %s, 'proto_version', '1', 'publication_names', %s
     )
 """
 TAKE = "SELECT pg_replication_slot_advance(%s, %s::text::pg_lsn)"
-# Every look decodes again from such a mark on; Postgres itself leaves one in 15 s.
+# Each look decodes from the last such record in the WAL; Postgres itself writes one in 15 s.
 MARK = "SELECT pg_log_standby_snapshot()"
 MARK_EVERY = 1.0  # seconds
 MARKS_SINCE = 160_000  # the version of Postgres
@@ -85,14 +84,14 @@ class Recorder(Onlooker):
         self._recording = recording
         self._slot = ""
         self._slots = 0  # ever asked for
-        self._taken = 0  # the position behind the last commit that was written
+        self._taken = 0  # the position after the last commit that was written
         self._marked = 0.0
         self._has_all = False  # once it has ended
         self._give_up_at = float("inf")  # on the monotonic clock
         self._records = threading.Event()
 
     def start(self) -> None:
-        """Return when it records. Raises TimeoutError."""
+        """Start, and return once it records. Raises TimeoutError."""
         super().start()
         if not self._records.wait(START_LIMIT):
             raise TimeoutError("nothing is recorded")
@@ -115,20 +114,20 @@ class Recorder(Onlooker):
         if not connection.execute(SLOT, [self._slot]).rowcount:
             self._begin_life(connection)
         while not self._has_all:
-            over = self.ending.wait(PAUSE)  # then once more, for what came last
+            over = self.ending.wait(PAUSE)  # once more, for the last commits
             while self._take(connection):
                 pass
             self._has_all = over
 
     def _begin_life(self, connection: psycopg.Connection) -> None:
-        """Make a slot, and write what is there as of its beginning."""
+        """Make a slot, and write the rows of its snapshot."""
         prepare(connection)
         if not connection.execute(IS_PUBLISHED, [PUBLICATION]).rowcount:
             connection.execute(PUBLISH)
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
-        # It can't be told settings, and only makes a slot: what is recorded, `connection` reads.
+        # A replication connection takes no settings; it makes the slot, and `connection` reads.
         made_by = psycopg.connect(self._url(), replication="database")  # noqa: TID251
         with closing(made_by) as making:
             tables = read_tables(connection, make_slot(making, slot))
@@ -142,7 +141,7 @@ class Recorder(Onlooker):
         values = [self._slot, AT_ONCE, PUBLICATION]
         messages = [data for (data,) in connection.execute(PEEK, values, binary=True)]
         for did in Decoder(TABLES).transactions(messages):
-            if did.end > self._taken:  # after a crash of Postgres, some come again
+            if did.end > self._taken:  # after a crash of Postgres, some commits come again
                 self._recording.write(Commit(time.monotonic(), did.changes))
                 self._taken = did.end
         if messages:
@@ -157,7 +156,7 @@ class Recorder(Onlooker):
             self._marked = time.monotonic()
 
     def end(self) -> None:
-        """Record what came last, and return. Gives up after LAST_LOOK seconds."""
+        """Record the last commits, and return. Gives up after LAST_LOOK seconds."""
         self._give_up_at = time.monotonic() + LAST_LOOK
         super().end()
 
@@ -168,9 +167,9 @@ def connected(url: str) -> psycopg.Connection:
 
 
 def make_slot(connection: psycopg.Connection, slot: str) -> str:
-    """Make it, on a replication connection; returns the name of the snapshot at which it begins.
+    """Make a slot, on a replication connection; returns the name of the snapshot where it begins.
 
-    The snapshot is there until the connection's next command.
+    The snapshot exists until the connection's next command.
     """
     command = f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT"
     made = connection.pgconn.exec_(command.encode())

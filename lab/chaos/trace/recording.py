@@ -1,13 +1,14 @@
-"""A recording: what a run's processes did, in the order in which they committed it.
+"""A recording: what the services of a run did, in the order of their commits.
 
-Nothing in them takes part. Postgres tells of each transaction (`lab.chaos.trace.recorder`), an
-onlooker of the log's entries, and the nemesis when the log may have lost some.
+The services do not take part. Postgres' logical decoding tells of each transaction
+(`lab.chaos.trace.recorder`), an onlooker of the log's entries, and the nemesis of faults after
+which entries may be missing.
 
 A restore or a fail-over begins another *life* of the database: the recording goes on with the rows
-that are there then.
+that exist then.
 
-Times are those of the onlookers' monotonic clock, when they had read what they tell of: the clocks
-of the servers may be wrong.
+Times say when an onlooker had read something, on the monotonic clock: the clocks of the servers may
+be wrong.
 """
 
 import gzip
@@ -42,7 +43,7 @@ class Commit(msgspec.Struct, frozen=True, tag="commit"):
 
 
 class Loss(msgspec.Struct, frozen=True, tag="loss"):
-    """In this time a fault may have taken entries from the log before anyone read them."""
+    """The time of a fault that may have taken entries from the log before anyone read them."""
 
     fault: str
     began: float

@@ -1,7 +1,7 @@
-"""The database as a recording has told it so far: one life of it.
+"""The state of the database as recorded so far, in one life of it.
 
-Rides that were sent are settled: nothing below them is still to come. So they have running sums,
-and the distance between two of them takes one look each. Distances are millimetres.
+Rides that were sent are settled, so no lower id comes later. Running sums over them give the
+distance between any two at once. Distances are millimetres.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +16,7 @@ from lab.chaos.trace.specified import Ride, Terms, Total, require
 
 @dataclass
 class Replica:
-    """What the core's tables have."""
+    """The rows of the core's tables."""
 
     began: float = 0.0  # the life
     last_sent: int = 0
@@ -29,7 +29,7 @@ class Replica:
     totals: dict[str, Total] = field(default_factory=dict)
     met: dict[str, Met] = field(default_factory=dict)  # by total
     moved: dict[str, float] = field(default_factory=dict)  # by total: when it last did
-    drifts: dict[str, int] = field(default_factory=dict)  # by total: what the nemesis has added
+    drifts: dict[str, int] = field(default_factory=dict)  # by total: what the nemesis added
 
     def take(self, ride: Ride) -> None:
         self.rides[ride.id] = ride.distance
@@ -39,7 +39,7 @@ class Replica:
         return sorted(ride for ride in self.staged if ride.id <= upto)
 
     def send(self, rides: Iterable[int], upto: int) -> None:
-        """These were sent, in their order, and last_sent is there."""
+        """Note that these rides were sent, in order; last_sent is the last of them."""
         for ride in rides:
             self.sent.append(ride)
             self.sums.append(self.sums[-1] + self.rides[ride])
@@ -49,18 +49,18 @@ class Replica:
         return self.sent[bisect_right(self.sent, after) : bisect_right(self.sent, upto)]
 
     def exact(self, name: str, ride: int) -> int:
-        """What this total has to be at a ride: the sum, and what the nemesis has added."""
+        """What this total must be at a ride: the exact sum, and what the nemesis has added."""
         return self.sums[bisect_right(self.sent, ride)] + self.drifts.get(name, 0)
 
     def terms_about(self, names: set[int]) -> Terms:
-        """These terms, and where they end: what decides whether their entries are true."""
+        """These terms and their ends, which decide whether their entries count."""
         kept = {at for at, (_, name) in enumerate(self.terms) if name in names}
         return tuple(
             self.terms[at] for at in sorted(kept | {at + 1 for at in kept}) if at < len(self.terms)
         )
 
     def begin_term(self, after: int, name: int) -> Terms:
-        """The terms, were this one to begin."""
+        """The terms as they would be if this one began."""
         at = bisect_left(self.terms, after, key=lambda term: term[0])
         others = (term for term in self.terms[at:] if term[0] != after)
         return (*self.terms[:at], (after, name), *others)

@@ -1,4 +1,4 @@
-"""What the rows of a recording say: text, as Postgres writes it, made into numbers."""
+"""Converts the rows of a recording, which are text as Postgres writes it, into numbers."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from lab.chaos.trace.specified import Ride, Total, require
 
 
 class Data(msgspec.Struct):
-    """What is read of a record."""
+    """The fields of a record that are judged."""
 
     id: int
     distance: Decimal
@@ -20,7 +20,7 @@ decode_record = msgspec.json.Decoder(Data).decode
 
 
 class Met(NamedTuple):
-    """What a total has counted of what it has met in the log; the distance is in millimetres."""
+    """A total's counts of gaps, re-sends and other entries; the distance is in millimetres."""
 
     gaps: int = 0
     rides: int = 0  # in those gaps
@@ -43,7 +43,7 @@ def text(row: Row, column: str) -> str:
 
 
 def millimetres(metres: Decimal | str | None) -> int:
-    """Raises ValueError where there is less than one."""
+    """Metres as millimetres. Raises ValueError for fractions of one."""
     whole = Decimal(metres or 0).scaleb(3)
     if whole != int(whole):
         raise ValueError(f"{metres} m is not a whole number of millimetres")
@@ -57,7 +57,7 @@ def position(redis_id: str) -> int:
 
 
 def as_number(term: bytes) -> int:
-    """A term's name; whoever writes to the log may have chosen it."""
+    """A term's name as a number. Foreign writers may have chosen any name."""
     return int.from_bytes(term, "big")
 
 
@@ -84,6 +84,6 @@ def met_by(checkpoint: Row) -> Met:
 
 
 def total_of(row: Row, distance: str | None, was: Total | None = None) -> Total:
-    """A checkpoint and its total, which `was` the same if nothing is said of it."""
+    """A checkpoint with its total; without a new distance, the total is as it `was`."""
     counted = was.distance if was and distance is None else millimetres(distance)
     return Total(position(text(row, "last_redis_id")), number(row, "last_ride_id"), counted)

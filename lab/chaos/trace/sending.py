@@ -1,4 +1,4 @@
-"""Judges by the specification what is taken and sent: rides, terms, batches."""
+"""Judges rides, terms and batches by the specification."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from lab.chaos.trace.specified import Batch, Entry, Ride, require
 
 
 class SendingJudge:
-    """Of one life. Whatever is not allowed raises NotAllowed; `steps` counts what is."""
+    """For one life. Raises NotAllowed for what is not allowed; `steps` counts what is."""
 
     def __init__(self, replica: Replica, log: LogBook, steps: Counter[str]) -> None:
         self._replica = replica
@@ -66,7 +66,7 @@ class SendingJudge:
         self._steps["moves last_sent"] += 1
 
     def _sent(self, gone: list[Ride], at: float) -> Batch:
-        """What the log has of a batch, which only a fault may hide."""
+        """The entries of a batch; one that was not seen must have been hidden by a fault."""
         replica = self._replica
         _, term = replica.terms[-1]
         prevs = [replica.last_sent, *(ride.id for ride in gone)]
@@ -85,7 +85,7 @@ class SendingJudge:
         return Batch(term, replica.last_sent, entries)
 
     def _goes_on(self, first: list[Seen]) -> None:
-        """Each entry came after the one before it, the first time that it came."""
+        """Require that the entries first came in their order."""
         for told in first:
             require(told.before > self._newest, "the log is in another order")
             self._newest = told.before

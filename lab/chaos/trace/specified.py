@@ -1,9 +1,9 @@
-"""The steps of a recording as transitions of the specification: all that chaos knows of it.
+"""Maps the steps of a recording to transitions of the specification; only this module knows it.
 
-The specification's states are small. So each step gets a *window*: a state with only those rides,
-terms and entries that the step can touch. The transition is then made there by the specification's
-own function, with its guards; and what it leads to must be what was observed. Its invariants about
-the window are asked, too. A window has the size of the step's batch, or of the gap that it heals.
+The specification's states are small. So each step gets a *window*: a state with only the rides,
+terms and entries that the step can touch. The specification's own function, with its guards, makes
+the transition in the window, and the result must be what was recorded. Its invariants must hold in
+the window, too. A window is as large as the step's batch, or as the gap that it heals.
 
 Distances are millimetres; an entry's id and a term's name are numbers.
 """
@@ -24,19 +24,19 @@ Terms = tuple[tuple[int, int], ...]  # after, name
 
 
 class NotAllowed(Exception):
-    """The specification does not allow this step here; the message says why."""
+    """The specification does not allow this step in this state; the message says why."""
 
 
 class Bounds(NamedTuple):
-    """How far a reader can believe entries."""
+    """What decides whether an entry counts."""
 
     last_sent: int
-    drawn: int  # an entry past the last number drawn tells nothing
+    drawn: int  # entries past the last number drawn do not count
     terms: Terms
 
 
 class Batch(NamedTuple):
-    """What a leader sends and commits: from `after` to the last ride."""
+    """What a leader sends and commits: the rides after `after`, up to the last of the batch."""
 
     term: int
     after: int
@@ -65,7 +65,7 @@ def takes(last_sent: int, rides: Sequence[Ride], staged: Sequence[Ride]) -> None
 
 
 def begins(last_sent: int, terms: Terms, then: Terms) -> None:
-    """A streamer takes the lead; `then` is what the terms are then."""
+    """A streamer takes the lead; `then` are the terms afterwards."""
     state = State(last_sent=last_sent, terms=terms)
     new = {name for _, name in then} - {name for _, name in terms}
     require(len(new) == 1, "a leader begins one term")
@@ -76,7 +76,7 @@ def begins(last_sent: int, terms: Terms, then: Terms) -> None:
 def moves_last_sent(
     sent: Batch, newest: tuple[int, int], staged: Sequence[Ride], gone: Sequence[Ride]
 ) -> None:
-    """A leader has sent its batch, deletes it and commits; `staged` lies up to the batch's end."""
+    """A leader has sent its batch, deletes it and commits; `staged` are records up to its end."""
     last = gone[-1].id
     mine = Leader(sent.term, sent.after, settled=last)
     rides = tuple(staged)
@@ -97,7 +97,7 @@ def moves_last_sent(
 
 
 def counts(bounds: Bounds, rides: Sequence[Ride], was: Total, then: Total) -> None:
-    """A consumer counts what it `was` to count, heals what it has not read, and commits."""
+    """A consumer counts what it has read, heals the rest, and commits: from `was` to `then`."""
     log = was.entries or (Entry(was.redis_id, Ride(0, 0), 0, 0),)
     state = State(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, log=log)
     state = CORE.counts(state.but(consumer=was))
@@ -105,6 +105,6 @@ def counts(bounds: Bounds, rides: Sequence[Ride], was: Total, then: Total) -> No
 
 
 def believed(bounds: Bounds, entries: Iterable[Entry]) -> list[Entry]:
-    """The entries that are true under these terms."""
+    """The entries that count under these terms."""
     db = Database(bounds.drawn, terms=bounds.terms)
     return [entry for entry in entries if is_true(db, entry)]

@@ -1,4 +1,4 @@
-"""Judges by the specification what is counted: totals, their checkpoints, and their resets."""
+"""Judges totals, their checkpoints and their resets by the specification."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from lab.chaos.trace.specified import Bounds, Entry, Ride, Total, require
 
 
 class TotalsJudge:
-    """Of one life. Whatever is not allowed raises NotAllowed; `steps` counts what is."""
+    """For one life. Raises NotAllowed for what is not allowed; `steps` counts what is."""
 
     def __init__(self, replica: Replica, log: LogBook, steps: Counter[str]) -> None:
         self._replica = replica
@@ -20,7 +20,7 @@ class TotalsJudge:
         self._steps = steps
 
     def moves(self, did: Did, at: float) -> None:
-        """Checkpoints of totals, each with its total; the transaction may have reset it."""
+        """Judge the checkpoints that move, each with its total, which may have been reset."""
         totals = {change.row["name"]: change.row for change in did["consumer_states"]}
         rows = (change.row for change in did["resets"])
         reset = {row["consumer_name"] for row in rows if row["status"] == "applied"}
@@ -33,7 +33,7 @@ class TotalsJudge:
         require(not totals, "a total moves with its checkpoint")
 
     def makes_wrong(self, did: Did) -> None:
-        """A drift that the nemesis makes, and nothing else. Of the others the books tell."""
+        """Note a drift of a total, alone in its commit. The books judge the other kinds."""
         [drift] = did["drifts"]
         if drift.row["kind"] == TOTAL:
             [change] = did["consumer_states"]
@@ -72,10 +72,10 @@ class TotalsJudge:
         self._steps["resets"] += 1
 
     def _counts(self, name: str, was: Total, then: Total, met: Met, at: float) -> None:
-        """What lies between two positions was read, and the rest was healed.
+        """Entries between the two positions were read, and the other rides were healed.
 
-        A reader may have found something else than the onlooker: after a fault, or in a new life,
-        whose readers are set back to what was trimmed. Then only what it comes to is judged.
+        After a fault, a reader may have read other entries than the onlooker saw; so may one that a
+        new life set back to before the trimmed log. Then only the result is judged.
         """
         replica = self._replica
         goes_on = was.ride_id <= then.ride_id <= replica.last_sent
@@ -99,10 +99,13 @@ class TotalsJudge:
         self._steps["disbelieves"] += met.unbelieved > 0
 
     def _may_have_met(self, was: Total, then: Total, met: Met, at: float, most_gaps: int) -> bool:
-        """Where it is unknown what was read: the last entry was, so its ride was not healed."""
+        """Whether these counts are possible where it is unknown what was read.
+
+        Only the last entry certainly was, so its ride was not healed.
+        """
         last = [told.entry for told in self._log.between(then.redis_id - 1, then.redis_id, at)]
         rides = {*self._replica.sent_between(was.ride_id, then.ride_id)}
-        if len(last) == 1:  # or else two servers gave the same id
+        if len(last) == 1:  # otherwise two servers gave the same id
             rides -= {entry.ride.id for entry in self._true(last)}
         distance = sum(self._replica.rides[ride] for ride in rides)
         return (
@@ -132,7 +135,7 @@ class TotalsJudge:
         return Bounds(replica.last_sent, replica.drawn, terms)
 
     def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:
-        """What these entries leave out, up to where the total is then, and what they repeat."""
+        """What these entries leave out, up to the total's new ride, and what they repeat."""
         last, gaps, skipped = was.ride_id, 0, 0
         for entry in true:
             if entry.ride.id <= last:

@@ -1,0 +1,8 @@
+"""`python -m tests.proofs`: writes the ledger of claims into docs/claims.md."""
+
+from lab.reference.blocks import write
+from rocket_rides.settings import PROJECT
+from tests.proofs.page import PAGE, claims
+
+if __name__ == "__main__":
+    write(PROJECT / PAGE, {"claims": claims})
