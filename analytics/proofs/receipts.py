@@ -38,7 +38,7 @@ LOOK = """
     FROM (
         SELECT id, id <= (SELECT complete_to FROM receipts_state) AS is_due
         FROM rides WHERE id > %(after)s AND id <= %(upto)s
-    ) ride FULL JOIN (
+    ) known FULL JOIN (
         SELECT ride_id, outcome FROM receipts WHERE ride_id > %(after)s AND ride_id <= %(upto)s
     ) receipt ON ride_id = id
 """

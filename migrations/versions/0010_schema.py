@@ -1,4 +1,4 @@
-"""The whole schema, as `0010_schema.sql` beside this file says and explains it."""
+"""The whole schema, as the SQL beside this file says and explains it."""
 
 from pathlib import Path
 
@@ -7,9 +7,12 @@ from alembic import op
 revision = "0010"
 down_revision = None
 
-SCHEMA = Path(__file__).with_suffix(".sql").read_text()
+FOLDER = Path(__file__).parent
+# The log's tables, then the application's.
+SCHEMA = [(FOLDER / name).read_text() for name in ("0010_schema.sql", "rides.sql")]
 
 
 def upgrade() -> None:
     # By psycopg: SQLAlchemy would prepare it, and Postgres prepares no more than one statement.
-    op.get_bind().connection.driver_connection.execute(SCHEMA, prepare=False)
+    for statements in SCHEMA:
+        op.get_bind().connection.driver_connection.execute(statements, prepare=False)

@@ -1,26 +1,12 @@
--- The whole schema. Distances are in metres, with exactly three decimals; times are instants.
+-- The tables of the log: the outbox, the streamer's, the readers', and the reconciliation's. Those of
+-- the application are in `rides.sql`; whoever has another one replaces that file (docs/lift-it.md).
+--
+-- Distances are in metres, with exactly three decimals; times are instants.
 -- 'NaN' is greater than every number in Postgres: an upper bound keeps it out, a lower one does not.
 -- A row that is updated often shares its page with free space (fillfactor): it is updated in place.
 
 
--- ------------------------------------------------------------------ taking a ride
-
--- The source of truth. A row never changes after its transaction commits.
---
--- The INSERT itself draws the number, while it holds its lock on `rides`: the streamer's barrier
--- relies on that order. ALWAYS keeps anyone from supplying a number of their own. CACHE 1: numbers
--- that a session caches outlive the transaction that drew them, and would break the barrier.
-CREATE TABLE rides (
-    id bigint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME log_position CACHE 1) PRIMARY KEY,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    distance numeric(12,3) NOT NULL
-        CONSTRAINT rides_distance_in_range CHECK (distance > 0 AND distance <= 999999999.999)
-);
-
--- Finds the rides of a minute. Rides are appended in the order of their time, so a few bytes for
--- each 32 pages are enough; and an INSERT has next to nothing to do.
-CREATE INDEX rides_created_at ON rides USING brin (created_at)
-    WITH (pages_per_range = 32, autosummarize = on);
+-- ------------------------------------------------------------------ the outbox
 
 -- The outbox: records that are still to be sent to the log. The id is the ride's.
 --
@@ -32,16 +18,6 @@ CREATE TABLE staged_log_records (
     object text NOT NULL,
     data jsonb NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
-
--- A client's promise that equal keys mean one ride. Committed with that ride.
-CREATE TABLE idempotency_keys (
-    key varchar(255) PRIMARY KEY,
-    distance numeric(12,3) NOT NULL
-        CONSTRAINT idempotency_keys_distance_in_range
-        CHECK (distance > 0 AND distance <= 999999999.999),
-    ride_id bigint NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now()
-) WITH (fillfactor = 70);
 
 -- A ride that is taken while the streamer sleeps wakes it (`streamer/doorbell.py`).
 --

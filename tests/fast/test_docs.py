@@ -36,6 +36,9 @@ OTHERS = {
     "report.html",
     "result.json",
     "long_rides.py",
+    "analytics/orders.py",
+    "migrations/versions/orders.sql",
+    "rocket_rides/amount.py",
 }
 # Programs that come with Python, or that the reader of a page writes.
 OTHER_PROGRAMS = {"venv", "long_rides"}

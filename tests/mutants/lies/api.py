@@ -256,7 +256,7 @@ MUTANTS = [
         "a session caches numbers",
         "CACHE 1) PRIMARY KEY",
         "CACHE 10) PRIMARY KEY",
-        file="migrations/versions/0010_schema.sql",
+        file="migrations/versions/rides.sql",
     ),
     schema(
         "a total may be NaN",
@@ -269,7 +269,7 @@ MUTANTS = [
         "a ride of nothing is a ride",
         "rides_distance_in_range CHECK (distance > 0 AND",
         "rides_distance_in_range CHECK (distance >= 0 AND",
-        file="migrations/versions/0010_schema.sql",
+        file="migrations/versions/rides.sql",
     ),
     Mutant(
         "a client that is silent is waited for",

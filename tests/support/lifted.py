@@ -1,0 +1,130 @@
+"""What one lifts: copied, renamed and run as docs/lift-it.md says, with nothing else."""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+from rocket_rides.settings import PROJECT
+from tests.support.orders import shop
+from tests.support.receipts import SECRET
+from tests.support.world import PATIENCE, World, eventually
+
+PAGE = (PROJECT / "docs/lift-it.md").read_text()
+COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+*COPY, RENAME = COMMANDS
+[YOUR_TABLE] = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BEFORE = """
+    INSERT INTO orders (customer, amount) SELECT 'early', n + 0.25 FROM generate_series(1, %s) n
+"""
+TRUTH = "SELECT max(id), sum(amount) FROM orders"
+
+
+def lift(parts: str, folder: Path) -> None:
+    """Do what the page says, for these of its parts."""
+    copied = [commands for commands in COPY if commands[3] in parts]
+    assert len(copied) == len(parts)
+    for commands in (*copied, RENAME):
+        subprocess.run(
+            ["/bin/bash", "-euo", "pipefail", "-c", commands],
+            cwd=PROJECT,
+            env={**os.environ, "LIFTED": str(folder)},
+            check=True,
+        )
+    (folder / "migrations/versions/orders.sql").write_text(YOUR_TABLE)
+
+
+class Process:
+    """A program in the lifted folder, which finds no other code of ours."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+        self.output = folder.parent / f"{next(self._numbers)}-{arguments[-1]}.log"
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=folder,
+                env={**inherited, **settings},
+                stdout=output,
+                stderr=output,
+            )
+
+    def said(self, text: str) -> bool:
+        if text in self.output.read_text():
+            return True
+        assert self.process.poll() is None, self.output.read_text()
+        return False
+
+    def says(self, text: str) -> "Process":
+        """Wait until it has printed `text`."""
+        eventually(lambda: self.said(text), f"{text!r} in {self.output.name}")
+        return self
+
+    def ends(self, patience: float = PATIENCE) -> int:
+        """Wait for its end; returns the exit status."""
+        return self.process.wait(patience)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+
+class Shop:
+    """The shop, with its orders of before, and the parts that it has lifted."""
+
+    def __init__(self, parts: str, world: World) -> None:
+        self.world = world
+        self.folder = world.folder / "lifted"
+        self.folder.mkdir()
+        self._processes: list[Process] = []
+        lift(parts, self.folder)
+        self.connection: psycopg.Connection = world.connect()
+        self.connection.execute(shop.TABLE)
+        self.connection.execute(BEFORE, [100])
+        assert self.run("-m", "migrations").ends() == 0
+
+    def run(self, *arguments: str, **settings: str) -> Process:
+        """Start Python with these arguments, in the lifted folder."""
+        process = Process(
+            self.folder,
+            *arguments,
+            DATABASE_URL=self.world.postgres_url,
+            REDIS_URL=self.world.redis.url,
+            STREAM_NAME=self.world.stream,
+            DATA_DIR=str(self.world.folder),
+            **settings,
+        )
+        self._processes.append(process)
+        return process
+
+    def customer(self, name: str, orders: int) -> Process:
+        """Somebody who places orders, one after another."""
+        return self.run(shop.__file__, name, str(orders))
+
+    def worker(self, url: str) -> Process:
+        """Who delivers the receipts."""
+        given = {"RECEIPT_URL": url, "RECEIPT_SECRET": SECRET, "SWEEP_AFTER": "0.1"}
+        return self.run("-m", "consumers.receipts", "one", **given).says("delivers receipts")
+
+    def delivered(self, orders: int) -> bool:
+        """Whether all receipts up to that order have an outcome."""
+        return self.world.value("SELECT complete_to FROM receipts_state") == orders
+
+    @property
+    def total(self) -> tuple[int, object]:
+        """Where the only consumer stands, and its total."""
+        return self.world.standing("money")
+
+    def exact(self) -> bool:
+        return self.total == self.connection.execute(TRUTH).fetchone()
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
