@@ -7,7 +7,7 @@ from pathlib import Path
 from lab.reference.blocks import table
 from rocket_rides.settings import PROJECT
 
-SCHEMA = PROJECT / "migrations/versions/0010_schema.sql"
+SCHEMA = [PROJECT / "migrations/versions" / name for name in ("rides.sql", "0010_schema.sql")]
 TABLE = re.compile(r"((?:^--.*\n)+)CREATE TABLE (\w+)", re.MULTILINE)
 WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
 SERVICES = ("api", "streamer", "consumers", "analytics", "rocket_rides")
@@ -17,7 +17,8 @@ def tables() -> str:
     writers = {name: sorted(set(found)) for name, found in written().items()}
     rows = (
         [f"`{name}`", first_paragraph(comment), ", ".join(f"`{file}`" for file in writers[name])]
-        for comment, name in TABLE.findall(SCHEMA.read_text())
+        for file in SCHEMA
+        for comment, name in TABLE.findall(file.read_text())
     )
     return table(["table", "what it holds", "who writes to it"], rows)
 
