@@ -9,15 +9,13 @@ the receipt.
 import asyncio
 import math
 import time
-from collections.abc import Awaitable
 from contextlib import suppress
-from typing import NamedTuple, Protocol
 
 import psycopg
 
 from consumers.receipts.breaker import Breaker
+from consumers.receipts.courier import Courier
 from consumers.receipts.queue import NO_TIME, Attempt, Ended, Queue
-from consumers.receipts.receipt import Receipt
 from consumers.receipts.round import Round, Step
 from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict, in_one_line
@@ -33,36 +31,18 @@ STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
 TOO_LATE = Verdict(Kind.STOPPED, "the lease ran out before anything was sent")
 
 
-class Sends(Protocol):
-    """What makes an attempt."""
-
-    def deliver(self, receipt: Receipt, seconds: float) -> Awaitable[Verdict]:
-        """Make it, and give it up after so many seconds."""
-
-
-class Limits(NamedTuple):
-    """What one worker is told: numbers, and times in seconds."""
-
-    concurrency: int  # attempts at once
-    attempts: int  # for one receipt
-    timeout: float  # of an attempt
-    lease: float  # longer than that
-    claim_after: float
-    sweep_after: float
-
-
 class Delivery:
     """What one worker has in flight, over all of its sessions. For one event loop."""
 
-    def __init__(self, courier: Sends, breaker: Breaker, limits: Limits) -> None:
-        self.breaker = breaker
-        self.limits = limits
+    def __init__(self, courier: Courier, concurrency: int, timeout: float) -> None:
+        self.breaker = Breaker()
         self.in_flight: dict[asyncio.Task[Verdict], Attempt] = {}
         self._courier = courier
+        self._concurrency = concurrency  # attempts at once
+        self._timeout = timeout  # of one, in seconds
         self._ended: list[Ended] = []
         self._quarantined: Attempt | None = None  # the one that is in flight
         self._woken = asyncio.Event()
-        self._is_ending = False
         self._has_more = True  # of what is due, as far as is known
         self._due = math.inf  # when something is to be tried again, on the monotonic clock
         self._look_at_all_at = 0.0
@@ -74,11 +54,6 @@ class Delivery:
         self._has_more = True
         self._is_unsettled = not settled
         self._pauses = delays(SOON, LATER)
-        self._woken.set()
-
-    def end(self) -> None:
-        """Take nothing more, and end the wait of `run_once`."""
-        self._is_ending = True
         self._woken.set()
 
     @property
@@ -129,16 +104,11 @@ class Delivery:
         reached(Step.BEFORE_SAVING)
         ended, self._ended = self._ended, []
         try:
-            saved = await queue.save(ended)
+            await queue.save(ended, done)
         except (psycopg.Error, asyncio.CancelledError):
             self._ended += ended  # the next session writes it down
             raise
-        done.delivered += saved.delivered
-        done.dead |= saved.dead
-        done.unwritten |= saved.unwritten
-        done.again += len(saved.again)
-        for seconds in saved.again.values():
-            self._due = min(self._due, time.monotonic() + seconds)
+        self._due = min(self._due, time.monotonic() + min(done.again.values(), default=math.inf))
 
     async def _take(self, queue: Queue) -> None:
         """Take as many as may be sent now, if there may be any."""
@@ -172,9 +142,7 @@ class Delivery:
     @property
     def _room(self) -> int:
         """How many attempts may be begun now."""
-        if self._is_ending:
-            return 0
-        free = self.limits.concurrency - len(self.in_flight)
+        free = self._concurrency - len(self.in_flight)
         return self.breaker.allows(len(self.in_flight), free)
 
     def _nothing_for(self, upkeep: Upkeep) -> float:
@@ -196,7 +164,7 @@ class Delivery:
 
     async def _verdict(self, attempt: Attempt) -> Verdict:
         """Make the attempt, within what is left of its lease."""
-        seconds = min(self.limits.timeout, attempt.deadline - time.monotonic())
+        seconds = min(self._timeout, attempt.deadline - time.monotonic())
         if seconds <= 0:
             return TOO_LATE
         if not attempt.has_time:

@@ -5,15 +5,15 @@ them. So a pending entry is one that somebody is about to put there, or died bef
 entries are claimed after CLAIM_AFTER, the worker's own at once when it starts anew.
 """
 
-import asyncio
 import time
 
 import psycopg
 
-from consumers.belief import BOUNDS, KnownTerms, SetAside, is_ours
+from consumers.belief import KnownTerms, SetAside, is_ours
 from consumers.receipts.group import Group, GroupGone
 from consumers.receipts.round import Round, Step
 from consumers.receipts.statements import INBOX, SET_ASIDE
+from rocket_rides.database import one_row
 from rocket_rides.faults import reached
 from rocket_rides.log import Entry, Invalid, decode
 
@@ -27,79 +27,52 @@ GIVE_WAY = 0.005
 class Inbox:
     """One session of a worker's reading."""
 
-    def __init__(
-        self, connection: psycopg.AsyncConnection, group: Group, claim_after: float
-    ) -> None:
+    def __init__(self, connection: psycopg.Connection, group: Group, claim_after: float) -> None:
         self._connection = connection
         self._group = group
         self._claim_after = claim_after
         self._terms = KnownTerms()
         self._is_new = True
-        self.is_settled = True  # the streamer had committed all rides of the last batch
         self._look_at = 0.0
 
-    async def run_once(self, *, wait: float = 0) -> Round:
+    def run_once(self, *, wait: float = 0) -> Round:
         """Take in one batch of entries; waits up to `wait` seconds for the first.
 
         Raises psycopg.Error, redis.RedisError or StateLost: then what was read stays pending.
         """
         done = Round()
         try:
-            entries = await self._left_behind(done) or await self._new(wait)
-            if entries:
-                await self._take_in(entries, done)
+            entries = self._left_behind()
+            done.claimed = len(entries)
+            if entries := entries or self._new(wait):
+                self._take_in(entries, done)
         except GroupGone:
-            done.made_group = await self._group.make()
+            done.made_group = self._group.make()
         return done
 
-    async def _left_behind(self, done: Round) -> list[Entry]:
+    def _left_behind(self) -> list[Entry]:
         """What a member has read and not acknowledged in time; our own, whenever it was."""
         if self._is_new:
-            found = await self._group.take_over(BATCH, 0, self._group.member)
+            found = self._group.take_over(BATCH, 0, self._group.member)
             self._is_new = False
-        elif time.monotonic() >= self._look_at:
-            found = await self._group.take_over(BATCH, self._claim_after)
-            if not found:  # else there may be more
-                self._look_at = time.monotonic() + self._claim_after / LOOKS
-        else:
+            return found
+        if time.monotonic() < self._look_at:
             return []
-        done.claimed = len(found)
+        found = self._group.take_over(BATCH, self._claim_after)
+        if not found:  # else there may be more
+            self._look_at = time.monotonic() + self._claim_after / LOOKS
         return found
 
-    async def _new(self, wait: float) -> list[Entry]:
+    def _new(self, wait: float) -> list[Entry]:
         began = time.monotonic()
-        entries = await self._group.read(BATCH, wait)
+        entries = self._group.read(BATCH, wait)
         if entries and time.monotonic() - began > GIVE_WAY:
-            await asyncio.sleep(GIVE_WAY)
+            time.sleep(GIVE_WAY)
         return entries
 
-    async def _take_in(self, entries: list[Entry], done: Round) -> None:
+    def _take_in(self, entries: list[Entry], done: Round) -> None:
         reached(Step.AFTER_READING)
-        rides = await self._rides(entries, done)
-        for entry, reason in done.set_aside:
-            kept = {
-                "group": self._group.name,
-                "redis_id": entry.redis_id,
-                "fields": entry.fields,
-                "reason": reason,
-                "worker": self._group.member,
-            }
-            await self._connection.execute(SET_ASIDE, kept)
-        counted = {
-            "rides": rides,
-            "worker": self._group.member,
-            "unbelieved": done.unbelieved.total,
-        }
-        cursor = await self._connection.execute(INBOX, counted)
-        [done.queued] = await cursor.fetchone() or [0]
-        reached(Step.BEFORE_ACKNOWLEDGING)
-        await self._group.acknowledge([entry.redis_id for entry in entries])
-
-    async def _rides(self, entries: list[Entry], done: Round) -> list[int]:
-        """The rides of this database that the entries are about."""
-        cursor = await self._connection.execute(BOUNDS, {"known": self._terms.newest})
-        bounds = self._terms.learn(await cursor.fetchone())
-        self.is_settled = True
+        bounds = self._terms.learn(self._terms.ask(self._connection).fetchone())
         rides = []
         for entry in entries:
             try:
@@ -109,7 +82,14 @@ class Inbox:
                 continue
             if is_ours(record, bounds):
                 rides.append(record.id)
-                self.is_settled = self.is_settled and record.id <= bounds.last_sent
             else:
                 done.unbelieved.add(record, bounds)
-        return rides
+        group, worker = self._group.name, self._group.member
+        for entry, why in done.set_aside:
+            kept = ["receipts", group, entry.redis_id, entry.fields, why, worker]
+            self._connection.execute(SET_ASIDE, kept)
+        values = {"rides": rides, "worker": worker, "unbelieved": done.unbelieved.total}
+        [done.queued] = one_row(self._connection.execute(INBOX, values))
+        done.is_settled = max(rides, default=0) <= bounds.last_sent
+        reached(Step.BEFORE_ACKNOWLEDGING)
+        self._group.acknowledge([entry.redis_id for entry in entries])

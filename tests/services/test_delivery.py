@@ -64,7 +64,7 @@ def test_what_comes_while_receipts_are_taken_is_not_forgotten(
 
     async def take_and_be_told(room: int) -> list[Attempt]:
         taken = await take(room)
-        await worker.inbox.run_once()
+        worker.inbox.run_once()
         worker.delivery.has_news()
         worker.queue.take = take  # type: ignore[method-assign]
         return taken

@@ -1,23 +1,19 @@
 """The consumer group that shares out the reading, as both stream servers carry it out."""
 
-import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, TypeVar
 
 import pytest
 import redis
 
 from consumers.receipts.group import Group, GroupGone
 from rocket_rides import groups
-from rocket_rides.log import START
+from rocket_rides.log import START, Log
 from tests.support.world import World, eventually
 
 pytestmark = pytest.mark.stream_servers
-
-T = TypeVar("T")
 
 NAME = "workers"
 LAST = f"{2**64 - 1}-{2**64 - 1}"  # the greatest id that there is
@@ -25,34 +21,25 @@ NEVER = 60.0  # seconds; nothing in a test has been pending for so long
 
 
 class Member:
-    """A member of the group, on an event loop of its own."""
+    """A member of the group, on a connection of its own."""
 
     def __init__(self, world: World, name: str) -> None:
-        self._runner = asyncio.Runner()
-        self.group = Group(world.redis.url, world.stream, NAME, name)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
-
-    def make(self) -> bool:
-        return self.run(self.group.make())
+        self._log = Log(world.redis.url, world.stream)
+        self.group = Group(self._log, NAME, name)
+        self.make, self.leave = self.group.make, self.group.leave
 
     def read(self, count: int, wait: float = 0) -> list[str]:
         """The ids that it is given."""
-        return [entry.redis_id for entry in self.run(self.group.read(count, wait))]
+        return [entry.redis_id for entry in self.group.read(count, wait)]
 
     def take_over(self, count: int, idle: float, member: str | None = None) -> list[str]:
-        return [entry.redis_id for entry in self.run(self.group.take_over(count, idle, member))]
+        return [entry.redis_id for entry in self.group.take_over(count, idle, member)]
 
     def acknowledge(self, *ids: str) -> None:
-        self.run(self.group.acknowledge(ids))
-
-    def leave(self) -> None:
-        self.run(self.group.leave())
+        self.group.acknowledge(ids)
 
     def close(self) -> None:
-        with self._runner:
-            self.run(self.group.aclose())
+        self._log.redis.close()
 
 
 Members = Callable[..., Member]
@@ -97,7 +84,7 @@ def test_each_entry_is_given_to_one_member_and_is_pending_until_it_is_acknowledg
     one, two = member("one"), member("two")
     assert (one.make(), two.make()) == (True, False)
     ids = append(world, *range(1, 8))
-    [first] = one.run(one.group.read(1))
+    [first] = one.group.read(1)
     assert (first.redis_id, first.fields) == (ids[0], [b"n", b"1-0"])
     assert one.read(2) == ids[1:3]
     assert two.read(2) == ids[3:5]
@@ -143,7 +130,7 @@ def test_a_member_takes_over_its_own_entries_at_once_and_others_when_they_are_ol
     idle = 0.05
     again.acknowledge(*ids[:2])
     eventually(lambda: min(youngest(world, "one"), youngest(world, "two")) >= idle)
-    [entry, *_] = again.run(again.group.take_over(100, idle))
+    [entry, *_] = again.group.take_over(100, idle)
     assert (entry.redis_id, entry.fields) == (ids[2], [b"n", b"3-0"])
     assert pending(world) == dict.fromkeys(ids[2:], "one")
     # They are young again, so that nobody else takes them over at once.
@@ -309,7 +296,7 @@ def test_the_greatest_id_that_there_is_can_be_pending(world: World, member: Memb
 
 def test_another_type_of_key_is_refused_and_kept(world: World, member: Members) -> None:
     world.log().redis.set(world.stream, "mine")
-    for command in (*EVERYTHING, Member.make):
+    for command in (*EVERYTHING, lambda member: member.make()):
         with pytest.raises(redis.ResponseError, match=r"WRONGTYPE|wrong kind") as refused:
             command(member())
         assert refused.type is not GroupGone
@@ -321,31 +308,3 @@ def test_a_group_is_named_after_the_cluster_and_the_database(world: World) -> No
     assert prefix == "receipts"
     assert int(oid) == world.value("SELECT oid FROM pg_database WHERE datname = current_database()")
     assert int(cluster) == world.value("SELECT system_identifier FROM pg_control_system()")
-
-
-def test_a_member_that_is_cancelled_ends(world: World) -> None:
-    """Wherever it is: one that read on would keep its worker from beginning anew."""
-
-    async def cancelled(after: float) -> bool:
-        group = Group(world.redis.url, world.stream, NAME, "one")
-
-        async def work() -> None:
-            await group.make()
-            for _ in range(5):
-                await group.read(10, 0.001)
-                await group.take_over(10, 0)
-            await asyncio.sleep(NEVER)
-
-        task = asyncio.create_task(work())
-        await asyncio.sleep(after)
-        task.cancel()
-        await asyncio.wait([task], timeout=0.5)
-        ended = task.cancelled()
-        task.cancel()
-        await group.aclose()
-        return ended
-
-    async def all_of_them() -> list[bool]:
-        return [await cancelled(attempt * 0.0001) for attempt in range(200)]
-
-    assert all(asyncio.run(all_of_them()))
