@@ -53,8 +53,9 @@ from rocket_rides.waiting import Progress
 T = TypeVar("T")
 
 IDLE_ROUND = 1.0  # seconds
-# Seconds for what is in flight at the end, and then for the loop that reads; honcho kills after 5.
-GRACE, LONGEST_END = 3.0, 0.5
+# Seconds for what is in flight at the end, and then for the loop that reads. honcho kills after 5:
+# if both take all of their time, when everything has been written down.
+GRACE, LONGEST_END = 3.0, 1.5
 SESSION = {
     "lock_timeout": "2s",  # for a row that somebody holds: the others are written without it
     "statement_timeout": "10s",
@@ -72,7 +73,7 @@ class Worker:
     def __init__(
         self, name: str, config: settings.Settings, secret: str, stop: process.Stop
     ) -> None:
-        self.name = name
+        self._name = name
         self._config = config
         self._stop = stop
         self._courier = Courier(config.receiver_url, secret)
@@ -85,7 +86,14 @@ class Worker:
         """Read and deliver until `stop`. Raises SystemExit where only a person can help."""
         Thread(target=self._loop.run_forever, daemon=True).start()
         self._await(self._courier.__aenter__())
-        reading = ThreadPoolExecutor(1).submit(self._keep_reading)
+        reading = ThreadPoolExecutor(1).submit(
+            process.keep_running,
+            self._read,
+            self._stop,
+            psycopg.Error,
+            redis.RedisError,
+            said_elsewhere=(psycopg.OperationalError, Unavailable),  # by the loop below
+        )
         reading.add_done_callback(lambda _: self._stop.ask())  # no loop goes on alone
         process.keep_running(self._deliver, self._stop, psycopg.Error)
         with suppress(Unavailable, psycopg.Error):
@@ -93,28 +101,18 @@ class Worker:
         with suppress(TimeoutError):  # Redis may hang
             reading.result(LONGEST_END)
 
-    def _keep_reading(self) -> None:
-        """What the other loop says of Postgres is said once."""
-        process.keep_running(
-            self._read,
-            self._stop,
-            psycopg.Error,
-            redis.RedisError,
-            said_elsewhere=(psycopg.OperationalError, Unavailable),
-        )
-
     def _read(self, progress: Progress) -> None:
         """One session of the loop that reads the log into the inbox."""
         config = self._config
         with (
             database.connect(
-                config.postgres_url, sessions.inbox(self.name), **SESSION
+                config.postgres_url, sessions.inbox(self._name), **SESSION
             ) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
             database.require_current_schema(connection)
             database.require_writable(connection)
-            group = Group(log, groups.name_of(connection), self.name)
+            group = Group(log, groups.name_of(connection), self._name)
             inbox = Inbox(connection, group, config.claim_after)
             while not self._stop:
                 with self._maybe_crashing(Step.AFTER_READING, Step.BEFORE_ACKNOWLEDGING):
@@ -132,18 +130,18 @@ class Worker:
 
     def _deliver(self, progress: Progress) -> None:
         """One session of the loop that works off the queue."""
-        looking = f"{self.name} (looking)"
+        looking = f"{self._name} (looking)"
         with database.connect(self._config.postgres_url, looking, **SESSION) as connection:
             database.require_current_schema(connection)
             database.require_writable(connection)
         self._await(self._work_off(progress))
 
     async def _work_off(self, progress: Progress) -> None:
-        session = sessions.receipts(self.name)
+        session = sessions.receipts(self._name)
         async with await self._connect(sessions.starting(session)) as connection:
             queue = self._queue(connection)
             self._delivery.has_news()  # perhaps the session before had more
-            progress.announce(f"{self.name} delivers receipts")
+            progress.announce(f"{self._name} delivers receipts")
             is_new = True
             while not self._stop:
                 try:
@@ -162,7 +160,7 @@ class Worker:
         """Write down how things stand, in a session of its own."""
         done = Round()
         if not self._delivery.is_done:
-            async with await self._connect(sessions.receipts(self.name)) as connection:
+            async with await self._connect(sessions.receipts(self._name)) as connection:
                 done = await self._delivery.finish(self._queue(connection), GRACE)
         self._report(done, last=True)
 
@@ -170,7 +168,7 @@ class Worker:
         return await database.connect_async(self._config.postgres_url, name, **SESSION)
 
     def _queue(self, connection: psycopg.AsyncConnection) -> Queue:
-        return Queue(connection, self.name, self._config.receipt_attempts, self._config.lease)
+        return Queue(connection, self._name, self._config.receipt_attempts, self._config.lease)
 
     def _await(self, work: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -252,8 +252,8 @@ MUTANTS = [
     ),
     member(
         "a member is given again what it was given",
-        '"STREAMS", self._stream, ">"',
-        '"STREAMS", self._stream, "0"',
+        '"STREAMS", self._log.name, ">"',
+        '"STREAMS", self._log.name, "0"',
     ),
     member(
         "a member is removed with what is pending under its name",
@@ -262,8 +262,8 @@ MUTANTS = [
     ),
     member(
         "a group that is made later is not given what was there",
-        "self._stream, self.name, START,",
-        'self._stream, self.name, "$",',
+        "self._log.name, self.name, START,",
+        'self._log.name, self.name, "$",',
     ),
     groups(
         "what is pending in a group holds nothing back",
