@@ -49,12 +49,7 @@ class KnownTerms:
 
     def ask(self, connection: psycopg.Connection) -> psycopg.Cursor:
         """Ask for the bounds, for entries that were read before this call."""
-        return connection.execute(BOUNDS, {"known": self.newest})
-
-    @property
-    def newest(self) -> str | None:
-        """What BOUNDS is asked with, as `known`."""
-        return self._terms.newest
+        return connection.execute(BOUNDS, {"known": self._terms.newest})
 
     def learn(self, row: tuple[Any, ...] | None) -> Bounds:
         """The bounds, from the answer to BOUNDS. Raises StateLost when there was none."""

@@ -68,14 +68,15 @@ def keep_running(
     session: Callable[[Progress], None],
     stop: Stop,
     *failures: type[Exception],
-    unsaid: tuple[type[Exception], ...] = (),
+    said_elsewhere: tuple[type[Exception], ...] = (),
 ) -> None:
     """Run `session` again and again until `stop`: it connects, works, and raises when it can't.
 
     After `failures` and Unavailable it is retried with back-off; after an injected crash at once,
     as a supervisor would. Neither ends the process; Refused does, with its message. `session` is
-    given the process' Progress, and tells it whenever something worked. Another thread's loop says
-    what is `unsaid` here.
+    given the process' Progress, and tells it whenever something worked.
+
+    Of `said_elsewhere` nothing is logged: another session of the process meets it, too.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     progress = Progress()
@@ -83,12 +84,12 @@ def keep_running(
         try:
             session(progress)
         except InjectedCrash as crash:
-            logger.warning("%s: starting again from the checkpoint", crash)
+            logger.warning("%s: starting again", crash)
             stop.wait(FIRST_DELAY)
         except Refused as reason:
             raise SystemExit(in_one_line(reason)) from None
         except expected as error:
-            if not isinstance(error, unsaid):
+            if not isinstance(error, said_elsewhere):
                 progress.failed(in_one_line(error))
             stop.wait(next(progress.waits))
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -27,15 +28,7 @@ from aiohttp import hdrs
 from standardwebhooks import Webhook
 
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.verdict import (
-    NOT_HTTP,
-    Answer,
-    Kind,
-    Verdict,
-    in_one_line,
-    judge,
-    seconds_of,
-)
+from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, in_one_line, judge, seconds_of
 from rocket_rides.errors import Refused
 
 # Of an answer: bytes of a line of its head; bytes of its body that are read, so that the connection
@@ -78,18 +71,18 @@ def _noticing() -> aiohttp.TraceConfig:
 class Courier:
     """Makes attempts, each within its own time limit. For one event loop, as a context manager.
 
-    `url` and `secret` are as `rocket_rides.settings` takes them. To enter it raises Refused, where
-    nobody's certificate could be checked.
+    `url` and `secret` are as `rocket_rides.settings` takes them. Raises Refused where nobody's
+    certificate could be checked.
     """
 
     def __init__(self, url: str, secret: str) -> None:
         self._url = url
+        self._checked = _authorities() if url.startswith("https:") else True
         self._webhook = Webhook(secret)
 
     async def __aenter__(self) -> Self:
-        checked = await asyncio.to_thread(_authorities) if self._url.startswith("https:") else True
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=checked),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._checked),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -133,16 +126,14 @@ class Courier:
         self, body: bytes, headers: dict[str, str], progress: Progress
     ) -> aiohttp.ClientResponse:
         """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
-
-        async def post() -> aiohttp.ClientResponse:
-            return await self._session.post(
-                self._url,
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                trace_request_ctx=progress,
-            )
-
+        post = partial(
+            self._session.post,
+            self._url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            trace_request_ctx=progress,
+        )
         try:
             return await post()
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
@@ -193,17 +184,10 @@ def _why(error: Exception) -> str:
 
 
 async def _verdict(response: aiohttp.ClientResponse) -> Verdict:
-    begins = await _beginning(response)
-    if 200 <= response.status < 300:
-        return judge(Answer(response.status))
-    return judge(
-        Answer(
-            response.status,
-            begins,
-            seconds_of(response.headers.get(hdrs.RETRY_AFTER, "")),
-            response.headers.get(hdrs.LOCATION, "") if response.status < 400 else "",
-        )
-    )
+    headers = response.headers
+    asked = seconds_of(headers[hdrs.RETRY_AFTER]) if hdrs.RETRY_AFTER in headers else 0
+    redirect = headers.get(hdrs.LOCATION, "") if response.status < 400 else ""
+    return judge(response.status, await _beginning(response), asked, redirect)
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

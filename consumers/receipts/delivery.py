@@ -9,15 +9,14 @@ the receipt.
 import asyncio
 import math
 import time
-from collections.abc import Awaitable
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple, Protocol
 
 import psycopg
 
 from consumers.receipts.breaker import Breaker
+from consumers.receipts.courier import Courier
 from consumers.receipts.queue import NO_TIME, Attempt, Ended, Queue
-from consumers.receipts.receipt import Receipt
 from consumers.receipts.round import Round, Step
 from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict, in_one_line
@@ -33,52 +32,27 @@ STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
 TOO_LATE = Verdict(Kind.STOPPED, "the lease ran out before anything was sent")
 
 
-class Sends(Protocol):
-    """What makes an attempt."""
-
-    def deliver(self, receipt: Receipt, seconds: float) -> Awaitable[Verdict]:
-        """Make it, and give it up after so many seconds."""
-
-
-class Limits(NamedTuple):
-    """What one worker is told: numbers, and times in seconds."""
-
-    concurrency: int  # attempts at once
-    attempts: int  # for one receipt
-    timeout: float  # of an attempt
-    lease: float  # longer than that
-    claim_after: float
-    sweep_after: float
-
-
 class Delivery:
     """What one worker has in flight, over all of its sessions. For one event loop."""
 
-    def __init__(self, courier: Sends, breaker: Breaker, limits: Limits) -> None:
-        self.breaker = breaker
-        self.limits = limits
-        self.in_flight: dict[asyncio.Task[Verdict], Attempt] = {}
+    def __init__(self, courier: Courier, concurrency: int, timeout: float) -> None:
+        self.breaker = Breaker()
+        self.in_flight: dict[Attempt, asyncio.Task[None]] = {}
         self._courier = courier
+        self._concurrency = concurrency  # attempts at once
+        self._timeout = timeout  # of one, in seconds
         self._ended: list[Ended] = []
-        self._quarantined: Attempt | None = None  # the one that is in flight
+        self._quarantined: Attempt | None = None  # the one that was sent last
         self._woken = asyncio.Event()
-        self._is_ending = False
-        self._has_more = True  # of what is due, as far as is known
-        self._due = math.inf  # when something is to be tried again, on the monotonic clock
-        self._look_at_all_at = 0.0
-        self._pauses = delays(SOON, LATER)
-        self._is_unsettled = False
+        # When something may be due, as far as is known; when all is looked at; on the monotonic
+        # clock. The pauses are between looks for what the streamer is about to commit.
+        self._look_at = self._look_at_all_at = 0.0
+        self._pauses: Iterator[float] | None = None
 
     def has_news(self, settled: bool = True) -> None:
         """The inbox has new rides. Unless `settled`, the streamer is about to commit them."""
-        self._has_more = True
-        self._is_unsettled = not settled
-        self._pauses = delays(SOON, LATER)
-        self._woken.set()
-
-    def end(self) -> None:
-        """Take nothing more, and end the wait of `run_once`."""
-        self._is_ending = True
+        self._look_at = 0.0
+        self._pauses = None if settled else delays(SOON, LATER)
         self._woken.set()
 
     @property
@@ -112,7 +86,8 @@ class Delivery:
         done = Round()
         deadline = time.monotonic() + seconds
         while self.in_flight and (left := deadline - time.monotonic()) > 0:
-            await asyncio.wait(self.in_flight, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            tasks = self.in_flight.values()
+            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             await self._save(queue, done)
         self._ended += [Ended(attempt, STOPPED) for attempt in self._cancel()]
         await self._save(queue, done)
@@ -129,16 +104,12 @@ class Delivery:
         reached(Step.BEFORE_SAVING)
         ended, self._ended = self._ended, []
         try:
-            saved = await queue.save(ended)
+            await queue.save(ended, done)
         except (psycopg.Error, asyncio.CancelledError):
             self._ended += ended  # the next session writes it down
             raise
-        done.delivered += saved.delivered
-        done.dead |= saved.dead
-        done.unwritten |= saved.unwritten
-        done.again += len(saved.again)
-        for seconds in saved.again.values():
-            self._due = min(self._due, time.monotonic() + seconds)
+        again = min(done.again.values(), default=math.inf)
+        self._look_at = min(self._look_at, time.monotonic() + again)
 
     async def _take(self, queue: Queue) -> None:
         """Take as many as may be sent now, if there may be any."""
@@ -146,25 +117,21 @@ class Delivery:
         looks_at_all = now >= self._look_at_all_at
         if looks_at_all:
             queue.look_at_all()
-            self._has_more = True
-        if now >= self._due:
-            self._due, self._has_more = math.inf, True
+            self._look_at = 0.0
+        if self._room and self._quarantined not in self.in_flight and queue.has_quarantined:
+            attempts = await queue.take_quarantined()
+            self._quarantined = attempts[0] if attempts else None
+            self._send(attempts)
         room = self._room
-        if room and self._quarantined is None and queue.has_quarantined:
-            for attempt in await queue.take_quarantined():
-                reached(Step.BEFORE_SENDING)
-                self._quarantined = attempt
-                self._send(attempt)
-            room = self._room
-        if room and (self._has_more or self._is_unsettled):
-            unsettled, self._is_unsettled, self._has_more = self._is_unsettled, False, False
+        if room and now >= self._look_at:
+            pauses, self._pauses, self._look_at = self._pauses, None, math.inf
             attempts = await queue.take(room)  # meanwhile there may be news
-            if attempts:
-                reached(Step.BEFORE_SENDING)
-            for attempt in attempts:
-                self._send(attempt)
-            self._has_more = self._has_more or len(attempts) == room
-            self._is_unsettled = self._is_unsettled or (unsettled and not attempts)
+            self._send(attempts)
+            if len(attempts) == room:
+                self._look_at = 0.0
+            elif pauses and not attempts:
+                self._pauses = self._pauses or pauses
+                self._look_at = min(self._look_at, time.monotonic() + next(pauses))
         if looks_at_all:
             took = time.monotonic() - now
             self._look_at_all_at = now + max(LOOK_AT_ALL_EVERY, min(took / SHARE, LONGEST_PAUSE))
@@ -172,9 +139,7 @@ class Delivery:
     @property
     def _room(self) -> int:
         """How many attempts may be begun now."""
-        if self._is_ending:
-            return 0
-        free = self.limits.concurrency - len(self.in_flight)
+        free = self._concurrency - len(self.in_flight)
         return self.breaker.allows(len(self.in_flight), free)
 
     def _nothing_for(self, upkeep: Upkeep) -> float:
@@ -182,21 +147,30 @@ class Delivery:
         now = time.monotonic()
         due = [upkeep.due]
         if self._room:
-            due += [self._look_at_all_at, self._due]
-            if self._is_unsettled:
-                due.append(now + next(self._pauses))
+            due += [self._look_at, self._look_at_all_at]
         elif self.breaker.is_open and not self.in_flight:
             due.append(now + self.breaker.pause)
         return max(0.0, min(due) - now)
 
-    def _send(self, attempt: Attempt) -> None:
-        task = asyncio.create_task(self._verdict(attempt))
-        self.in_flight[task] = attempt
-        task.add_done_callback(self._note)
+    def _send(self, attempts: list[Attempt]) -> None:
+        if attempts:
+            reached(Step.BEFORE_SENDING)
+        for attempt in attempts:
+            self.in_flight[attempt] = asyncio.create_task(self._make(attempt))
+
+    async def _make(self, attempt: Attempt) -> None:
+        """Make an attempt; what came of it is to be written down."""
+        try:
+            verdict = await self._verdict(attempt)
+        except Exception as error:
+            verdict = Verdict(Kind.RETRY, in_one_line(f"{type(error).__name__}: {error}"))
+        del self.in_flight[attempt]
+        self._ended.append(Ended(attempt, verdict))
+        self._woken.set()
 
     async def _verdict(self, attempt: Attempt) -> Verdict:
         """Make the attempt, within what is left of its lease."""
-        seconds = min(self.limits.timeout, attempt.deadline - time.monotonic())
+        seconds = min(self._timeout, attempt.deadline - time.monotonic())
         if seconds <= 0:
             return TOO_LATE
         if not attempt.has_time:
@@ -205,26 +179,10 @@ class Delivery:
         self.breaker.note(verdict)
         return verdict
 
-    def _note(self, task: asyncio.Task[Verdict]) -> None:
-        """An attempt has ended; what came of it is to be written down."""
-        attempt = self.in_flight.pop(task, None)
-        if attempt is None:  # cancelled
-            return
-        if attempt is self._quarantined:
-            self._quarantined = None
-        error = task.exception()
-        unforeseen = Verdict(Kind.RETRY, in_one_line(f"{type(error).__name__}: {error}"))
-        self._ended.append(Ended(attempt, unforeseen if error else task.result()))
-        self._woken.set()
-
     def _cancel(self) -> list[Attempt]:
         """Give up all that is in flight, and return it. Its receiver may have it all the same."""
-        for task in list(self.in_flight):
-            if task.done():
-                self._note(task)
-        cancelled = list(self.in_flight.values())
-        for task in self.in_flight:
+        cancelled = list(self.in_flight)
+        for task in self.in_flight.values():
             task.cancel()
         self.in_flight.clear()
-        self._quarantined = None
         return cancelled

@@ -2,7 +2,7 @@
 
 A group hands each entry to one of its members and keeps it *pending* until it is acknowledged. It
 begins and ends with its stream: a flush, or whoever deletes the stream, deletes it too, and then
-the methods here raise GroupGone. On Redis 6.2 and newer and on Valkey:
+its members are told GroupGone. On Redis 6.2 and newer and on Valkey:
 
 * A read that waits on a stream that is deleted sleeps on to its time-out on 6.2; newer ones wake.
 * An entry that was trimmed stays pending, under an id without fields. XAUTOCLAIM answers nil for it
@@ -52,9 +52,9 @@ class GroupGone(redis.ResponseError):
 
 
 class Group:
-    """The group `name` of the log's stream, used by its member `member`.
+    """The group `name` of the log, used by its member `member`.
 
-    Every method raises redis.RedisError: GroupGone where there is no such group.
+    Every method raises redis.RedisError, and what reads GroupGone where there is no such group.
     """
 
     def __init__(self, log: Log, name: str, member: str) -> None:
@@ -92,9 +92,11 @@ class Group:
         Or under that of `member`. Those that were trimmed are acknowledged, and not returned.
         """
         of = [member] if member else []
-        values = [self.name, self.member, int(idle * 1000), count, *of]
         with _noticing_its_end():
-            return entries(self._log.run(TAKE_OVER, *values))
+            milliseconds = int(idle * 1000)
+            return entries(
+                self._log.run(TAKE_OVER, self.name, self.member, milliseconds, count, *of)
+            )
 
     def acknowledge(self, redis_ids: Sequence[str]) -> None:
         if redis_ids:

@@ -33,7 +33,6 @@ class Inbox:
         self._claim_after = claim_after
         self._terms = KnownTerms()
         self._is_new = True
-        self.is_settled = True  # the streamer had committed all rides of the last batch
         self._look_at = 0.0
 
     def run_once(self, *, wait: float = 0) -> Round:
@@ -43,25 +42,25 @@ class Inbox:
         """
         done = Round()
         try:
-            entries = self._left_behind(done) or self._new(wait)
-            if entries:
+            entries = self._left_behind()
+            done.claimed = len(entries)
+            if entries := entries or self._new(wait):
                 self._take_in(entries, done)
         except GroupGone:
             done.made_group = self._group.make()
         return done
 
-    def _left_behind(self, done: Round) -> list[Entry]:
+    def _left_behind(self) -> list[Entry]:
         """What a member has read and not acknowledged in time; our own, whenever it was."""
         if self._is_new:
             found = self._group.take_over(BATCH, 0, self._group.member)
             self._is_new = False
-        elif time.monotonic() >= self._look_at:
-            found = self._group.take_over(BATCH, self._claim_after)
-            if not found:  # else there may be more
-                self._look_at = time.monotonic() + self._claim_after / LOOKS
-        else:
+            return found
+        if time.monotonic() < self._look_at:
             return []
-        done.claimed = len(found)
+        found = self._group.take_over(BATCH, self._claim_after)
+        if not found:  # else there may be more
+            self._look_at = time.monotonic() + self._claim_after / LOOKS
         return found
 
     def _new(self, wait: float) -> list[Entry]:
@@ -73,29 +72,7 @@ class Inbox:
 
     def _take_in(self, entries: list[Entry], done: Round) -> None:
         reached(Step.AFTER_READING)
-        rides = self._rides(entries, done)
-        for entry, reason in done.set_aside:
-            kept = {
-                "group": self._group.name,
-                "redis_id": entry.redis_id,
-                "fields": entry.fields,
-                "reason": reason,
-                "worker": self._group.member,
-            }
-            self._connection.execute(SET_ASIDE, kept)
-        counted = {
-            "rides": rides,
-            "worker": self._group.member,
-            "unbelieved": done.unbelieved.total,
-        }
-        [done.queued] = one_row(self._connection.execute(INBOX, counted))
-        reached(Step.BEFORE_ACKNOWLEDGING)
-        self._group.acknowledge([entry.redis_id for entry in entries])
-
-    def _rides(self, entries: list[Entry], done: Round) -> list[int]:
-        """The rides of this database that the entries are about."""
         bounds = self._terms.learn(self._terms.ask(self._connection).fetchone())
-        self.is_settled = True
         rides = []
         for entry in entries:
             try:
@@ -105,7 +82,14 @@ class Inbox:
                 continue
             if is_ours(record, bounds):
                 rides.append(record.id)
-                self.is_settled = self.is_settled and record.id <= bounds.last_sent
             else:
                 done.unbelieved.add(record, bounds)
-        return rides
+        group, worker = self._group.name, self._group.member
+        for entry, why in done.set_aside:
+            kept = ["receipts", group, entry.redis_id, entry.fields, why, worker]
+            self._connection.execute(SET_ASIDE, kept)
+        values = {"rides": rides, "worker": worker, "unbelieved": done.unbelieved.total}
+        [done.queued] = one_row(self._connection.execute(INBOX, values))
+        done.is_settled = max(rides, default=0) <= bounds.last_sent
+        reached(Step.BEFORE_ACKNOWLEDGING)
+        self._group.acknowledge([entry.redis_id for entry in entries])

@@ -3,7 +3,9 @@
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
@@ -12,6 +14,7 @@ from psycopg.errors import LockNotAvailable
 from psycopg.rows import TupleRow
 
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.round import Round
 from consumers.receipts.statements import (
     BURY,
     COMPLETE,
@@ -58,28 +61,20 @@ class Attempt(NamedTuple):
 NO_MOMENT = datetime.min.replace(tzinfo=UTC)  # a created_at that no calendar of ours has
 
 
-class Ended(NamedTuple):
+@dataclass
+class Ended:
     """An attempt that has ended."""
 
     attempt: Attempt
     verdict: Verdict
 
-    @property
+    @cached_property
     def delay(self) -> float:
         """Seconds until the next attempt, should there be one: jittered, so that not all meet."""
         if self.verdict.kind in (Kind.AWAY, Kind.STOPPED):
             return AWAY_DELAY
         delay = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (self.attempt.number - 1))
         return max(self.verdict.retry_after or 0, delay * random.uniform(0.5, 1))
-
-
-class Saved(NamedTuple):
-    """What attempts that ended have come to, by ride."""
-
-    delivered: list[int]
-    dead: dict[int, str]  # and why
-    again: dict[int, float]  # to be tried again, after so many seconds
-    unwritten: dict[int, str]  # Postgres does not take the outcome, and why
 
 
 class Swept(NamedTuple):
@@ -132,51 +127,42 @@ class Queue:
             for ride, distance, at, name, number, due in await self._rows(statement, values)
         ]
 
-    async def save(self, ended: Sequence[Ended]) -> Saved:
-        """Write down how these attempts ended, committed on return.
+    async def save(self, ended: Sequence[Ended], done: Round) -> None:
+        """Write down how these attempts ended, committed on return; `done` says what that came to.
 
         Where Postgres does not take one, or somebody holds its row, the others are written one by
         one. Raises psycopg.Error if it takes nothing at all.
         """
         try:
-            return await self._save(ended)
+            await self._save(ended, done)
         except (psycopg.DataError, psycopg.IntegrityError, LockNotAvailable) as error:
             if len(ended) == 1:
-                ride_id = ended[0].attempt.receipt.ride_id
-                return Saved([], {}, {}, {ride_id: in_one_line(error)})
-        saved = Saved([], {}, {}, {})
-        for end in ended:
-            one = await self.save([end])
-            saved.delivered.extend(one.delivered)
-            saved.dead.update(one.dead)
-            saved.again.update(one.again)
-            saved.unwritten.update(one.unwritten)
-        return saved
+                done.unwritten[ended[0].attempt.receipt.ride_id] = in_one_line(error)
+                return
+            for end in ended:
+                await self.save([end], done)
 
-    async def _save(self, ended: Sequence[Ended]) -> Saved:
-        of: dict[int, tuple[Ended, float]] = {}
-        for end in sorted(ended, key=lambda end: end.verdict.kind is Kind.DELIVERED):
-            of[end.attempt.receipt.ride_id] = end, end.delay  # of two ends, that it was delivered
+    async def _save(self, ended: Sequence[Ended], done: Round) -> None:
+        # Of two ends of one ride, that it was delivered.
+        last = sorted(ended, key=lambda end: end.verdict.kind is Kind.DELIVERED)
+        of = {end.attempt.receipt.ride_id: end for end in last}
         values = {
             "rides": list(of),
-            "ids": [end.attempt.receipt.webhook_id for end, _ in of.values()],
-            "leases": [end.attempt.lease for end, _ in of.values()],
-            "kinds": [end.verdict.kind.value for end, _ in of.values()],
-            "reasons": [end.verdict.reason for end, _ in of.values()],
-            "delays": [delay for _, delay in of.values()],
+            "ids": [end.attempt.receipt.webhook_id for end in of.values()],
+            "leases": [end.attempt.lease for end in of.values()],
+            "kinds": [end.verdict.kind.value for end in of.values()],
+            "reasons": [end.verdict.reason for end in of.values()],
+            "delays": [end.delay for end in of.values()],
             "most": self._most,
             "worker": self._worker,
         }
-        saved = Saved([], {}, {}, {})
         for ride_id, outcome, replay in await self._rows(SAVE, values):
-            end, delay = of[ride_id]
             if outcome == "delivered":
-                saved.delivered.append(ride_id)
+                done.delivered.append(ride_id)
             elif outcome == "dead" and not replay:
-                saved.dead[ride_id] = end.verdict.reason
+                done.dead[ride_id] = of[ride_id].verdict.reason
             else:
-                saved.again[ride_id] = delay
-        return saved
+                done.again[ride_id] = of[ride_id].delay
 
     async def bury(self) -> dict[int, str]:
         """Give up what has had all of its attempts; the rides, and why."""

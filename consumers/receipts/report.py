@@ -28,19 +28,12 @@ class Report:
         self._dead: dict[int, str] = {}
         self._due = 0.0
 
-    def entries(self, done: Round) -> None:
-        """Report what a round of the loop that reads did. Another thread may report the others."""
+    def __call__(self, done: Round, *, last: bool = False) -> None:
+        """Report what a round did; what came of attempts at most once in EVERY seconds."""
         if done.made_group:
             logger.info("%s made the consumer group: reading the log from its start", self._name)
         if done.claimed:
             logger.info("%s took over %s", self._name, in_entries(done.claimed))
-        for entry, reason in done.set_aside:
-            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
-        self._strangers.unbelieved(done.unbelieved)
-
-    def __call__(self, done: Round, *, last: bool = False) -> None:
-        """Report what a round did; of what was delivered, at most once in EVERY seconds."""
-        self._due = 0.0 if last else self._due
         if done.swept:
             logger.warning(
                 "%s takes up %s that the log has not brought, from ride %d to %d",
@@ -49,10 +42,17 @@ class Report:
                 done.swept[0],
                 done.swept[-1],
             )
+        for entry, reason in done.set_aside:
+            logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
         for ride_id, reason in done.unwritten.items():
             logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, reason)
+        self._strangers.unbelieved(done.unbelieved)
         self._receiver()
-        self._outcomes(done)
+        self._delivered += len(done.delivered)
+        self._again += len(done.again)
+        self._dead |= done.dead
+        if last or time.monotonic() >= self._due:
+            self._outcomes()
 
     def _receiver(self) -> None:
         if self._breaker.is_open:
@@ -62,12 +62,8 @@ class Report:
             logger.info("the receiver takes receipts again")
             self._complaint, self._complained = Complaint(), False
 
-    def _outcomes(self, done: Round) -> None:
-        self._delivered += len(done.delivered)
-        self._again += done.again
-        self._dead |= done.dead
-        now = time.monotonic()
-        if now < self._due:
+    def _outcomes(self) -> None:
+        if not (self._delivered or self._again or self._dead):
             return
         told = [f"{receipts(self._delivered)} delivered"] if self._delivered else []
         if self._again:
@@ -78,10 +74,8 @@ class Report:
             logger.warning("ride %d's receipt is a dead letter: %s", ride_id, reason)
         if len(self._dead) > DEAD_NAMED:
             logger.warning("and %d more dead letters", len(self._dead) - DEAD_NAMED)
-        if self._delivered or self._again or self._dead:
-            self._due = now + EVERY
-        self._delivered = self._again = 0
-        self._dead = {}
+        self._due = time.monotonic() + EVERY
+        self._delivered, self._again, self._dead = 0, 0, {}
 
 
 def receipts(count: int) -> str:

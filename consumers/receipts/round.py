@@ -21,13 +21,14 @@ class Round:
 
     # Of the loop that reads the log.
     queued: int = 0  # rides that came into the inbox
+    is_settled: bool = True  # the streamer had committed all of them
     claimed: int = 0  # entries that a member had read, and not acknowledged in time
     set_aside: list[SetAside] = field(default_factory=list)
     unbelieved: Unbelieved = field(default_factory=Unbelieved)
     made_group: bool = False  # it was not there
-    # Of the loop that works off the queue.
-    delivered: list[int] = field(default_factory=list)  # rides
-    dead: dict[int, str] = field(default_factory=dict)  # rides, and why
-    unwritten: dict[int, str] = field(default_factory=dict)  # outcomes that Postgres refuses
-    again: int = 0  # attempts that failed, to be made again
-    swept: list[int] = field(default_factory=list)  # rides that the log has not brought
+    # Of the loop that works off the queue: rides.
+    delivered: list[int] = field(default_factory=list)
+    dead: dict[int, str] = field(default_factory=dict)  # and why
+    unwritten: dict[int, str] = field(default_factory=dict)  # Postgres refuses the outcome, and why
+    again: dict[int, float] = field(default_factory=dict)  # after so many seconds
+    swept: list[int] = field(default_factory=list)  # the log has not brought them

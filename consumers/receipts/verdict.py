@@ -45,30 +45,20 @@ class Verdict(NamedTuple):
     retry_after: float | None = None
 
 
-class Answer(NamedTuple):
-    """What was received: the status, and what tells a person more about it.
+def judge(status: int, body: bytes = b"", retry_after: float = 0, redirect: str = "") -> Verdict:
+    """What an answer whose head is complete means.
 
     `body` is how its body begins, `retry_after` in seconds or 0, `redirect` where to, or empty.
     """
-
-    status: int
-    body: bytes = b""
-    retry_after: float = 0
-    redirect: str = ""
-
-
-def judge(answer: Answer) -> Verdict:
-    """What an answer whose head is complete means."""
-    status = answer.status
     if 200 <= status < 300:
         return Verdict(Kind.DELIVERED, f"status {status}")
     if status < 200:
         return Verdict(Kind.RETRY, NOT_HTTP)
-    target = f" to {answer.redirect}" if answer.redirect else ""
-    told = answer.body.decode(errors="replace")
+    target = f" to {redirect}" if redirect else ""
+    told = body.decode(errors="replace")
     reason = in_one_line(f"status {status}{target}{': ' if told.strip() else ''}{told}")
     if status >= 500 or status in TRY_AGAIN:
-        bounded = min(answer.retry_after, LONGEST_RETRY_AFTER)
+        bounded = min(retry_after, LONGEST_RETRY_AFTER)
         return Verdict(Kind.RETRY, reason, bounded if bounded > 0 else None)
     return Verdict(Kind.REFUSED, reason)
 

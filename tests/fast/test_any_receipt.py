@@ -21,7 +21,6 @@ from consumers.receipts.statements import LONGEST_WAIT
 from consumers.receipts.verdict import (
     LONGEST_REASON,
     LONGEST_RETRY_AFTER,
-    Answer,
     Kind,
     Verdict,
     judge,
@@ -136,7 +135,7 @@ def test_each_wait_is_twice_the_one_before_up_to_the_longest(
 def test_any_answer_has_a_meaning_in_one_bounded_line(
     status: int, body: bytes, retry_after: int, redirect: str
 ) -> None:
-    verdict = judge(Answer(status, body, retry_after, redirect))
+    verdict = judge(status, body, retry_after, redirect)
     assert verdict.kind is not Kind.AWAY
     assert (verdict.kind is Kind.DELIVERED) == (200 <= status < 300)
     assert 0 < len(verdict.reason) <= LONGEST_REASON

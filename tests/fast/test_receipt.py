@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Answer, Kind, Verdict, judge
+from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Kind, Verdict, judge
 
 TAKEN = datetime(2026, 11, 22, 8, 30, 0, 120, UTC)
 
@@ -40,24 +40,22 @@ STATUSES = {
 
 def test_every_status_has_its_meaning() -> None:
     for kind, statuses in STATUSES.items():
-        assert {status: judge(Answer(status)).kind for status in statuses} == dict.fromkeys(
-            statuses, kind
-        )
+        assert {status: judge(status).kind for status in statuses} == dict.fromkeys(statuses, kind)
 
 
 def test_another_attempt_is_made_when_the_receiver_says_within_bounds() -> None:
-    assert judge(Answer(503, retry_after=7)).retry_after == 7
-    assert judge(Answer(429, retry_after=10**9)).retry_after == LONGEST_RETRY_AFTER
-    assert judge(Answer(503, retry_after=0)).retry_after is None
-    assert judge(Answer(503, retry_after=-5)).retry_after is None
-    assert judge(Answer(410, retry_after=7)).retry_after is None
+    assert judge(503, retry_after=7).retry_after == 7
+    assert judge(429, retry_after=10**9).retry_after == LONGEST_RETRY_AFTER
+    assert judge(503, retry_after=0).retry_after is None
+    assert judge(503, retry_after=-5).retry_after is None
+    assert judge(410, retry_after=7).retry_after is None
 
 
 def test_a_reason_is_one_short_printable_line() -> None:
     told = b"\x00\x1b[31mno\r\n\xff\t such \xe2\x80\xae shop" + b"x" * 1000
-    reason = judge(Answer(404, told)).reason
+    reason = judge(404, told).reason
     assert reason.startswith("status 404: [31mno \N{REPLACEMENT CHARACTER} such shopxxx")
     assert reason.isprintable()
     assert len(reason) == 200
-    assert judge(Answer(404, b" \r\n")) == Verdict(Kind.REFUSED, "status 404")
-    assert judge(Answer(301, redirect="https://b/")).reason == "status 301 to https://b/"
+    assert judge(404, b" \r\n") == Verdict(Kind.REFUSED, "status 404")
+    assert judge(301, redirect="https://b/").reason == "status 301 to https://b/"

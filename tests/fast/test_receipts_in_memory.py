@@ -104,8 +104,8 @@ def test_a_line_tells_what_happened_and_nothing_that_did_not(
     caplog.set_level("INFO", "consumer")
     report = Report("one", Breaker())
     report(Round(delivered=[4, 3]), last=True)
-    report(Round(again=1), last=True)
-    report(Round(delivered=[5], again=2), last=True)
+    report(Round(again={1: 1.0}), last=True)
+    report(Round(delivered=[5], again={1: 1.0, 2: 1.0}), last=True)
     report(Round(), last=True)
     assert caplog.messages == [
         "2 receipts delivered",

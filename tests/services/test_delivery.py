@@ -25,7 +25,7 @@ def in_flight(worker: Colleague) -> list[int]:
     """The rides, once there is nothing more to take."""
     for _ in range(5):
         worker.deliver()
-    return sorted(attempt.receipt.ride_id for attempt in worker.delivery.in_flight.values())
+    return sorted(attempt.receipt.ride_id for attempt in worker.delivery.in_flight)
 
 
 def test_there_are_never_more_in_flight_than_asked(staff: Staff) -> None:

@@ -2,14 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 import redis
 
 from consumers.receipts.group import Group, GroupGone
 from rocket_rides import groups
-from rocket_rides.log import START
+from rocket_rides.log import START, Log
 from tests.support.world import World, eventually
 
 pytestmark = pytest.mark.stream_servers
@@ -20,15 +21,17 @@ NEVER = 60.0  # seconds; nothing in a test has been pending for so long
 
 
 class Member:
-    """A member of the group, and the ids that it is given."""
+    """A member of the group, on a connection of its own."""
 
     def __init__(self, world: World, name: str) -> None:
-        self.group = Group(world.log(), NAME, name)
+        self._log = Log(world.redis.url, world.stream)
+        self.group = Group(self._log, NAME, name)
 
     def make(self) -> bool:
         return self.group.make()
 
     def read(self, count: int, wait: float = 0) -> list[str]:
+        """The ids that it is given."""
         return [entry.redis_id for entry in self.group.read(count, wait)]
 
     def take_over(self, count: int, idle: float, member: str | None = None) -> list[str]:
@@ -40,14 +43,24 @@ class Member:
     def leave(self) -> None:
         self.group.leave()
 
+    def close(self) -> None:
+        self._log.redis.close()
+
 
 Members = Callable[..., Member]
 
 
 @pytest.fixture
-def member(world: World) -> Members:
-    """Makes members."""
-    return lambda name="one": Member(world, name)
+def member(world: World) -> Iterator[Members]:
+    """Makes members, and closes their connections."""
+    with ExitStack() as all_of_them:
+
+        def make(name: str = "one") -> Member:
+            found = Member(world, name)
+            all_of_them.callback(found.close)
+            return found
+
+        yield make
 
 
 def append(world: World, *numbers: int) -> list[str]:

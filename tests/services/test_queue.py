@@ -16,7 +16,8 @@ from psycopg import sql
 
 from consumers.receipts import queue as module
 from consumers.receipts.dead import change
-from consumers.receipts.queue import Attempt, Ended, Queue, Saved, Swept
+from consumers.receipts.queue import Attempt, Ended, Queue, Swept
+from consumers.receipts.round import Round
 from consumers.receipts.statements import INBOX, LONGEST_WAIT
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Kind, Verdict
 from rocket_rides import database, session_settings
@@ -73,8 +74,10 @@ class Desk:
     def takes_quarantined(self) -> list[int]:
         return [of.receipt.ride_id for of in self.run(self.queue.take_quarantined())]
 
-    def save(self, *ended: tuple[Attempt, Verdict]) -> Saved:
-        return self.run(self.queue.save([Ended(*end) for end in ended]))
+    def save(self, *ended: tuple[Attempt, Verdict]) -> Round:
+        done = Round()
+        self.run(self.queue.save([Ended(*end) for end in ended], done))
+        return done
 
     def bury(self) -> dict[int, str]:
         return self.run(self.queue.bury())
@@ -343,7 +346,7 @@ def test_a_delivery_wins_over_a_refusal_and_never_the_reverse(desk: Desk, world:
     assert row(world, "outcome", "reason") == ("dead", "410")
     assert desk.save((attempt, DELIVERED)).delivered == [1]
     for verdict in (REFUSED, FAILED, AWAY, DELIVERED):
-        assert desk.save((attempt, verdict)) == Saved([], {}, {}, {})
+        assert desk.save((attempt, verdict)) == Round()
     assert row(world, "outcome", "reason", "dead_at") == ("delivered", None, None)
 
 
@@ -376,7 +379,7 @@ def test_an_attempt_that_nobody_took_does_not_count(
         assert attempt.number == 1
         # Its end may be written twice, when the answer to the first writing was lost.
         assert [*desk.save((attempt, verdict)).again] == [1]
-        assert desk.save((attempt, verdict)) == Saved([], {}, {}, {})
+        assert desk.save((attempt, verdict)) == Round()
         assert row(world, "outcome", "attempts", "excused", "unfinished") == (
             *(None, attempts, attempts),
             0,
@@ -392,10 +395,10 @@ def test_whoever_was_superseded_may_only_say_that_it_was_delivered(
     current = again(desk)
     assert current.number == late.number
     for verdict in (REFUSED, FAILED, AWAY, STOPPED):
-        assert desk.save((late, verdict)) == Saved([], {}, {}, {})
+        assert desk.save((late, verdict)) == Round()
     assert row(world, "outcome", "unfinished", "lease") == (None, 1, current.lease)
     assert desk.save((late, DELIVERED)).delivered == [1]
-    assert desk.save((current, REFUSED)) == Saved([], {}, {}, {})
+    assert desk.save((current, REFUSED)) == Round()
     assert row(world, "outcome") == ("delivered",)
 
 
@@ -410,7 +413,7 @@ def test_a_refusal_that_waited_for_a_delivery_changes_nothing(
         saved = beside.submit(desk.save, (attempt, REFUSED))
         eventually(lambda: waits(world, saved))
         other.commit()
-    assert saved.result() == Saved([], {}, {}, {})
+    assert saved.result() == Round()
     assert row(world, "outcome", "reason") == ("delivered", None)
 
 
@@ -419,7 +422,7 @@ def test_the_outcome_of_another_history_is_not_ours(desk: Desk, world: World) ->
     world.connection.execute("UPDATE rides SET created_at = created_at - interval '1 day'")
     for verdict in (DELIVERED, REFUSED):
         saved = desk.save(*((attempt, verdict) for attempt in attempts))
-        assert saved == Saved([], {}, {}, {})
+        assert saved == Round()
     assert row(world, "outcome", "unfinished") == (None, 1)
 
 
@@ -555,7 +558,7 @@ def test_what_came_before_a_replay_may_only_say_that_it_was_delivered(
     desk.save((late, REFUSED))
     assert change(world.connection, "replay", [1]) == [1]
     for verdict in (REFUSED, FAILED, AWAY, STOPPED):
-        assert desk.save((late, verdict)) == Saved([], {}, {}, {})
+        assert desk.save((late, verdict)) == Round()
     assert row(world, "outcome", "attempts", "excused") == ("dead", 1, 1)
     assert world.value("SELECT count(*) FROM receipts WHERE replay_at IS NOT NULL") == 1
     assert desk.save((late, DELIVERED)).delivered == [1]

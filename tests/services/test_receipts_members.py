@@ -116,7 +116,7 @@ def test_a_quarantined_receipt_does_not_wait_for_the_end_of_a_backlog(staff: Sta
     at_once: list[int] = []
 
     def answer(_: object) -> Answer:
-        in_flight = [attempt.receipt.ride_id for attempt in worker.delivery.in_flight.values()]
+        in_flight = [attempt.receipt.ride_id for attempt in worker.delivery.in_flight]
         at_once.append(sum(ride_id in quarantined for ride_id in in_flight))
         return Answer(delay=0.01)
 

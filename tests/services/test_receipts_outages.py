@@ -1,5 +1,9 @@
 """Receipts while something is away, refuses, or comes back: nothing stops a worker for ever."""
 
+import os
+import signal
+import time
+
 import psycopg
 import pytest
 
@@ -90,6 +94,18 @@ def test_without_redis_deliveries_go_on(staff: Staff) -> None:
         staff.world.redis.start()
     assert process.stop() == 0
     assert staff.receiver.rides == dict.fromkeys(rides, 2)
+
+
+def test_a_worker_ends_in_time_though_redis_hangs(staff: Staff) -> None:
+    """Before honcho kills it."""
+    process = staff.service().says("one delivers receipts")
+    os.kill(staff.world.redis.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        assert process.stop() == 0
+        assert time.monotonic() - began < 4
+    finally:
+        os.kill(staff.world.redis.pid, signal.SIGCONT)
 
 
 def test_a_receiver_that_was_down_gets_what_waits_also_what_is_replayed(

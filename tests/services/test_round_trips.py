@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from consumers.receipts.__main__ import IDLE_ROUND as WORKERS_IDLE_ROUND
-from consumers.receipts.__main__ import limits
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION as ROLLUP_SESSION
 from consumers.running import IDLE_ROUND
@@ -28,7 +27,7 @@ from streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
-from tests.support.receipts import Colleague
+from tests.support.receipts import Colleague, Limits
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry
 from tests.support.world import Consumer, World, catch_up, drain
@@ -100,7 +99,7 @@ class Counting(NamedTuple):
             stream=self.world.stream,
             connection=self.world.connection,
         )
-        return Colleague(cast(World, servers), receiver.url, "one", limits(Settings()))
+        return Colleague(cast(World, servers), receiver.url, "one", Limits.of(Settings()))
 
     def connect(self, **session: str) -> psycopg.Connection:
         connection = database.connect(self.postgres_url, "counted", **session)

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import redis
 
-from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier
-from consumers.receipts.delivery import Delivery, Limits
+from consumers.receipts.delivery import Delivery
 from consumers.receipts.group import Group
 from consumers.receipts.inbox import Inbox
 from consumers.receipts.queue import Queue
@@ -20,12 +19,37 @@ from consumers.receipts.upkeep import Upkeep
 from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
 from rocket_rides.log import Log
+from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World, drain
 
 T = TypeVar("T")
 
 SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
+
+
+class Limits(NamedTuple):
+    """What the settings tell a worker: numbers, and times in seconds."""
+
+    concurrency: int
+    attempts: int
+    timeout: float
+    lease: float
+    claim_after: float
+    sweep_after: float
+
+    @classmethod
+    def of(cls, config: Settings) -> "Limits":
+        return cls(
+            config.receipt_concurrency,
+            config.receipt_attempts,
+            config.receipt_timeout,
+            config.lease,
+            config.claim_after,
+            config.sweep_after,
+        )
+
+
 # Leases and claims are tested by workers that are gone; nobody waits for so long.
 USUALLY = Limits(64, attempts=10, timeout=5, lease=10, claim_after=30, sweep_after=30)
 SOON = USUALLY._replace(lease=0.5, timeout=0.4, claim_after=0.3, sweep_after=0.15)
@@ -99,10 +123,11 @@ class Colleague:
     def __init__(self, world: World, url: str, name: str, limits: Limits) -> None:
         self.name = name
         self._world = world
+        self._limits = limits
         self._runner = asyncio.Runner()
         self._courier = Courier(url, SECRET)
         self.run(self._courier.__aenter__())
-        self.delivery = Delivery(self._courier, Breaker(), limits)
+        self.delivery = Delivery(self._courier, limits.concurrency, limits.timeout)
         self.upkeep = Upkeep(limits.sweep_after)
         self.begin_session()
 
@@ -112,20 +137,20 @@ class Colleague:
 
     def begin_session(self) -> None:
         """Connect to both servers, as at first or after an outage."""
-        world, limits = self._world, self.delivery.limits
-        url, session = world.postgres_url, session_settings.NESTED_LOOPS
-        self.reading = database.connect(url, self.name, **session)
-        self.log = Log(world.redis.url, world.stream)
-        self.group = Group(self.log, name_of(world.connection), self.name)
-        self.inbox = Inbox(self.reading, self.group, limits.claim_after)
-        self.connection = self.run(database.connect_async(url, self.name, **session))
+        world, limits, session = self._world, self._limits, session_settings.NESTED_LOOPS
+        self._reading = database.connect(world.postgres_url, f"inbox {self.name}", **session)
+        self._log = Log(world.redis.url, world.stream)
+        group = Group(self._log, name_of(world.connection), self.name)
+        self.inbox = Inbox(self._reading, group, limits.claim_after)
+        connect = database.connect_async(world.postgres_url, self.name, **session)
+        self.connection = self.run(connect)
         self.queue = Queue(self.connection, self.name, limits.attempts, limits.lease)
 
     def read(self, wait: float = 0) -> Round:
         """One round of the reading loop."""
         done = self.inbox.run_once(wait=wait)
         if done.queued:
-            self.delivery.has_news(self.inbox.is_settled)
+            self.delivery.has_news(done.is_settled)
         return done
 
     def deliver(self, wait: float = 0.02) -> Round:
@@ -158,8 +183,8 @@ class Colleague:
 
     def end_session(self) -> None:
         self.run(self.connection.close())
-        self.reading.close()
-        self.log.redis.close()
+        self._reading.close()
+        self._log.redis.close()
 
     def close(self) -> None:
         self.die()

@@ -12,8 +12,9 @@ from consumers import digest
 from consumers.gaps import Healed
 from consumers.receipts.courier import Courier
 from consumers.receipts.group import Group
-from consumers.receipts.queue import Ended, Queue, Saved
+from consumers.receipts.queue import Ended, Queue
 from consumers.receipts.receipt import Receipt
+from consumers.receipts.round import Round
 from consumers.receipts.statements import SAVE, SWEEP
 from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict
@@ -105,8 +106,8 @@ def run_ahead(patch: Patch) -> None:
 
 
 def save_nothing(patch: Patch) -> None:
-    async def forget(_queue: Queue, ended: Sequence[Ended]) -> Saved:
-        return Saved([end.attempt.receipt.ride_id for end in ended], {}, {}, {})
+    async def forget(_queue: Queue, ended: Sequence[Ended], done: Round) -> None:
+        done.delivered += [end.attempt.receipt.ride_id for end in ended]
 
     patch.setattr(Queue, "save", forget)
 
@@ -128,10 +129,7 @@ def prove_without_a_look(patch: Patch) -> None:
 
 
 def acknowledge_nothing(patch: Patch) -> None:
-    async def acknowledge(*_: object) -> None:
-        pass
-
-    patch.setattr(Group, "acknowledge", acknowledge)
+    patch.setattr(Group, "acknowledge", lambda *_: None)
 
 
 def send_nothing(patch: Patch) -> None:

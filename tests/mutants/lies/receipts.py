@@ -465,8 +465,8 @@ MUTANTS = [
     # The loop that works off the queue.
     delivery(
         "as much is taken as if nothing was in flight",
-        "free = self.limits.concurrency - len(self.in_flight)",
-        "free = self.limits.concurrency",
+        "free = self._concurrency - len(self.in_flight)",
+        "free = self._concurrency",
     ),
     delivery(
         "what others may have taken since is sent all the same",
@@ -476,13 +476,13 @@ MUTANTS = [
     ),
     delivery(
         "several that are quarantined are in flight at once",
-        "if room and self._quarantined is None and queue.has_quarantined:",
-        "if room and queue.has_quarantined:",
+        "if self._room and self._quarantined not in self.in_flight and queue.has_quarantined:",
+        "if self._room and queue.has_quarantined:",
     ),
     delivery(
         "a quarantined receipt waits for the end of a backlog",
-        "if room and self._quarantined is None and queue.has_quarantined:",
-        "if not self.in_flight and self._quarantined is None and queue.has_quarantined:",
+        "if self._room and self._quarantined not in self.in_flight and queue.has_quarantined:",
+        "if not self.in_flight and queue.has_quarantined:",
     ),
     delivery(
         "what ended while Postgres was away is forgotten",
@@ -511,7 +511,7 @@ MUTANTS = [
         "        context.check_hostname = False\n"
         "        return context\n",
     ),
-    courier("any certificate will do", "ssl=checked", "ssl=False"),
+    courier("any certificate will do", "ssl=self._checked", "ssl=False"),
     courier("redirects are followed", "allow_redirects=False", "allow_redirects=True"),
     courier(
         "an answer that broke off before its end is none",
@@ -578,8 +578,8 @@ MUTANTS = [
     verdict("a redirect is a delivery", "200 <= status < 300", "200 <= status < 400"),
     verdict(
         "a receiver may put a receipt off for ever",
-        "min(answer.retry_after, LONGEST_RETRY_AFTER)",
-        "answer.retry_after",
+        "min(retry_after, LONGEST_RETRY_AFTER)",
+        "retry_after",
     ),
     verdict(
         "a time that is none ends the attempt with a traceback",
@@ -609,8 +609,8 @@ MUTANTS = [
     ),
     Mutant(
         "the loop that reads fails without a word",
-        "unsaid = (psycopg.OperationalError, Unavailable)",
-        "unsaid = (Exception,)",
+        "said_elsewhere=(psycopg.OperationalError, Unavailable)",
+        "said_elsewhere=(Exception,)",
         "consumers/receipts/__main__.py",
         "services/test_receipts_outages.py::test_a_loop_that_reads_says_why_it_cannot",
     ),
@@ -628,8 +628,8 @@ MUTANTS = [
     ),
     delivery(
         "what comes while receipts are taken is forgotten",
-        "self._has_more = self._has_more or len(attempts) == room",
-        "self._has_more = len(attempts) == room",
+        "            attempts = await queue.take(room)  # meanwhile there may be news\n",
+        "            attempts = await queue.take(room)\n            self._look_at = math.inf\n",
         tests="services/test_delivery.py",
     ),
     # What tells receipts apart, and what a person decides.
