@@ -85,6 +85,7 @@ class Worker:
     def run(self) -> None:
         """Read and deliver until `stop`. Raises SystemExit where only a person can help."""
         Thread(target=self._loop.run_forever, daemon=True).start()
+        self._loop.call_soon_threadsafe(self._loop.add_reader, self._stop, self._end)
         self._await(self._courier.__aenter__())
         reading = ThreadPoolExecutor(1).submit(
             process.keep_running,
@@ -100,6 +101,11 @@ class Worker:
             self._await(self._finish())
         with suppress(TimeoutError):  # Redis may hang
             reading.result(LONGEST_END)
+
+    def _end(self) -> None:
+        """Have the loop that works off the queue see that it is to stop."""
+        self._loop.remove_reader(self._stop)
+        self._delivery.has_news()
 
     def _read(self, progress: Progress) -> None:
         """One session of the loop that reads the log into the inbox."""

@@ -77,17 +77,17 @@ class Inbox:
         for entry in entries:
             try:
                 record = decode(entry.fields)
-            except Invalid as reason:
-                done.set_aside.append(SetAside(entry, str(reason)))
+            except Invalid as why:
+                done.set_aside.append(SetAside(entry, str(why)))
                 continue
             if is_ours(record, bounds):
                 rides.append(record.id)
             else:
                 done.unbelieved.add(record, bounds)
         group, worker = self._group.name, self._group.member
-        for entry, why in done.set_aside:
-            kept = ["receipts", group, entry.redis_id, entry.fields, why, worker]
-            self._connection.execute(SET_ASIDE, kept)
+        for entry, reason in done.set_aside:
+            kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
+            self._connection.execute(SET_ASIDE, kept | {"group": group, "worker": worker})
         values = {"rides": rides, "worker": worker, "unbelieved": done.unbelieved.total}
         [done.queued] = one_row(self._connection.execute(INBOX, values))
         done.is_settled = max(rides, default=0) <= bounds.last_sent

@@ -12,7 +12,6 @@ rides, or only where nobody else holds them, so no two statements wait for each 
 What a crash before or after a statement leaves behind is said above it.
 """
 
-from consumers import belief
 from rocket_rides.receipts import WEBHOOK_ID
 
 LONGEST_WAIT = 600.0  # seconds; no lease and no delay is as long
@@ -38,17 +37,35 @@ INBOX = """
 
 # Keeps an entry that is no record, before INBOX, and counts it. A crash after it leaves the entry
 # pending: whoever claims it keeps and counts nothing.
-SET_ASIDE = f"""
-    WITH kept AS ({belief.SET_ASIDE} RETURNING id)
+SET_ASIDE = """
+    WITH kept AS (
+        INSERT INTO dead_letters (consumer_kind, consumer_name, redis_id, fields, reason)
+        VALUES ('receipts', %(group)s, %(redis_id)s, %(fields)s, %(reason)s)
+        ON CONFLICT (consumer_kind, consumer_name, redis_id) DO NOTHING RETURNING id
+    )
     INSERT INTO receipts_workers AS worker (name, entries_set_aside)
-    SELECT %s, count(*) FROM kept HAVING count(*) > 0
+    SELECT %(worker)s, count(*) FROM kept HAVING count(*) > 0
     ON CONFLICT (name) DO UPDATE SET
         entries_set_aside = worker.entries_set_aside + excluded.entries_set_aside
-"""  # noqa: S608
+"""
 
-# What TAKE and TAKE_QUARANTINED do with what they find. A time that Python can't express was set by
-# hand.
-LEASED = f"""taken AS (
+# Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
+# before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
+# them with their attempt until the lease has run out.
+#
+# `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
+# keeps an entry of every row that was ever taken, and a look from the start passes over them all.
+# SKIP LOCKED: what another worker is taking is no more ours. A time that Python can't express has
+# been set by hand.
+TAKE = f"""
+    WITH due AS MATERIALIZED (
+        SELECT ride_id, due_at FROM receipts
+        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
+          AND due_at >= %(begin_at)s AND due_at <= now()
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at LIMIT %(room)s FOR NO KEY UPDATE SKIP LOCKED
+    ), taken AS (
         UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
             lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),
             first_at = coalesce(first_at, now())
@@ -58,25 +75,7 @@ LEASED = f"""taken AS (
     SELECT ride_id, distance,
            CASE WHEN created_at >= '0002-01-01' AND created_at < '9999-01-01' THEN created_at END,
            {WEBHOOK_ID}, number, due_at
-    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
-"""  # noqa: S608
-
-# Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
-# before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
-# them with their attempt until the lease has run out.
-#
-# `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
-# keeps an entry of every row that was ever taken, and a look from the start passes over them all.
-# SKIP LOCKED: what another worker is taking is no more ours.
-TAKE = f"""
-    WITH due AS MATERIALIZED (
-        SELECT ride_id, due_at FROM receipts
-        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
-          AND due_at >= %(begin_at)s AND due_at <= now()
-          AND attempts - excused < %(most)s
-          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
-        ORDER BY due_at LIMIT %(room)s FOR NO KEY UPDATE SKIP LOCKED
-    ), {LEASED} ORDER BY due_at
+    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state ORDER BY due_at
 """  # noqa: S608
 
 # The same for one receipt that is quarantined: it was taken twice in a row, and nobody wrote down
@@ -90,7 +89,16 @@ TAKE_QUARANTINED = f"""
           AND attempts - excused < %(most)s
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
         ORDER BY unfinished, due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-    ), {LEASED}
+    ), taken AS (
+        UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
+            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s)
+        FROM due WHERE receipts.ride_id = due.ride_id
+        RETURNING receipts.ride_id, attempts - excused AS number, due.due_at
+    )
+    SELECT ride_id, distance,
+           CASE WHEN created_at >= '0002-01-01' AND created_at < '9999-01-01' THEN created_at END,
+           {WEBHOOK_ID}, number, due_at
+    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
 """  # noqa: S608
 
 # Writes down how attempts ended. A crash before it leaves attempts without a known end, which are
