@@ -1,7 +1,6 @@
 """Running a reader as a process: round after round, despite crashes and lost servers."""
 
 import argparse
-import random
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -13,7 +12,7 @@ from consumers.crashes import Crashes
 from consumers.reader import H, Reader
 from consumers.round import Round, Step
 from rocket_rides import database, process, sessions, settings
-from rocket_rides.faults import crash_at, strikes
+from rocket_rides.faults import crashing
 from rocket_rides.log import Log
 from rocket_rides.waiting import Complaint, Progress, delays
 
@@ -86,7 +85,7 @@ def rounds(
     """
     pauses, complaint = delays(HELD_POLL, IDLE_ROUND), Complaint(1)
     while not stop:
-        with crash_at(random.choice(crash_steps) if strikes(crash_rate) else None):
+        with crashing(crash_rate, *crash_steps):
             done = work.run_once(wait=IDLE_ROUND)
         progress.made()
         sessions.at_work(connection)

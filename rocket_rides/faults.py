@@ -53,6 +53,11 @@ def crash_at(step: Enum | None) -> AbstractContextManager[None]:
     return listening(crash) if step else nullcontext()
 
 
+def crashing(rate: float, *steps: Enum) -> AbstractContextManager[None]:
+    """Raise InjectedCrash at one of these steps, at the given rate."""
+    return crash_at(random.choice(steps) if strikes(rate) else None)
+
+
 def strikes(rate: float) -> bool:
     """True at the given rate, from 0 (never) to 1 (always)."""
     return rate > 0 and random.random() < rate

@@ -25,10 +25,9 @@ stopped. Two processes may have one NAME: each does its share.
 import asyncio
 import logging
 import os
-import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TypeVar
 
@@ -46,7 +45,7 @@ from consumers.receipts.round import Round, Step
 from consumers.receipts.upkeep import Upkeep
 from rocket_rides import database, groups, process, session_settings, sessions, settings
 from rocket_rides.errors import Refused, Unavailable, in_one_line
-from rocket_rides.faults import InjectedCrash, crash_at, strikes
+from rocket_rides.faults import InjectedCrash, crashing
 from rocket_rides.log import Log
 from rocket_rides.waiting import Progress
 
@@ -111,17 +110,13 @@ class Worker:
         """One session of the loop that reads the log into the inbox."""
         config = self._config
         with (
-            database.connect(
-                config.postgres_url, sessions.inbox(self._name), **SESSION
-            ) as connection,
+            self._session(sessions.inbox(self._name)) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
-            database.require_current_schema(connection)
-            database.require_writable(connection)
             group = Group(log, groups.name_of(connection), self._name)
             inbox = Inbox(connection, group, config.claim_after)
             while not self._stop:
-                with self._maybe_crashing(Step.AFTER_READING, Step.BEFORE_ACKNOWLEDGING):
+                with crashing(config.crash_rate, Step.AFTER_READING, Step.BEFORE_ACKNOWLEDGING):
                     done = inbox.run_once(wait=IDLE_ROUND)
                 progress.made()
                 self._loop.call_soon_threadsafe(self._hear, done)
@@ -136,14 +131,12 @@ class Worker:
 
     def _deliver(self, progress: Progress) -> None:
         """One session of the loop that works off the queue."""
-        looking = f"{self._name} (looking)"
-        with database.connect(self._config.postgres_url, looking, **SESSION) as connection:
-            database.require_current_schema(connection)
-            database.require_writable(connection)
+        with self._session(f"{self._name} (looking)"):
+            pass
         self._await(self._work_off(progress))
 
     async def _work_off(self, progress: Progress) -> None:
-        session = sessions.receipts(self._name)
+        session, rate = sessions.receipts(self._name), self._config.crash_rate
         async with await self._connect(sessions.starting(session)) as connection:
             queue = self._queue(connection)
             self._delivery.has_news()  # perhaps the session before had more
@@ -151,7 +144,7 @@ class Worker:
             is_new = True
             while not self._stop:
                 try:
-                    with self._maybe_crashing(Step.BEFORE_SENDING, Step.BEFORE_SAVING):
+                    with crashing(rate, Step.BEFORE_SENDING, Step.BEFORE_SAVING):
                         done = await self._delivery.run_once(queue, self._upkeep, wait=IDLE_ROUND)
                 except InjectedCrash:
                     self._delivery.forget()
@@ -170,6 +163,14 @@ class Worker:
                 done = await self._delivery.finish(self._queue(connection), GRACE)
         self._report(done, last=True)
 
+    @contextmanager
+    def _session(self, name: str) -> Iterator[psycopg.Connection]:
+        """One with a database that has our schema and may be written to."""
+        with database.connect(self._config.postgres_url, name, **SESSION) as connection:
+            database.require_current_schema(connection)
+            database.require_writable(connection)
+            yield connection
+
     async def _connect(self, name: str) -> psycopg.AsyncConnection:
         return await database.connect_async(self._config.postgres_url, name, **SESSION)
 
@@ -178,9 +179,6 @@ class Worker:
 
     def _await(self, work: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _maybe_crashing(self, *steps: Step) -> AbstractContextManager[None]:
-        return crash_at(random.choice(steps) if strikes(self._config.crash_rate) else None)
 
 
 def main() -> None:

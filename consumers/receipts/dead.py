@@ -120,9 +120,10 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
             say(arguments, letter, [f"{name:16}{as_text(value)}" for name, value in letter.items()])
             return 0
         raise Unavailable(f"no receipt of ride {ride_id} is in the queue")
-    every = arguments.action == "replay" and arguments.all
     dry_run = arguments.dry_run
-    done = change(connection, arguments.action, arguments.rides, every=every, dry_run=dry_run)
+    done = change(
+        connection, arguments.action, arguments.rides, every=arguments.all, dry_run=dry_run
+    )
     refused = {
         ride_id: why_not(next(iter(find(connection, SHOW, ride_id)), None))
         for ride_id in sorted({*arguments.rides} - {*done})
@@ -130,11 +131,7 @@ def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
     what = (WOULD_BE if dry_run else DONE)[arguments.action]
     lines = [f"ride {ride_id}: {what}" for ride_id in done]
     lines += [f"ride {ride_id}: not done: {why}" for ride_id, why in refused.items()]
-    say(
-        arguments,
-        {"done": done, "refused": refused, "dry_run": dry_run},
-        lines or [NONE],
-    )
+    say(arguments, {"done": done, "refused": refused, "dry_run": dry_run}, lines or [NONE])
     return 1 if refused else 0
 
 
@@ -153,7 +150,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(rides=[], dry_run=False)
+    parser.set_defaults(rides=[], all=False, dry_run=False)
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="all dead letters, except those that were dropped")
     showing = actions.add_parser("show", help="everything about one ride's receipt")

@@ -13,17 +13,9 @@ import psycopg
 from psycopg.errors import LockNotAvailable
 from psycopg.rows import TupleRow
 
+from consumers.receipts import statements
 from consumers.receipts.receipt import Receipt
 from consumers.receipts.round import Round
-from consumers.receipts.statements import (
-    BURY,
-    COMPLETE,
-    MAKE_DUE,
-    SAVE,
-    SWEEP,
-    TAKE,
-    TAKE_QUARANTINED,
-)
 from consumers.receipts.verdict import Kind, Verdict
 from rocket_rides.errors import Unavailable, in_one_line
 
@@ -40,7 +32,8 @@ ALL = "-infinity"  # where a look at the queue begins
 NO_TIME = Verdict(Kind.REFUSED, "the ride's created_at is a time that no receipt can state")
 
 
-class Attempt(NamedTuple):
+@dataclass(eq=False)
+class Attempt:
     """An attempt that is written down, and may be made until the `deadline`.
 
     That is on the monotonic clock, and counts from before the lease was asked for: so nothing is
@@ -101,7 +94,7 @@ class Queue:
 
     async def take(self, room: int) -> list[Attempt]:
         """Lease up to `room` receipts that are due: the oldest, as far as this session knows."""
-        rows = await self._take(TAKE, room=room, begin_at=self._begin_at)
+        rows = await self._take(statements.TAKE, room=room, begin_at=self._begin_at)
         if rows:
             self._begin_at = rows[-1][1]
         return [attempt for attempt, _ in rows]
@@ -112,7 +105,7 @@ class Queue:
 
     async def take_quarantined(self) -> list[Attempt]:
         """Lease one that has lost its workers before, if there is one."""
-        attempts = [attempt for attempt, _ in await self._take(TAKE_QUARANTINED)]
+        attempts = [attempt for attempt, _ in await self._take(statements.TAKE_QUARANTINED)]
         self.has_quarantined = bool(attempts)
         return attempts
 
@@ -156,7 +149,7 @@ class Queue:
             "most": self._most,
             "worker": self._worker,
         }
-        for ride_id, outcome, replay in await self._rows(SAVE, values):
+        for ride_id, outcome, replay in await self._rows(statements.SAVE, values):
             if outcome == "delivered":
                 done.delivered.append(ride_id)
             elif outcome == "dead" and not replay:
@@ -167,7 +160,7 @@ class Queue:
     async def bury(self) -> dict[int, str]:
         """Give up what has had all of its attempts; the rides, and why."""
         values = {"most": self._most, "worker": self._worker}
-        return dict(await self._rows(BURY, values))
+        return dict(await self._rows(statements.BURY, values))
 
     async def sweep(self, upto: int) -> Swept:
         """Look whether the rides up to there are in the inbox, and put them there.
@@ -175,18 +168,18 @@ class Queue:
         Raises Unavailable when the streamer's state, or that of the receipts, is gone.
         """
         values = {"upto": upto, "page": PAGE, "worker": self._worker}
-        rows = await self._rows(SWEEP, values)
+        rows = await self._rows(statements.SWEEP, values)
         if not rows:
             raise Unavailable(NO_STATE)
         return Swept(*rows[0])
 
     async def complete(self) -> bool:
         """Move `complete_to` as far as every ride has an outcome; whether there may be more."""
-        return await self._rows(COMPLETE, {"page": PAGE}) == [(True,)]
+        return await self._rows(statements.COMPLETE, {"page": PAGE}) == [(True,)]
 
     async def make_due(self) -> None:
         """Have nothing wait longer than anything of ours may."""
-        await self._connection.execute(MAKE_DUE)
+        await self._connection.execute(statements.MAKE_DUE)
 
     async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[TupleRow]:
         return await (await self._connection.execute(statement, values)).fetchall()

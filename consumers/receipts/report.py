@@ -21,8 +21,7 @@ class Report:
     def __init__(self, name: str, breaker: Breaker) -> None:
         self._name = name
         self._breaker = breaker
-        self._complaint = Complaint()
-        self._complained = False
+        self._complaint: Complaint | None = None  # while the receiver is away
         self._strangers = ReaderReport(name)
         self._delivered = self._again = 0
         self._dead: dict[int, str] = {}
@@ -56,11 +55,11 @@ class Report:
 
     def _receiver(self) -> None:
         if self._breaker.is_open:
+            self._complaint = self._complaint or Complaint()
             self._complaint(f"the receiver takes no receipts: {self._breaker.reason}")
-            self._complained = True
-        elif self._complained:
+        elif self._complaint:
             logger.info("the receiver takes receipts again")
-            self._complaint, self._complained = Complaint(), False
+            self._complaint = None
 
     def _outcomes(self) -> None:
         if not (self._delivered or self._again or self._dead):

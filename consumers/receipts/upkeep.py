@@ -6,7 +6,6 @@ what was sent then, and is no row yet, is lost, and not merely unread.
 """
 
 import time
-from collections import deque
 
 from consumers.receipts.queue import Queue
 from consumers.receipts.round import Round
@@ -20,7 +19,7 @@ class Upkeep:
     def __init__(self, sweep_after: float) -> None:
         self.due = 0.0  # on the monotonic clock
         self._sweep_after = sweep_after
-        self._seen: deque[tuple[float, int]] = deque()  # when, and how far the streamer was
+        self._seen: list[tuple[float, int]] = []  # when, and how far the streamer was
 
     async def run(self, queue: Queue, done: Round) -> None:
         """Do what is due. Raises psycopg.Error or StateLost."""
@@ -42,9 +41,6 @@ class Upkeep:
 
     def _settled(self, now: float) -> int:
         """The newest `last_sent` that was seen SWEEP_AFTER ago, or earlier."""
-        upto = 0
-        while self._seen and self._seen[0][0] <= now - self._sweep_after:
-            _, upto = self._seen.popleft()
-        if upto:
-            self._seen.appendleft((now - self._sweep_after, upto))
-        return upto
+        seen = [upto for at, upto in self._seen if at <= now - self._sweep_after]
+        del self._seen[: max(0, len(seen) - 1)]
+        return seen[-1] if seen else 0

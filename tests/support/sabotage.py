@@ -113,7 +113,7 @@ def save_nothing(patch: Patch) -> None:
 
 
 def keep_the_lease(patch: Patch) -> None:
-    patch.setattr("consumers.receipts.queue.SAVE", but_for(SAVE, "lease = NULL,", ""))
+    patch.setattr("consumers.receipts.statements.SAVE", but_for(SAVE, "lease = NULL,", ""))
 
 
 def look_for_nothing(patch: Patch) -> None:
@@ -125,7 +125,7 @@ def look_for_nothing(patch: Patch) -> None:
 
 def prove_without_a_look(patch: Patch) -> None:
     sweep = but_for(SWEEP, "WHERE NOT EXISTS", "WHERE false AND NOT EXISTS")
-    patch.setattr("consumers.receipts.queue.SWEEP", sweep)
+    patch.setattr("consumers.receipts.statements.SWEEP", sweep)
 
 
 def acknowledge_nothing(patch: Patch) -> None:
@@ -162,7 +162,7 @@ def _send(patch: Patch, another: Callable[[Receipt], Receipt]) -> None:
 
 def give_up_at_once(patch: Patch) -> None:
     dead = but_for(SAVE, "kind = 'retry' AND", "kind = 'retry' OR")
-    patch.setattr("consumers.receipts.queue.SAVE", dead)
+    patch.setattr("consumers.receipts.statements.SAVE", dead)
 
 
 def but_for(statement: str, old: str, new: str) -> str:

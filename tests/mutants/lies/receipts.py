@@ -452,8 +452,8 @@ MUTANTS = [
     ),
     upkeep(
         "the sweep does not wait until the log has brought what was sent",
-        "self._seen[0][0] <= now - self._sweep_after:",
-        "self._seen[0][0] <= now:",
+        "if at <= now - self._sweep_after]",
+        "if at <= now]",
     ),
     upkeep(
         "a ride that kills its workers is never given up",
