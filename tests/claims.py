@@ -1,8 +1,8 @@
 """What this project claims, each with the file that makes it true; `make docs` writes the ledger.
 
 A test proves a claim by the mark `@pytest.mark.proves("its-name")`: the one that proves it best and
-cheapest. `tests/fast/test_claims.py` says when the ledger does not balance. The first ten are those
-that README.md shows.
+cheapest. `tests/fast/test_claims.py` says when the ledger does not balance. The most important come
+first.
 """
 
 from typing import NamedTuple

@@ -51,10 +51,12 @@ from rocket_rides.waiting import Progress
 
 T = TypeVar("T")
 
+logger = logging.getLogger("consumer")
+
 IDLE_ROUND = 1.0  # seconds
-# Seconds for what is in flight at the end, and then for the loop that reads. honcho kills after 5:
-# if both take all of their time, when everything has been written down.
-GRACE, LONGEST_END = 3.0, 1.5
+# Seconds for what is in flight at the end, and to write that down; honcho kills after 5. Then for
+# the loop that reads, which has ended by then unless Redis hangs: to be killed does no harm to it.
+GRACE, LONGEST_SAVE, LONGEST_END = 3.0, 1.0, 1.5
 SESSION = {
     "lock_timeout": "2s",  # for a row that somebody holds: the others are written without it
     "statement_timeout": "10s",
@@ -95,16 +97,18 @@ class Worker:
             said_elsewhere=(psycopg.OperationalError, Unavailable),  # by the loop below
         )
         reading.add_done_callback(lambda _: self._stop.ask())  # no loop goes on alone
-        process.keep_running(self._deliver, self._stop, psycopg.Error)
-        with suppress(Unavailable, psycopg.Error):
+        try:
+            process.keep_running(self._deliver, self._stop, psycopg.Error)
             self._await(self._finish())
+        finally:
+            self._await(self._courier.__aexit__())
         with suppress(TimeoutError):  # Redis may hang
             reading.result(LONGEST_END)
 
     def _end(self) -> None:
         """Have the loop that works off the queue see that it is to stop."""
         self._loop.remove_reader(self._stop)
-        self._delivery.has_news()
+        self._delivery.end()
 
     def _read(self, progress: Progress) -> None:
         """One session of the loop that reads the log into the inbox."""
@@ -158,9 +162,15 @@ class Worker:
     async def _finish(self) -> None:
         """Write down how things stand, in a session of its own."""
         done = Round()
-        if not self._delivery.is_done:
-            async with await self._connect(sessions.receipts(self._name)) as connection:
-                done = await self._delivery.finish(self._queue(connection), GRACE)
+        try:
+            if not self._delivery.is_done:
+                async with (
+                    asyncio.timeout(GRACE + LONGEST_SAVE),
+                    await self._connect(sessions.receipts(self._name)) as connection,
+                ):
+                    done = await self._delivery.finish(self._queue(connection), GRACE)
+        except (Unavailable, psycopg.Error, TimeoutError) as error:
+            logger.warning("what came of the last attempts is lost: %s", in_one_line(error))
         self._report(done, last=True)
 
     @contextmanager

@@ -44,6 +44,7 @@ class Delivery:
         self._ended: list[Ended] = []
         self._quarantined: Attempt | None = None  # the one that was sent last
         self._woken = asyncio.Event()
+        self._is_ending = False
         # When something may be due, as far as is known; when all is looked at; on the monotonic
         # clock. The pauses are between looks for what the streamer is about to commit.
         self._look_at = self._look_at_all_at = 0.0
@@ -53,6 +54,11 @@ class Delivery:
         """The inbox has new rides. Unless `settled`, the streamer is about to commit them."""
         self._look_at = 0.0
         self._pauses = None if settled else delays(SOON, LATER)
+        self._woken.set()
+
+    def end(self) -> None:
+        """Take nothing more, and end the wait of `run_once`."""
+        self._is_ending = True
         self._woken.set()
 
     @property
@@ -139,6 +145,8 @@ class Delivery:
     @property
     def _room(self) -> int:
         """How many attempts may be begun now."""
+        if self._is_ending:
+            return 0
         free = self._concurrency - len(self.in_flight)
         return self.breaker.allows(len(self.in_flight), free)
 

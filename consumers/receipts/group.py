@@ -54,7 +54,7 @@ class GroupGone(redis.ResponseError):
 class Group:
     """The group `name` of the log, used by its member `member`.
 
-    Every method raises redis.RedisError, and what reads GroupGone where there is no such group.
+    Every method raises redis.RedisError: GroupGone where there is no such group.
     """
 
     def __init__(self, log: Log, name: str, member: str) -> None:

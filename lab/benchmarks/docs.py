@@ -78,7 +78,8 @@ def summary(page: str) -> str:
     """How many goals are certainly met, and each that is missed."""
     judged = [row for row in rows(page) if row.goal]
     met = sum(row.goal.endswith(f": {MET}") for row in judged)
-    missed = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]
+    named = [f"- {row.part}: {row.figure}" for row in judged if row.goal.endswith(MISSED)]
+    missed = [*dict.fromkeys(named)]  # a figure may have two limits
     told = f"Of {len(judged)} goals, {met} are met."
     return "\n".join([told, *(["", "Missed:", "", *missed] if missed else [])])
 
