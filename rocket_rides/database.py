@@ -1,6 +1,8 @@
 """Sessions with Postgres. Transactions roll back unless their block completes."""
 
+import random
 import select
+import time
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -35,7 +37,9 @@ POOLED = (
     " and notifications from it; set the pooler to session mode, or connect to the server itself"
 )
 BACKEND = "SELECT pg_backend_pid()"
-LOOKS = 5  # at two sessions' backends: others may use the pooler at the same time
+# Looks at two sessions' backends, with pauses of up to so many seconds: processes that start together
+# may take turns at the pooler's backends for a few looks, so that each seems to have its own.
+LOOKS, LONGEST_PAUSE = 20, 0.005
 
 
 def connect(
@@ -109,12 +113,14 @@ def _require_sessions_of_our_own(conninfo: str) -> None:
     """Raise Refused unless a session keeps its backend, and shares it with no other session."""
     connect = partial(psycopg.connect, conninfo, autocommit=True, connect_timeout=5)  # noqa: TID251
     with connect() as one, connect() as other:
-        looks = [
-            tuple(one_row(each.execute(BACKEND, prepare=False))[0] for each in (one, other))
-            for _ in range(LOOKS)
-        ]
-    if len(set(looks)) > 1 or looks[0][0] == looks[0][1]:
-        raise Refused(POOLED)
+        looks = set()
+        for _ in range(LOOKS):
+            looks.add(
+                tuple(one_row(each.execute(BACKEND, prepare=False))[0] for each in (one, other))
+            )
+            if len(looks) > 1 or len(set(*looks)) == 1:
+                raise Refused(POOLED)
+            time.sleep(random.uniform(0, LONGEST_PAUSE))
 
 
 def one_row(cursor: psycopg.Cursor[Row]) -> Row:
