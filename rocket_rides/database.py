@@ -37,8 +37,8 @@ POOLED = (
     " and notifications from it; set the pooler to session mode, or connect to the server itself"
 )
 BACKEND = "SELECT pg_backend_pid()"
-# Looks at two sessions' backends, with pauses of up to so many seconds: processes that start together
-# may take turns at the pooler's backends for a few looks, so that each seems to have its own.
+# Looks at two sessions' backends, with pauses of up to so many seconds: processes that start
+# together may take turns at the pooler's backends, so that for a few looks each has its own.
 LOOKS, LONGEST_PAUSE = 20, 0.005
 
 
