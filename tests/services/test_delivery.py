@@ -36,6 +36,16 @@ def test_there_are_never_more_in_flight_than_asked(staff: Staff) -> None:
     assert in_flight(worker) == rides[:4]
 
 
+def test_who_is_to_end_takes_nothing_more(staff: Staff) -> None:
+    rides = sent(staff.world, 5)
+    worker = staff.worker("one")
+    worker.until(lambda: staff.world.value("SELECT count(*) FROM receipts") == 5, read_only=True)
+    worker.delivery.end()
+    assert in_flight(worker) == []
+    assert [staff.receipt(ride_id).attempts for ride_id in rides] == [0] * 5
+    assert staff.receiver.requests == []
+
+
 def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(staff: Staff) -> None:
     rides = sent(staff.world, 5)
     staff.receiver.behaviour = HANG

@@ -464,6 +464,11 @@ MUTANTS = [
     ),
     # The loop that works off the queue.
     delivery(
+        "who is to end goes on taking",
+        "        if self._is_ending:\n            return 0\n",
+        "",
+    ),
+    delivery(
         "as much is taken as if nothing was in flight",
         "free = self._concurrency - len(self.in_flight)",
         "free = self._concurrency",
