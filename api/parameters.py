@@ -66,14 +66,14 @@ def _whole_body(environ: WSGIEnvironment, charset: str) -> bytes:
     """
     if "HTTP_TRANSFER_ENCODING" in environ:
         raise LengthRequired("send the body with its Content-Length")
-    length = int(environ.get("CONTENT_LENGTH") or 0)
+    length = int(environ.get("CONTENT_LENGTH") or 0)  # the server lets only numbers through
     if length > BODY_LIMIT:
         raise RequestEntityTooLarge(f"the body may have at most {BODY_LIMIT} bytes")
     if environ.get("HTTP_CONTENT_ENCODING"):
         raise UnsupportedMediaType("send the body without a Content-Encoding")
     if charset not in CHARSETS:
         raise UnsupportedMediaType("send the body in UTF-8")
-    body = read_body(environ)
+    body = read_body(environ, length)
     if len(body) < length:
         raise BadRequest("the body is shorter than its Content-Length")
     return body

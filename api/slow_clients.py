@@ -48,10 +48,9 @@ class SlowClients:
         if sys.platform == "linux":
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
 
-    def read(self, environ: WSGIEnvironment) -> bytes:
-        """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
+    def read(self, environ: WSGIEnvironment, length: int) -> bytes:
+        """The body of so many bytes, or as much as arrived. Raises RequestTimeout if it was cut."""
         started = time.monotonic()
-        length = int(environ.get("CONTENT_LENGTH") or 0)
         body: bytes = environ["wsgi.input"].read(length)
         # We don't know which connection was cut; but if it wasn't this one, its client has left.
         if self._last_cut > started and len(body) < length:
@@ -81,11 +80,11 @@ class SlowClients:
         client.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
 
 
-def read_body(environ: WSGIEnvironment) -> bytes:
-    """The body, or as much as arrived. Raises RequestTimeout when it was cut."""
+def read_body(environ: WSGIEnvironment, length: int) -> bytes:
+    """The body of so many bytes, or as much as arrived. Raises RequestTimeout if it was cut."""
     slow_clients: SlowClients = current_app.extensions["slow_clients"]
     environ[WAS_READ] = True
-    return slow_clients.read(environ)
+    return slow_clients.read(environ, length)
 
 
 def has_unread_body(environ: WSGIEnvironment) -> bool:
