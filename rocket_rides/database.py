@@ -39,7 +39,7 @@ POOLED = (
 BACKEND = "SELECT pg_backend_pid()"
 # Looks at two sessions' backends, with pauses of up to so many seconds: processes that start
 # together may take turns at the pooler's backends, so that for a few looks each has its own.
-LOOKS, LONGEST_PAUSE = 20, 0.005
+LOOKS, LONGEST_PAUSE = 20, 0.002
 
 
 def connect(
