@@ -21,6 +21,12 @@ from tests.support.world import Service, World, eventually
 ONE_PROCESS, WORKERS = "local[2]", "local-cluster[2,1,1024]"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 FOUND = ("total", "consumers", "mismatches", "rollup", "receipts", "outbox")
+# No task begins before both are there: one that starts late would find nothing left to read.
+BOTH_WORKERS = """
+spark.cores.max 2
+spark.scheduler.minRegisteredResourcesRatio 1.0
+spark.scheduler.maxRegisteredResourcesWaitingTime 120s
+"""
 RIDES = 600_000  # four tasks, two at a time
 INSERT = """
     INSERT INTO rides (distance, created_at)
@@ -43,10 +49,12 @@ READING = """
 
 
 def a_spark_of_its_own(folder: Path) -> Path:
-    """PySpark's folder, but for the one that workers write to: that one is here."""
+    """PySpark's folder, but for what workers write to, and with settings: they are here."""
     for part in Path(pyspark.__file__).parent.iterdir():
-        if part.name != "work":
+        if part.name not in ("conf", "work"):
             (folder / part.name).symlink_to(part)
+    (folder / "conf").mkdir()
+    (folder / "conf" / "spark-defaults.conf").write_text(BOTH_WORKERS)
     return folder
 
 
