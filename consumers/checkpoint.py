@@ -33,10 +33,9 @@ MOVE = """
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
 """
-CRASHES = """
-    SELECT crashes_injected FROM checkpoints WHERE kind = %s AND name = %s FOR NO KEY UPDATE
+ADD_CRASHES = """
+    UPDATE checkpoints SET crashes_injected = crashes_injected + %s WHERE kind = %s AND name = %s
 """
-SET_CRASHES = "UPDATE checkpoints SET crashes_injected = %s WHERE kind = %s AND name = %s"
 GO_BACK = """
     UPDATE checkpoints SET furthest = greatest(furthest, last_ride_id), last_ride_id = %s
     WHERE kind = %s AND name = %s RETURNING furthest
@@ -85,13 +84,9 @@ class Checkpoint:
         row = one_row(self._connection.execute(GO_BACK, [ride_id, self._kind, self.name]))
         return int(row[0])
 
-    def crashes(self) -> int | None:
-        """How many injected crashes were counted; locked as by `lock`. None if it is not there."""
-        row = self._connection.execute(CRASHES, [self._kind, self.name]).fetchone()
-        return int(row[0]) if row else None
-
-    def set_crashes(self, number: int) -> None:
-        self._connection.execute(SET_CRASHES, [number, self._kind, self.name])
+    def add_crashes(self, number: int) -> None:
+        """Count injected crashes."""
+        self._connection.execute(ADD_CRASHES, [number, self._kind, self.name])
 
     def move(self, before: Position, batch: Digest, healed: Sequence[Healed]) -> Position:
         """Move it past a batch, set its invalid entries aside, and count what it held and lacked.

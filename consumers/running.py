@@ -62,7 +62,7 @@ def run(
             database.require_current_schema(connection)
             database.require_writable(connection)
             reader = Reader(log, handler(connection, name), config.batch_size)
-            crashes.settle(connection, reader.checkpoint)
+            crashes.settle(reader.checkpoint)
             progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.handler}")
             with crashes.noted():
                 rounds(reader, observers, connection, progress, stop, config.crash_rate)

@@ -11,7 +11,7 @@ import redis
 
 from rocket_rides.errors import in_one_line
 from rocket_rides.log import Forbidden, Log, as_numbers
-from rocket_rides.log.names import ick_keys, rollup_key
+from rocket_rides.log.names import rollup_key
 from watch.facts import NO_ANSWER
 from watch.facts import Log as LogFacts
 
@@ -87,8 +87,7 @@ class AskingRedis:
         return int(self._if_allowed(lambda: self._log.command(*words)) or 0)
 
     def _dirty_minutes(self, ick: str) -> int:
-        _, *sets = ick_keys(rollup_key(self._log.name, ick))
-        return sum(int(self._log.command("ZCARD", key)) for key in sets)
+        return int(self._log.command("ZCARD", rollup_key(self._log.name, ick)))
 
 
 def _hangs(error: Exception) -> bool:

@@ -4,15 +4,15 @@ It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in
 minute has the number and the exact distance of its rides up to some ride that is not below that.
 
 The work is idempotent, so nothing is counted, and no transaction spans the two servers. The marker
-is handed what a reader finds in the log, and marks minutes as dirty, in an Ick
-(`consumers.rollup.ick`); the indexer computes dirty minutes from the rides. A minute that is marked
-a thousand times is computed once.
+is handed what a reader finds in the log, and marks minutes as dirty, in an Ick, a set in Redis
+(`consumers.rollup.dirty`); the indexer computes dirty minutes from the rides. A minute that is
+marked a thousand times is computed once.
 
 A crash leaves behind, by the step at which it comes:
 
 * after minutes were marked, before the checkpoint moved: they are marked again.
-* after minutes were computed, before the Ick's commit: they are computed again.
-* after the commit, before `complete_to` rose: minutes that are right, and marked again.
+* after minutes were computed, before they left the Ick: they are computed again.
+* after they left it, before `complete_to` rose: minutes that are right, and marked again.
 * anywhere: an Ick, named in rollup_state, which the next leader deletes.
 
 One process leads; any other is a hot standby. Each lead, and each one after a lost connection,
@@ -65,7 +65,7 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
         ):
             database.require_current_schema(connection)
             database.require_writable(connection)
-            crashes.settle(connection, Checkpoint(connection, KIND, NAME))
+            crashes.settle(Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):
                 with crashes.noted():
                     lead(connection, log, config, stop, progress, report)

@@ -1,15 +1,22 @@
-"""The dirty minutes: an Ick that one lead has to itself, by the lowest ride not rolled up yet."""
+"""The dirty minutes of one lead, each with the lowest ride that is not rolled up yet.
+
+They are in a sorted set in Redis, an *Ick*, after the gem Redis::Ick: a minute that is marked again
+keeps its lowest ride, so many marks fold into one, and it still gets its turn. One thread marks and
+computes in turns, so that nothing is marked between the computation of a minute and its removal.
+
+An Ick has one user, who counts what it must hold. So a loss is noticed, whichever it was: Redis has
+no empty sets, and one that was lost would look as if nothing was dirty.
+"""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from consumers.rollup.ick import Ick
 from rocket_rides.errors import Unavailable
-from rocket_rides.log import Log, naming_the_server
+from rocket_rides.log import Log
 from rocket_rides.log.names import rollup_key
 
-AT_ONCE = 1000  # pairs; Redis does nothing else meanwhile
+AT_ONCE = 1000  # minutes; Redis does nothing else meanwhile
 
 
 class Mark(NamedTuple):
@@ -29,61 +36,50 @@ class MarksLost(Unavailable):
 class DirtyMinutes:
     """The Ick of the generation `name`, in the Redis that holds the log.
 
-    Every method raises redis.RedisError, also when the Ick is gone. Nobody else uses it, so how
-    much it must hold is known: Redis drops an empty set, and one that was lost looks the same.
+    Every method raises redis.RedisError.
     """
 
-    @naming_the_server()
     def __init__(self, log: Log, name: str) -> None:
         self.count = 0
         self._log = log
-        self._ick = Ick(log.redis)
         self._key = rollup_key(log.name, name)
         self._server = log.replication_id()  # before the first write
-        self._ick.ickadd(self._key)
 
-    @naming_the_server()
     def add(self, marks: Sequence[Mark]) -> None:
         """Mark minutes. One that is marked already keeps its lowest ride."""
         for start in range(0, len(marks), AT_ONCE):
             pairs: list[float | str] = []
             for minute, ride in marks[start : start + AT_ONCE]:
                 pairs += _score(ride), minute
-            added, _ = self._ick.ickadd(self._key, *pairs, create=False)
-            self.count += added
+            self.count += int(self._log.command("ZADD", self._key, "LT", *pairs))
 
-    @naming_the_server()
-    def reserve(self, size: int) -> list[Mark]:
-        """The minutes with the lowest rides, up to `size`."""
-        reserved = self._ick.ickreserve(self._key, size, create=False)
-        return [Mark(minute, int(score)) for minute, score in reserved]
+    def first(self, size: int) -> list[Mark]:
+        """Up to `size` minutes: those with the lowest rides, in their order."""
+        flat = self._log.command("ZRANGE", self._key, 0, size - 1, "WITHSCORES")
+        pairs = zip(flat[::2], flat[1::2], strict=True)
+        return [Mark(minute.decode(), int(float(score))) for minute, score in pairs]
 
-    @naming_the_server()
-    def commit(self, reserved: Sequence[Mark]) -> None:
-        """Take minutes out that were reserved; one that was marked again meanwhile stays in."""
-        minutes = (mark.minute for mark in reserved)
-        self.count -= self._ick.ickcommit(self._key, *minutes, create=False)
+    def remove(self, marks: Sequence[Mark]) -> None:
+        """Take minutes out that were computed, or set aside."""
+        minutes = (mark.minute for mark in marks)
+        self.count -= int(self._log.command("ZREM", self._key, *minutes))
 
-    @naming_the_server()
     def lowest(self) -> int | None:
         """The lowest ride that is not rolled up yet; None when nothing is dirty.
 
         Raises MarksLost when the Ick does not hold what it must, or when another server, which may
         not have got the last writes, answers in place of the one that was asked first.
         """
-        stats = self._ick.ickstats(self._key)
-        if stats is None or stats["total_size"] != self.count:
+        first = self.first(1)
+        if int(self._log.command("ZCARD", self._key)) != self.count:
             raise MarksLost
         if self._log.replication_id() != self._server:
             raise MarksLost
-        return int(stats["total_min"]) if self.count else None
+        return first[0].lowest if first else None
 
-
-@naming_the_server()
-def delete(log: Log, name: str) -> None:
-    """Delete the Ick of an earlier generation, if it is there."""
-    if name:
-        Ick(log.redis).ickunlink(rollup_key(log.name, name))
+    def delete(self) -> None:
+        """Delete the Ick, if it is there."""
+        self._log.command("UNLINK", self._key)
 
 
 def _score(ride: int) -> float:

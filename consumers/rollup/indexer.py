@@ -1,13 +1,12 @@
-"""The indexer: reserves dirty minutes, computes them anew from the rides, commits them.
+"""The indexer: computes dirty minutes anew from the rides, and takes them out of the Ick.
 
-The marker (`marker.py`) has put the minutes of new rides into an Ick, a queue in Redis in which a
-minute is at most once, with its lowest ride (`ick.py`). To commit a minute takes it out. The
-indexer works under its lead's generation, a fencing token.
+The marker (`marker.py`) has put the minutes of new rides into it, each with its lowest ride
+(`dirty.py`). The indexer works under its lead's generation, a fencing token.
 
-A crash before the commit computes them again, to the same result. A batch that can't be computed is
-followed by smaller ones, until each minute at fault was alone. Such a minute is tried again after
-the others, one in each round; after ATTEMPTS it is set aside, before it leaves the Ick. Only one
-whose row is locked stays dirty until it is not. So no minute holds up the others for long.
+A crash before they are taken out computes them again, to the same result. A batch that can't be
+computed is followed by smaller ones, until each minute at fault was alone. Such a minute is tried
+again after the others, one in each round; after ATTEMPTS it is set aside, before it leaves the Ick.
+Only one whose row is locked stays dirty until it is not. So no minute holds up the others for long.
 """
 
 import logging
@@ -20,7 +19,6 @@ from consumers.rollup import recomputations, set_aside
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
 from consumers.rollup.minutes import compute_within
-from consumers.rollup.recomputations import Requests
 from consumers.rollup.step import Step
 from rocket_rides.database import refusal
 from rocket_rides.faults import reached
@@ -55,7 +53,6 @@ class Indexer:
         self._connection = connection
         self._generation = generation
         self._dirty = dirty
-        self._requests = Requests(connection)
         self._size = AT_ONCE  # of the next batch
         # Minutes that failed alone, also under an earlier lead: they are tried one in each round.
         aside = set_aside.listed(connection)
@@ -65,14 +62,14 @@ class Indexer:
         """Compute what is dirty; returns whether there may be more to do at once.
 
         All minutes of the rides up to `marked_upto` have been marked. Raises Overtaken, MarksLost,
-        StateLost, redis.RedisError or psycopg.Error: then what was not committed stays dirty.
+        StateLost, redis.RedisError or psycopg.Error: then what was not taken out stays dirty.
         """
-        self._dirty.add(asked := self._requests.take(AT_ONCE))
+        self._dirty.add(asked := recomputations.pending(self._connection, AT_ONCE))
         suspects, batch, more = [], [], False
         if self._dirty.count:
-            reserved = self._dirty.reserve(self._size + len(self._attempts))
-            suspects = [mark for mark in reserved if mark.minute in self._attempts]
-            batch = [mark for mark in reserved if mark.minute not in self._attempts][: self._size]
+            first = self._dirty.first(self._size + len(self._attempts))
+            suspects = [mark for mark in first if mark.minute in self._attempts]
+            batch = [mark for mark in first if mark.minute not in self._attempts][: self._size]
         if batch:
             more = len(batch) == self._size
             more |= not self._take(batch)
@@ -94,7 +91,7 @@ class Indexer:
         """
         if self._compute(batch, SHORT) is None:
             self._size = min(self._size * 2, AT_ONCE)
-            self._commit(batch)
+            self._remove(batch)
             return True
         self._size = max(len(batch) // 4, 1)
         if len(batch) == 1:
@@ -112,7 +109,7 @@ class Indexer:
             return True
         if error:
             self._set_aside(suspect, refusal(error), ATTEMPTS if attempts == ATTEMPTS else 1)
-        self._commit([suspect])
+        self._remove([suspect])
         return True
 
     def _compute(self, marks: Sequence[Mark], limit: str) -> psycopg.Error | None:
@@ -129,9 +126,9 @@ class Indexer:
         reached(Step.AFTER_COMPUTING)
         return failed
 
-    def _commit(self, marks: Sequence[Mark]) -> None:
-        self._dirty.commit(marks)
-        reached(Step.AFTER_COMMIT)
+    def _remove(self, marks: Sequence[Mark]) -> None:
+        self._dirty.remove(marks)
+        reached(Step.AFTER_REMOVAL)
 
     def _set_aside(self, mark: Mark, reason: str, attempts: int) -> None:
         with self._connection.transaction():

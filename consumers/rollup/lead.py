@@ -6,7 +6,7 @@ import psycopg
 
 from consumers.checkpoint import Checkpoint
 from consumers.reader import Reader
-from consumers.rollup import dirty, generation
+from consumers.rollup import generation
 from consumers.rollup.dirty import DirtyMinutes
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.indexer import Indexer
@@ -38,30 +38,31 @@ class Lead:
         self._log = log
         checkpoint = Checkpoint(connection, KIND, NAME)
         before = generation.of_before(connection)
-        dirty.delete(log, before)
+        if before:
+            DirtyMinutes(log, before).delete()
         reached(Step.AFTER_DELETION)
         self.generation = Generation(connection, checkpoint, before)
         reached(Step.AFTER_DRAW)
         self.dirty = DirtyMinutes(log, self.generation.name)
-        self._disown_ick_if_overtaken(log)
         self.marker = Marker(connection, self.generation, self.dirty)
         self.reader = Reader(log, self.marker, batch_size)
         self.indexer = Indexer(connection, self.generation, self.dirty)
         self._due = 0.0
-
-    def _disown_ick_if_overtaken(self, log: Log) -> None:
-        """Whoever drew another generation while this one hung has no Ick of this name to delete."""
-        try:
-            self.generation.hold()
-        except (Overtaken, psycopg.Error):
-            dirty.delete(log, self.generation.name)
-            raise
 
     def run_once(self, *, wait: float = 0) -> Round:
         """Mark one batch, and compute what is dirty if that is due; returns what the batch held.
 
         Waits up to `wait` seconds for an entry where nothing is dirty. A `pause` is to follow.
         """
+        try:
+            return self._run_once(wait)
+        except (Overtaken, psycopg.Error):
+            # If we were superseded while we hung, our successor deleted our Ick before it began,
+            # and cannot know what we have marked since.
+            self.dirty.delete()
+            raise
+
+    def _run_once(self, wait: float) -> Round:
         asleep = not (self.dirty.count or self.reader.behind)
         if asleep and self._log.read(self.reader.at.redis_id, 1, wait):
             time.sleep(GIVE_WAY)

@@ -16,8 +16,8 @@ from consumers.rollup.dirty import Mark
 
 # In the order in which they came: there is one reconciliation at a time.
 PENDING = """
-    SELECT id, minute::text, lowest_ride_id FROM recomputations
-    WHERE status = 'pending' AND id > %s ORDER BY id LIMIT %s
+    SELECT minute::text, lowest_ride_id FROM recomputations
+    WHERE status = 'pending' ORDER BY id LIMIT %s
 """
 GIVE_UP = """
     UPDATE recomputations SET status = 'set aside', changed_at = now()
@@ -25,18 +25,9 @@ GIVE_UP = """
 """
 
 
-class Requests:
-    """Those that one lead has taken: each once, for what is dirty already is not to be added."""
-
-    def __init__(self, connection: psycopg.Connection) -> None:
-        self._connection = connection
-        self._upto = 0
-
-    def take(self, most: int) -> list[Mark]:
-        """Up to `most` minutes that are to be computed anew."""
-        found = self._connection.execute(PENDING, [self._upto, most]).fetchall()
-        self._upto = max((number for number, _, _ in found), default=self._upto)
-        return [Mark(minute, lowest) for _, minute, lowest in found]
+def pending(connection: psycopg.Connection, most: int) -> list[Mark]:
+    """Up to `most` minutes that are to be computed anew."""
+    return [Mark(*row) for row in connection.execute(PENDING, [most])]
 
 
 def give_up(connection: psycopg.Connection, minute: str) -> None:

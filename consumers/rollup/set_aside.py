@@ -4,8 +4,6 @@ Until one is right, `complete_to` stays below the lowest ride that it lacks. It 
 another ride falls into it, and when somebody asks: `python -m consumers.rollup.aside retry`.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
 from typing import NamedTuple
 
 import psycopg
@@ -28,20 +26,10 @@ TO_RETRY = """
     WHERE retry ORDER BY set_aside_at, minute LIMIT 1
 """
 ALL = """
-    SELECT minute::text, lowest_ride_id, attempts, set_aside_at, retry, reason
+    SELECT minute::text, lowest_ride_id, attempts, retry, reason
     FROM set_aside_minutes ORDER BY minute
 """
-ASK = """
-    WITH asked AS (
-        UPDATE set_aside_minutes SET retry = true
-        WHERE %(all)s OR minute = ANY(%(minutes)s::text[]::timestamptz[]) RETURNING minute
-    )
-    SELECT minute::text, true FROM asked
-    UNION ALL
-    SELECT named, false FROM unnest(%(minutes)s::text[]) named
-    WHERE named::timestamptz NOT IN (SELECT minute FROM asked)
-    ORDER BY 1
-"""
+ASK = "UPDATE set_aside_minutes SET retry = true"
 
 
 class SetAside(NamedTuple):
@@ -50,7 +38,6 @@ class SetAside(NamedTuple):
     minute: str
     lowest_ride_id: int
     attempts: int
-    set_aside_at: datetime
     retry: bool  # somebody asked for another attempt
     reason: str
 
@@ -72,14 +59,6 @@ def listed(connection: psycopg.Connection) -> list[SetAside]:
     return connection.cursor(row_factory=class_row(SetAside)).execute(ALL).fetchall()
 
 
-def ask(
-    connection: psycopg.Connection, minutes: Iterable[str] = (), *, every: bool
-) -> tuple[list[str], list[str]]:
-    """Ask for another attempt at these minutes, or at `every` one.
-
-    Returns those that are set aside, and of those named the ones that are not. Raises
-    psycopg.DataError for what is not a time.
-    """
-    found = connection.execute(ASK, {"all": every, "minutes": list(minutes)}).fetchall()
-    asked, missing = ([name for name, there in found if there is kind] for kind in (True, False))
-    return asked, missing
+def ask(connection: psycopg.Connection) -> None:
+    """Ask for another attempt at all of them."""
+    connection.execute(ASK)

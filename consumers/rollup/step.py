@@ -7,12 +7,12 @@ class Step(Enum):
     """In order."""
 
     AFTER_DELETION = "after the last generation's Ick was deleted and before one was drawn"
-    AFTER_DRAW = "after a generation was drawn and before its Ick was made"
+    AFTER_DRAW = "after a generation was drawn and before anything was marked"
     AFTER_MARKS = "after minutes were marked and before the checkpoint moved"
     AFTER_MOVE = "after the checkpoint moved and before the minutes were computed"
-    AFTER_COMPUTING = "after minutes were computed and before the Ick's commit"
-    AFTER_COMMIT = "after the Ick's commit and before complete_to rose"
+    AFTER_COMPUTING = "after minutes were computed and before they left the Ick"
+    AFTER_REMOVAL = "after they left the Ick and before complete_to rose"
 
 
 # Where CRASH_RATE strikes.
-IN_A_ROUND = (Step.AFTER_MARKS, Step.AFTER_MOVE, Step.AFTER_COMPUTING, Step.AFTER_COMMIT)
+IN_A_ROUND = (Step.AFTER_MARKS, Step.AFTER_MOVE, Step.AFTER_COMPUTING, Step.AFTER_REMOVAL)

@@ -32,11 +32,11 @@ def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) 
 
 
 def dirty_minutes(connection: psycopg.Connection, client: redis.Redis) -> int:
-    """How many minutes are in the Ick, whether reserved or not."""
+    """How many minutes are in the Ick."""
     [ick] = one_row(connection.execute(ICK))
     if not ick:
         return 0  # nobody has led yet
-    return sum(client.zcard(key) for key in client.scan_iter(match=f"*{ick}*/?set"))
+    return sum(client.zcard(key) for key in client.scan_iter(match=f"*/rollup/{ick}"))
 
 
 def pending_entries(client: redis.Redis, stream: str) -> list[str]:

@@ -9,9 +9,10 @@ from lab.specification.explorer import Refused, System, Value, named, require, s
 
 
 class Ick(Value, frozen=True):
+    """One that has the minute: Redis has no empty sets."""
+
     name: int  # its generation
-    produced: int = 0  # the lowest ride of the minute, or none
-    reserved: int = 0
+    lowest: int  # ride of the minute
 
 
 class Lead(Value, frozen=True):
@@ -19,8 +20,8 @@ class Lead(Value, frozen=True):
 
     name: int  # its generation
     at: int
+    count: int = 0  # of minutes that must be in its Ick
     marked: int = 0  # marked up to this ride; the checkpoint follows
-    reserved: bool = False
     computed: bool = False
     lowest: int = 0  # the lowest ride in the Ick, asked after `at`
 
@@ -46,7 +47,7 @@ class Minute(Rows, frozen=True):
 class Rollup(System):
     """One minute, which has all rides: other minutes behave alike.
 
-    A leader that was overtaken goes on until Postgres refuses it, or its Ick is gone.
+    A leader that was overtaken goes on until Postgres refuses it, or misses what it has marked.
     """
 
     def sends(self, s: Minute) -> Minute:
@@ -55,65 +56,52 @@ class Rollup(System):
 
     def overtakes(self, s: Minute, new: int) -> Minute:
         """another leader deletes the former Ick, and draws generation {new}"""
-        icks = tuple(ick for ick in s.icks if ick.name != s.generation)
         leads = (*s.leads[-1:], Lead(new, s.complete_to))
-        return s.but(generation=new, icks=icks, begun=new, leads=leads)
+        return s.but(generation=new, icks=without(s, s.generation), begun=new, leads=leads)
 
     def draws(self, s: Minute, new: int) -> Minute:
         """a leader deletes the former Ick, and draws generation {new}"""
-        fresh, icks = Lead(s.generation, s.complete_to), {ick.name for ick in s.icks}
         leading = [mine for mine in s.leads if mine.name == s.generation]
-        require(not any(mine == fresh or mine.name in icks for mine in leading))
+        require(not any(has_all(s, mine) for mine in leading))
         return self.overtakes(s, new)
-
-    def makes_its_ick(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} makes its Ick"""
-        require(named(s.leads, generation) == Lead(generation, s.complete_to))
-        require(generation not in {ick.name for ick in s.icks})
-        return s.but(icks=(*s.icks, Ick(generation)))
 
     def marks(self, s: Minute, generation: int, upto: int) -> Minute:
         """leader {generation} marks the minutes of the rides up to {upto}"""
-        mine, ick = named(s.leads, generation), named(s.icks, generation)
-        require(mine == Lead(generation, mine.at) and mine.at < upto)
-        others = swap(s.icks, ick)
+        mine, into = named(s.leads, generation), generation
+        require(mine == between(mine) and mine.at < upto)
         if self.broken == "older-generation" and generation > 1:
-            ick, others = Ick(generation - 1), s.icks
-        marked = ick.but(produced=lowest_of(ick.produced, mine.at + 1))
-        return s.but(icks=(*others, marked), leads=swap(s.leads, mine, mine.but(marked=upto)))
+            into = generation - 1
+        before, others = lowest_in(s, into), without(s, into)
+        marked = Ick(into, before or mine.at + 1)
+        count = mine.count + (into == generation and not before)
+        leads = swap(s.leads, mine, mine.but(marked=upto, count=count))
+        return s.but(icks=(*others, marked), leads=leads)
 
     def moves(self, s: Minute, generation: int) -> Minute:
         """leader {generation} moves the checkpoint"""
         mine = named(s.leads, generation)
         require(mine.marked and s.generation == generation)
-        return s.but(leads=swap(s.leads, mine, Lead(generation, mine.marked)))
-
-    def reserves(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} reserves what is dirty"""
-        mine, ick = named(s.leads, generation), named(s.icks, generation)
-        dirty = lowest_of(ick.produced, ick.reserved)
-        require(dirty and mine == Lead(generation, mine.at))
-        icks = swap(s.icks, ick, Ick(generation, reserved=dirty))
-        return s.but(icks=icks, leads=swap(s.leads, mine, mine.but(reserved=True)))
+        return s.but(leads=swap(s.leads, mine, Lead(generation, mine.marked, mine.count)))
 
     def computes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} computes the reserved minutes"""
+        """leader {generation} computes what is dirty"""
         mine = named(s.leads, generation)
-        require(mine.reserved and not mine.computed and s.generation == generation)
+        require(mine == between(mine) and lowest_in(s, generation) and s.generation == generation)
         return s.but(computed_to=s.sent, leads=swap(s.leads, mine, mine.but(computed=True)))
 
-    def commits(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} commits them to its Ick"""
-        mine, ick = named(s.leads, generation), named(s.icks, generation)
+    def removes(self, s: Minute, generation: int) -> Minute:
+        """leader {generation} takes that out of its Ick"""
+        mine = named(s.leads, generation)
         require(mine.computed)
-        icks = swap(s.icks, ick, ick.but(reserved=0))
-        return s.but(icks=icks, leads=swap(s.leads, mine, Lead(generation, mine.at)))
+        count = mine.count - bool(lowest_in(s, generation))
+        leads = swap(s.leads, mine, Lead(generation, mine.at, count))
+        return s.but(icks=without(s, generation), leads=leads)
 
     def asks_the_ick(self, s: Minute, generation: int) -> Minute:
         """leader {generation} asks its Ick for the lowest ride that is not rolled up"""
-        mine, ick = named(s.leads, generation), named(s.icks, generation)
-        require(mine == Lead(generation, mine.at) and mine.at > s.complete_to)
-        lowest = lowest_of(ick.produced, ick.reserved) or mine.at + 1
+        mine = named(s.leads, generation)
+        require(mine == between(mine) and mine.at > s.complete_to and has_all(s, mine))
+        lowest = lowest_in(s, generation) or mine.at + 1
         return s.but(leads=swap(s.leads, mine, mine.but(lowest=lowest)))
 
     def completes(self, s: Minute, generation: int) -> Minute:
@@ -158,5 +146,20 @@ class Rollup(System):
     invariants: ClassVar = {"8": minute_is_right}
 
 
-def lowest_of(*rides: int) -> int:
-    return min(filter(None, rides), default=0)
+def between(lead: Lead) -> Lead:
+    """The leader with nothing in flight."""
+    return Lead(lead.name, lead.at, lead.count)
+
+
+def lowest_in(s: Minute, generation: int) -> int:
+    """The lowest ride in the Ick of that generation; 0 if there is none."""
+    return next((ick.lowest for ick in s.icks if ick.name == generation), 0)
+
+
+def without(s: Minute, generation: int) -> tuple[Ick, ...]:
+    return tuple(ick for ick in s.icks if ick.name != generation)
+
+
+def has_all(s: Minute, lead: Lead) -> bool:
+    """Whether a leader's Ick has what it must."""
+    return bool(lowest_in(s, lead.name)) == lead.count

@@ -1,12 +1,25 @@
-"""What a consumer says of its rounds."""
+"""What a consumer may be called, and what it says of its rounds."""
 
+import argparse
 from collections import Counter
 
 import pytest
 
 from consumers.belief import Unbelieved
 from consumers.report import Report
+from consumers.running import consumer_name
 from rocket_rides.terms import NO_TERM
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb"])
+def test_a_bad_name_is_refused(name: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="a consumer's name has"):
+        consumer_name(name)
+
+
+@pytest.mark.parametrize("name", ["x" * 64, "Ünïcode 'quoted\" name", "-- drop"])
+def test_any_other_name_will_do(name: str) -> None:
+    assert consumer_name(name) == name
 
 
 def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(

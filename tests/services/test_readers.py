@@ -4,7 +4,7 @@ import pytest
 
 from rocket_rides.log import START
 from streamer.trimming import Caps, Trimmer
-from tests.support.world import World, catch_up, drain, eventually, exact
+from tests.support.world import World, catch_up, eventually, exact
 
 both = pytest.mark.stream_servers
 
@@ -37,8 +37,7 @@ def slowest(world: World) -> str:
 
 def send(world: World, rides: int) -> list[str]:
     """Take rides and send them; returns the entries' ids."""
-    world.take(*[1] * rides)
-    drain(world.streamer())
+    world.send(*[1] * rides)
     return [entry.redis_id for entry in world.log().read(START, 100_000)]
 
 
@@ -75,19 +74,6 @@ def test_ids_are_compared_as_numbers(world: World) -> None:
     for redis_id, lowest in (("10-0", "10-0"), ("9-10", "9-10"), ("9-9", "9-9")):
         world.connection.execute(register, [redis_id, redis_id])
         assert slowest(world) == lowest
-
-
-@both
-def test_a_group_that_is_gone_for_good_can_be_removed(world: World) -> None:
-    consumer = world.consumer()
-    gone = Group(world)
-    send(world, 1000)
-    gone.read(1)
-    catch_up(consumer)
-    assert trim(world) == 0
-    # As docs/production.md says.
-    world.log().redis.execute_command("XGROUP", "DESTROY", world.stream, gone.name)  # type: ignore[no-untyped-call]
-    assert trim(world) >= 900
 
 
 @both

@@ -7,7 +7,7 @@ from pathlib import Path
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush
 from tests.support.rollup import take_at
-from tests.support.world import Service, World, drain, eventually, exact
+from tests.support.world import Service, World, eventually, exact
 
 PAGE = PROJECT / "docs/writing-a-consumer.md"
 MOST_LINES = 60
@@ -81,26 +81,15 @@ def test_the_example_counts_each_hour_exactly_through_crashes_and_a_log_that_is_
 
 def test_the_example_leaves_a_total_of_the_same_name_alone(world: World, tmp_path: Path) -> None:
     total = world.consumer("consumer0")
-    world.take(10_001)
-    drain(world.streamer())
+    world.send(10_001)
     started(world, tmp_path, "consumer0").says("1 ride up to 1")
     assert counted(world, "consumer0") == true(world)
     assert world.standing("consumer0") == (0, Decimal(0))
     assert exact(world, total)
 
 
-def test_the_example_stops_without_its_table(world: World, tmp_path: Path) -> None:
-    process = started(world, tmp_path, "mine").says("stands at")
-    world.connection.execute("DROP TABLE long_rides")
-    world.take(10_001)
-    drain(world.streamer())
-    process.says('relation "long_rides" does not exist')
-    assert world.value("SELECT last_ride_id FROM checkpoints WHERE name = 'mine'") == 0
-
-
 def test_the_example_goes_with_its_checkpoint(world: World, tmp_path: Path) -> None:
-    world.take(10_001)
-    drain(world.streamer())
+    world.send(10_001)
     started(world, tmp_path, "mine").says("1 ride up to 1").stop()
     assert counted(world) == true(world)
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'long rides' AND name = 'mine'")

@@ -1,6 +1,5 @@
 """What one lifts: copied, renamed and run as docs/lift-it.md says, with nothing else."""
 
-import itertools
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ import psycopg
 from rocket_rides.settings import PROJECT
 from tests.support.orders import shop
 from tests.support.receipts import SECRET
-from tests.support.world import PATIENCE, World, eventually
+from tests.support.world import PATIENCE, Service, World
 
 PAGE = (PROJECT / "docs/lift-it.md").read_text()
 COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -38,10 +37,8 @@ def lift(parts: str, folder: Path) -> None:
     (folder / "migrations/versions/orders.sql").write_text(YOUR_TABLE)
 
 
-class Process:
+class Program(Service):
     """A program in the lifted folder, which finds no other code of ours."""
-
-    _numbers = itertools.count()
 
     def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
         self.output = folder.parent / f"{next(self._numbers)}-{arguments[-1]}.log"
@@ -53,27 +50,12 @@ class Process:
                 env={**inherited, **settings},
                 stdout=output,
                 stderr=output,
+                start_new_session=True,
             )
-
-    def said(self, text: str) -> bool:
-        if text in self.output.read_text():
-            return True
-        assert self.process.poll() is None, self.output.read_text()
-        return False
-
-    def says(self, text: str) -> "Process":
-        """Wait until it has printed `text`."""
-        eventually(lambda: self.said(text), f"{text!r} in {self.output.name}")
-        return self
 
     def ends(self, patience: float = PATIENCE) -> int:
         """Wait for its end; returns the exit status."""
         return self.process.wait(patience)
-
-    def kill(self) -> None:
-        """SIGKILL, and wait."""
-        self.process.kill()
-        self.process.wait(PATIENCE)
 
 
 class Shop:
@@ -83,16 +65,16 @@ class Shop:
         self.world = world
         self.folder = world.folder / "lifted"
         self.folder.mkdir()
-        self._processes: list[Process] = []
+        self._programs: list[Program] = []
         lift(parts, self.folder)
         self.connection: psycopg.Connection = world.connect()
         self.connection.execute(shop.TABLE)
         self.connection.execute(BEFORE, [100])
         assert self.run("-m", "migrations").ends() == 0
 
-    def run(self, *arguments: str, **settings: str) -> Process:
+    def run(self, *arguments: str, **settings: str) -> Program:
         """Start Python with these arguments, in the lifted folder."""
-        process = Process(
+        program = Program(
             self.folder,
             *arguments,
             DATABASE_URL=self.world.postgres_url,
@@ -101,14 +83,14 @@ class Shop:
             DATA_DIR=str(self.world.folder),
             **settings,
         )
-        self._processes.append(process)
-        return process
+        self._programs.append(program)
+        return program
 
-    def customer(self, name: str, orders: int) -> Process:
+    def customer(self, name: str, orders: int) -> Program:
         """Somebody who places orders, one after another."""
         return self.run(shop.__file__, name, str(orders))
 
-    def worker(self, url: str) -> Process:
+    def worker(self, url: str) -> Program:
         """Who delivers the receipts."""
         given = {"RECEIPT_URL": url, "RECEIPT_SECRET": SECRET, "SWEEP_AFTER": "0.1"}
         return self.run("-m", "consumers.receipts", "one", **given).says("delivers receipts")
@@ -126,5 +108,5 @@ class Shop:
         return self.total == self.connection.execute(TRUTH).fetchone()
 
     def close(self) -> None:
-        for process in self._processes:
-            process.kill()
+        for program in self._programs:
+            program.kill()

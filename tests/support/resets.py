@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from consumers.round import Round
 from consumers.totals.total import Total
-from tests.support.world import Consumer, World, drain, eventually
+from tests.support.world import Consumer, World, eventually
 
 WRONG = Decimal("777.777")
 
@@ -37,11 +37,6 @@ def statuses(world: World) -> list[str]:
     return [row[0] for row in world.connection.execute(query)]
 
 
-def send(world: World, *distances: str | float) -> None:
-    world.take(*distances)
-    drain(world.streamer())
-
-
 def exact(world: World, consumer: Consumer | None = None) -> bool:
     """Whether the consumer has the exact total once it has nothing more to do."""
     consumer = consumer or world.consumer()
@@ -51,7 +46,7 @@ def exact(world: World, consumer: Consumer | None = None) -> bool:
 
 def half_way(world: World) -> Consumer:
     """A consumer with a wrong total that has read three entries of six."""
-    send(world, *range(1, 7))
+    world.send(*range(1, 7))
     world.consumer(batch_size=3).run_once()
     corrupt(world)
     total = Total(world.connect(lock_timeout="10s"), "consumer0")

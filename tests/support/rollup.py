@@ -4,47 +4,25 @@ from decimal import Decimal
 
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
-from rocket_rides.database import one_row
 from rocket_rides.locks import Lock, try_lock
-from rocket_rides.log.names import rollup_key
-from tests.support.world import World, drain
+from tests.support.world import World, drain, take
 
 KEPT = "SELECT minute::text, rides, distance FROM ride_minutes WHERE rides > 0 ORDER BY minute"
 TRUE = """
     SELECT date_trunc('minute', created_at)::text AS minute, count(*), sum(distance)
     FROM rides WHERE isfinite(created_at) GROUP BY 1 ORDER BY min(created_at)
 """
-# Rides of the rollup's minutes, or of the rides themselves, that one of them has and the other not.
-TAKE_AT = """
-    WITH ride AS (
-        INSERT INTO rides (created_at, distance)
-        SELECT at, distance FROM unnest(%s::timestamptz[], %s::numeric[]) t(at, distance)
-        RETURNING id, distance
-    ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data)
-        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
-    )
-    SELECT id FROM ride ORDER BY id
-"""
 
 
 def take_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
     """Take rides that were requested at these times, without sending them."""
-    moments = [moment for moment, _ in rides]
-    distances = [Decimal(str(distance)) for _, distance in rides]
-    return [id_ for (id_,) in world.connection.execute(TAKE_AT, [moments, distances])]
+    moments, distances = zip(*rides, strict=True)
+    return take(world.connection, *distances, moments=moments)
 
 
 def send_at(world: World, *rides: tuple[str, str | float]) -> list[int]:
     """Take rides that were requested at these times, and send them."""
     taken = take_at(world, *rides)
-    drain(world.streamer())
-    return taken
-
-
-def send(world: World, *distances: str | float) -> list[int]:
-    """Take rides that are requested now, and send them."""
-    taken = world.take(*distances)
     drain(world.streamer())
     return taken
 
@@ -88,12 +66,6 @@ def is_complete(world: World) -> bool:
 
 
 def icks(world: World) -> set[str]:
-    """The generations that have an Ick in Redis."""
+    """The generations that have marks in Redis."""
     names = world.log().redis.keys(f"{world.stream}/rollup/*")
     return {name.decode().split("/")[2] for name in names if isinstance(name, bytes)}
-
-
-def ick(world: World) -> str:
-    """The key of the current generation's Ick."""
-    [name] = one_row(world.connection.execute("SELECT ick FROM rollup_state"))
-    return rollup_key(world.stream, name)

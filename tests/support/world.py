@@ -3,16 +3,16 @@
 import itertools
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import psycopg
-import redis
 
 from consumers.reader import Reader
 from consumers.totals.total import Total
@@ -31,8 +31,10 @@ T = TypeVar("T")
 
 TAKE_RIDES = """
     WITH ride AS (
-        INSERT INTO rides (distance)
-        SELECT distance FROM unnest(%s::numeric[]) distance RETURNING id, distance
+        INSERT INTO rides (distance, created_at)
+        SELECT distance, coalesce(moment, now())
+        FROM unnest(%s::numeric[], %s::timestamptz[]) given(distance, moment)
+        RETURNING id, distance
     ), staged AS (
         INSERT INTO staged_log_records (id, action, object, data)
         SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
@@ -122,9 +124,15 @@ class World:
         return service
 
     def take(self, *distances: str | float) -> list[int]:
-        """Take rides as the API would, on any version of the schema; returns their ids."""
+        """Take rides as the API would; returns their ids."""
         ids = take(self.connection, *distances)
         self.connection.execute("NOTIFY doorbell")
+        return ids
+
+    def send(self, *distances: str | float) -> list[int]:
+        """Take rides, and send all that is staged."""
+        ids = self.take(*distances)
+        drain(self.streamer())
         return ids
 
     @property
@@ -177,10 +185,15 @@ class World:
             log.redis.close()
 
 
-def take(connection: psycopg.Connection, *distances: str | float) -> list[int]:
-    """Take rides in the connection's transaction, or in one of their own."""
-    values = [Decimal(str(distance)) for distance in distances]
-    return [row[0] for row in connection.execute(TAKE_RIDES, [values]).fetchall()]
+def take(
+    connection: psycopg.Connection, *distances: str | float, moments: Sequence[str] = ()
+) -> list[int]:
+    """Take rides in the connection's transaction, or in one of their own.
+
+    They are requested at these moments, or now.
+    """
+    values = [Decimal(str(distance)) for distance in distances], list(moments)
+    return [id_ for (id_,) in connection.execute(TAKE_RIDES, values)]
 
 
 def drain(streamer: Streamer) -> int:
@@ -205,6 +218,7 @@ def exact(world: World, consumer: Consumer | None = None) -> bool:
 class Service:
     """A service of ours in a process of its own; its output goes to a file."""
 
+    process: Process | subprocess.Popen[bytes]
     _numbers = itertools.count()
 
     def __init__(
@@ -230,7 +244,7 @@ class Service:
         assert self.process.poll() is None, self.output.read_text()
         return False
 
-    def says(self, text: str) -> "Service":
+    def says(self, text: str) -> Self:
         """Wait until the process has printed `text`."""
         eventually(lambda: self.said(text), f"{text!r} in {self.output.name}")
         return self
@@ -268,17 +282,10 @@ def transaction(world: World) -> Iterator[psycopg.Connection]:
 @contextmanager
 def limited_redis(world: World, command: str) -> Iterator[str]:
     """The URL of a Redis user who may do everything but this command."""
-    with redis.Redis.from_url(world.redis.url) as control:
-        control.acl_setuser(
-            "limited",
-            enabled=True,
-            passwords=["+secret"],
-            keys=["*"],
-            categories=["+@all"],
-            commands=[f"-{command}"],
-        )
-        yield world.redis.url.replace("unix://", "unix://limited:secret@")
-        control.acl_deluser("limited")
+    rights = ["on", ">secret", "~*", "+@all", f"-{command}"]
+    world.log().command("ACL", "SETUSER", "limited", *rights)
+    yield world.redis.url.replace("unix://", "unix://limited:secret@")
+    world.log().command("ACL", "DELUSER", "limited")
 
 
 def chained(world: World) -> bool:

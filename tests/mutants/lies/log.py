@@ -1,4 +1,4 @@
-"""Lies about what the services share: the log, terms, the Ick, groups, readers, distances."""
+"""Lies about what the services share: the log, terms, groups, readers, distances."""
 
 from functools import partial
 
@@ -10,11 +10,6 @@ terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms
 term = partial(Mutant, file="streamer/leaders_term.py", tests="services/test_terms.py")
 known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
 distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
-ick = partial(
-    Mutant,
-    file="consumers/rollup/ick.lua",
-    tests="services/test_ick.py services/test_ick_model.py",
-)
 groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
 member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
 readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
@@ -199,37 +194,6 @@ MUTANTS = [
         "NONE < metres <= MOST and metres == metres.quantize(MILLIMETRE)",
         "NONE < metres <= MOST",
     ),
-    ick(
-        "a member that is added again gets its new score",
-        "call('ZADD', pset, 'LT', 'CH',",
-        "call('ZADD', pset, 'CH',",
-    ),
-    ick(
-        "a member that is reserved again gets its new score",
-        "call('ZADD', to, 'LT', unpack(taken))",
-        "call('ZADD', to, unpack(taken))",
-    ),
-    ick(
-        "a commit takes out what was added meanwhile",
-        "call('ZREM', cset, unpack(",
-        "call('ZREM', pset, unpack(",
-    ),
-    ick(
-        "an Ick that was lost is made anew without a word",
-        "  if not create then\n",
-        "  if false then\n",
-    ),
-    ick(
-        "an Ick of another version is used",
-        "elseif call('GET', version_key) ~= VERSION then",
-        "elseif false then",
-    ),
-    ick(
-        "what is in both sets fills the reservation twice",
-        "min(size - call('ZCARD', to), LIMIT / 2)\n",
-        "min(size - call('ZCARD', to) + 1, LIMIT / 2)\n",
-    ),
-    ick("every reservation is a backwash", "if ARGV[4] == 'backwash' then", "if true then"),
     member(
         "who takes over its own entries takes those of others, too",
         "if ARGV[5] then ask[#ask + 1] = ARGV[5] end\n",

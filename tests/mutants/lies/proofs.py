@@ -256,14 +256,8 @@ MUTANTS = [
     ),
     requests(
         "a request that was fulfilled is taken again",
-        "WHERE status = 'pending' AND id > %s",
-        "WHERE id > %s",
-        explained="a minute that is computed once more is as right as before",
-    ),
-    requests(
-        "a minute that is dirty already is marked in every round",
-        "self._upto = max((number for number, _, _ in found), default=self._upto)",
-        "self._upto = 0",
+        "WHERE status = 'pending' ORDER BY id",
+        "WHERE status IS NOT NULL ORDER BY id",
     ),
     requests(
         "a minute that was set aside stays asked for",

@@ -149,14 +149,15 @@ MUTANTS = [
         "an entry that is set aside again counts again",
         "return connection.execute(SET_ASIDE, values).rowcount == 1",
         "return connection.execute(SET_ASIDE, values).rowcount >= 0",
-        tests="services/test_counts.py",
+        tests="services/test_consumer.py::"
+        "test_an_invalid_entry_is_set_aside_once_and_stops_nothing",
     ),
     reader(
         "what was sent after the read is missing in it",
         "batch.close_gap(min(sent_before, bounds.last_sent))",
         "batch.close_gap(bounds.last_sent)",
         tests="services/test_consumer.py::"
-        "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
+        "test_what_is_sent_around_a_read_is_no_gap_and_no_strangers",
     ),
     reader(
         "what is lost ends where it did before last_sent was set back",
@@ -193,14 +194,15 @@ MUTANTS = [
         bounds, repair_is_due = self._ask()
         entries, just_arrived = self._read(wait)
 """,
-        tests="services/test_consumer.py::test_a_ride_sent_right_before_the_read_is_no_strangers",
+        tests="services/test_consumer.py::"
+        "test_what_is_sent_around_a_read_is_no_gap_and_no_strangers",
     ),
     reader(
         "a log that was wiped or restored is waited for",
         "if not entries and as_numbers(",
         "if False and as_numbers(",
         tests="services/test_consumer.py::"
-        "test_a_log_restored_to_an_earlier_state_is_read_again_from_its_start",
+        "test_a_log_that_ends_before_the_reader_is_read_again_from_its_start",
     ),
     reader(
         "ids of the log are compared as text",
@@ -220,7 +222,7 @@ MUTANTS = [
         "if self.at.ride_id < self._last_sent and done.did",
         "if False and done.did",
         tests="services/test_consumer.py::"
-        "test_what_comes_between_the_two_looks_of_an_idle_round_is_no_gap",
+        "test_what_is_sent_around_a_read_is_no_gap_and_no_strangers",
     ),
     reader(
         "a reader's transactions see one snapshot",
@@ -266,16 +268,16 @@ MUTANTS = [
         tests="services/test_resets.py",
     ),
     crashes(
-        "a crash whose count's answer was lost counts twice",
-        "counted is not None and counted != self._tried",
-        "counted is not None",
-        tests="services/test_counts.py::test_a_crash_is_counted_once_though_the_answer_was_lost",
+        "a crash is counted again by each session",
+        "owed, self._owed = self._owed, 0",
+        "owed = self._owed",
+        tests="services/test_counts.py::test_a_process_counts_its_injected_crashes",
     ),
     crashes(
         "a crash is forgotten",
         "self._owed += 1",
         "self._owed = 0",
-        tests="services/test_counts.py::test_a_crash_is_counted_once_by_the_next_session",
+        tests="services/test_counts.py::test_a_process_counts_its_injected_crashes",
     ),
     running(
         "a consumer that hangs keeps its locks for ever",

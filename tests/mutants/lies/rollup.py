@@ -4,7 +4,8 @@ from functools import partial
 
 from tests.mutants.mutant import Mutant
 
-USUAL = "services/test_rollup.py services/test_rollup_disasters.py"
+DISASTERS = "services/test_rollup_disasters.py"
+USUAL = f"services/test_rollup.py {DISASTERS}"
 POISON = "services/test_rollup_poison.py"
 
 dirty = partial(Mutant, file="consumers/rollup/dirty.py", tests=USUAL)
@@ -18,35 +19,35 @@ aside = partial(Mutant, file="consumers/rollup/set_aside.py", tests=POISON)
 
 MUTANTS = [
     dirty(
-        "an Ick that has lost a set passes for an empty one",
-        'if stats is None or stats["total_size"] != self.count:',
-        "if stats is None:",
-        tests="services/test_rollup_disasters.py::"
-        "test_a_set_of_the_ick_that_is_lost_alone_is_missed",
+        "an Ick that was lost passes for an empty one",
+        'if int(self._log.command("ZCARD", self._key)) != self.count:',
+        "if False:",
+        tests=f"{DISASTERS}::test_marks_that_redis_loses_are_missed_and_made_again",
     ),
     dirty(
         "a Redis that took over without the newest marks passes",
         "if self._log.replication_id() != self._server:",
         "if False:",
-        tests="services/test_rollup_disasters.py::"
-        "test_redis_loses_the_newest_marks_and_the_connection_lives",
+        tests=f"{DISASTERS}::test_marks_that_redis_loses_are_missed_and_made_again",
     ),
     dirty(
         "a great ride's score is above the ride",
         "return score if int(score) <= ride else math.nextafter(score, 0)",
         "return score",
+        tests="fast/test_any_period.py::"
+        "test_a_marks_score_is_the_greatest_double_that_is_not_above_its_ride",
     ),
     dirty(
-        "marks make an Ick that was lost anew",
-        "ickadd(self._key, *pairs, create=False)",
-        "ickadd(self._key, *pairs)",
-        tests="services/test_rollup_disasters.py::"
-        "test_a_flush_with_dirty_minutes_and_a_ride_right_after_it",
+        "a minute that is marked again gets its new ride",
+        'self._key, "LT", *pairs',
+        "self._key, *pairs",
+        tests="services/test_rollup.py",
     ),
     dirty(
         "a mark that is there already is counted again",
-        "self.count += added",
-        "self.count += len(pairs) // 2",
+        'self.count += int(self._log.command("ZADD", self._key, "LT", *pairs))',
+        'self._log.command("ZADD", self._key, "LT", *pairs)\n'
+        "            self.count += len(pairs) // 2",
     ),
     generation(
         "two leaders may draw from the same one",
@@ -66,15 +67,14 @@ MUTANTS = [
         "a leader that was overtaken goes on",
         "if self._connection.execute(HOLD, [self.name]).rowcount != 1:",
         "if self._connection.execute(HOLD, [self.name]).rowcount > 1:",
-        tests="services/test_rollup_disasters.py::"
-        "test_a_leader_that_was_overtaken_while_it_made_its_ick_leaves_none_behind",
+        tests=f"{DISASTERS}::test_a_leader_that_was_overtaken_leaves_no_marks_behind",
     ),
     generation(
         "a leader that was overtaken says how far it is complete",
         "WHERE generation = %s RETURNING complete_to",
         "WHERE %s::text IS NOT NULL RETURNING complete_to",
-        tests="services/test_rollup_disasters.py::"
-        "test_whoever_was_replaced_can_neither_move_nor_commit_anything",
+        tests=f"{DISASTERS}::"
+        "test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused",
     ),
     generation(
         "complete_to rises above a minute that was set aside",
@@ -110,17 +110,16 @@ MUTANTS = [
     ),
     lead(
         "the Ick of the leader before stays",
-        "        dirty.delete(log, before)\n",
-        "",
+        "            DirtyMinutes(log, before).delete()\n",
+        "            pass\n",
         tests="services/test_rollup.py::"
         "test_each_lead_deletes_the_ick_of_the_one_before_and_no_other",
     ),
     lead(
         "a leader that was overtaken leaves its Ick behind",
-        "        self._disown_ick_if_overtaken(log)\n",
+        "            self.dirty.delete()\n",
         "",
-        tests="services/test_rollup_disasters.py::"
-        "test_a_leader_that_was_overtaken_while_it_made_its_ick_leaves_none_behind",
+        tests=f"{DISASTERS}::test_a_leader_that_was_overtaken_leaves_no_marks_behind",
     ),
     lead(
         "the leader's transactions see one snapshot",
@@ -138,7 +137,8 @@ MUTANTS = [
         "a minute is marked with its last ride",
         "Mark(minute.name, minute.lowest)",
         "Mark(minute.name, minute.highest)",
-        tests="services/test_rollup.py::test_a_dirty_minute_is_not_right_from_its_first_ride_on",
+        tests="services/test_rollup.py::"
+        "test_a_backlog_of_many_minutes_is_computed_in_steps_and_complete_to_rises_with_them",
     ),
     marker(
         "a leader that was overtaken moves the checkpoint",
@@ -207,7 +207,7 @@ MUTANTS = [
         "a minute keeps its first label",
         "distance = excluded.distance, upto = excluded.upto",
         "distance = excluded.distance",
-        tests="services/test_rollup.py::test_a_minute_says_up_to_which_ride_it_was_counted",
+        tests="services/test_rollup.py::test_rides_are_in_their_minutes_to_the_millimetre",
     ),
     minutes(
         "a new generation may begin while a minute is computed",
@@ -258,8 +258,8 @@ MUTANTS = [
     indexer(
         "minutes leave the Ick before they are computed",
         "        if self._compute(batch, SHORT) is None:\n            self._size ="
-        " min(self._size * 2, AT_ONCE)\n            self._commit(batch)\n",
-        "        self._commit(batch)\n        if self._compute(batch, SHORT) is None:\n"
+        " min(self._size * 2, AT_ONCE)\n            self._remove(batch)\n",
+        "        self._remove(batch)\n        if self._compute(batch, SHORT) is None:\n"
         "            self._size = min(self._size * 2, AT_ONCE)\n",
         tests="services/test_rollup_poison.py",
     ),

@@ -49,7 +49,7 @@ MUTANTS = [
         "the last ride of a gap is not healed",
         "WHERE id > %s AND id <= %s",
         "WHERE id > %s AND id < %s",
-        tests="services/test_consumer.py::test_a_ride_hidden_by_a_corrupted_entry_is_healed",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
     ),
     total(
         "a gap whose rides are gone has a length all the same",
@@ -120,6 +120,5 @@ MUTANTS = [
         "a reset is not counted",
         "resets_applied = resets_applied + 1",
         "resets_applied = resets_applied",
-        tests="services/test_counts.py",
     ),
 ]
