@@ -91,7 +91,7 @@ def lead(
     complaint = waiting.Complaint()
     woken = False
     while not stop:
-        if not woken:  # else a ride waits
+        if not woken:  # else a ride is waiting
             upkeep.when_due(streamer.last_sent)
         woken = False
         double_send = strikes(config.double_send_rate)

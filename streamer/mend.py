@@ -1,4 +1,4 @@
-"""`python -m streamer.mend`: gets the rides counted that were staged behind the log's back.
+"""`python -m streamer.mend`: gets stranded rides counted, which were staged too late to be sent.
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
@@ -109,7 +109,7 @@ def main() -> None:
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(f"not mended: {errors.in_one_line(reason)}") from None
     if not rides:
-        logger.info("nothing to mend: no record was staged behind the log's back")
+        logger.info("nothing to mend: no record is stranded")
         return
     named = ", ".join(map(str, rides[:10]))
     more = f" and {len(rides) - 10} more" if len(rides) > 10 else ""

@@ -64,5 +64,5 @@ class Trimmer:
         return min(needed, key=as_numbers, default=START)
 
     def _oldest_to_keep(self) -> str:
-        """By Redis' clock. Where that was set back, newer ids go on from those that there are."""
+        """By Redis' clock. If that was set back, new ids go on from the existing ones."""
         return f"{max(0, int(self._log.clock() - self._caps.age * 1000))}-0"
