@@ -2,9 +2,9 @@
 --
 --     make psql ARGS="-1 -f docs/retention.sql"
 --
--- Each table grows by a few rows a night or an incident, so once a year is often enough, and never
--- does no harm. 400 days keep a whole year for the report's charts. `rides` is the truth that all
--- totals are proved by: none of it may go. Idempotency keys are pruned by the API.
+-- Each table grows by a few rows a night or an incident, so once a year is often enough; it does no
+-- harm not to run this at all. 400 days keep a whole year for the report's charts. `rides` is the
+-- truth that all totals are proved by: none of it may go. Idempotency keys are pruned by the API.
 
 -- One snapshot for all statements. Should it fail because something changed meanwhile: run it again.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;

@@ -14,9 +14,9 @@ from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 # The open receipts in the queue: those that are due, those that are due later, and those that are
 # quarantined, up to the limit each. An index finds each. Replayed dead letters are among them.
 #
-# No receipt has been due for longer than the first ride without an outcome, or the first replay, is
-# old: the look starts there. While a snapshot is held elsewhere, the index keeps an entry of every
-# row that was ever due, and a look from its start would read them all.
+# No receipt fell due before the first ride without an outcome was taken, or the first dead letter
+# was replayed: so the look starts there. While a snapshot is held elsewhere, the index keeps an
+# entry of every row that was ever due, and a look from its start would read them all.
 OPEN = "(outcome IS NULL OR replay_at IS NOT NULL)"
 DUE_SINCE = """
     least((SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
