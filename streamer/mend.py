@@ -50,14 +50,14 @@ ASK_FOR_RESETS = """
     SELECT mended.id, name FROM mended CROSS JOIN consumer_states ORDER BY name
     RETURNING consumer_name
 """
-# The rollup marks everything past `complete_to` again, and no leader of before can undo that.
+# The rollup marks everything past `complete_to` again, and no earlier leader can undo that.
 ROLL_UP_AGAIN = """
     UPDATE rollup_state
     SET complete_to = least(complete_to, %(lowest)s - 1), generation = %(generation)s
 """
 
-# They have left the outbox: records_sent and the staged ones are all rides. This comes last in
-# its transaction, since the leader waits for the row.
+# The records have left the outbox, so they count as sent: sent and staged records together are all
+# rides. This comes last in its transaction, since the leader waits for the row.
 COUNT_MENDED = "UPDATE streamer_state SET records_sent = records_sent + %s"
 
 

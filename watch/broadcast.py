@@ -81,7 +81,7 @@ class Broadcast:
             await self._watcher.next_look()
 
     def _event_after(self, sent: int | None) -> bytes:
-        """What an onlooker lacks who was sent the rendering `sent`: all parts, if that is older."""
+        """The event for an onlooker who was last sent `sent`: with all parts, if that is older."""
         if sent == self._number:
             return b": nothing new\n\n"
         if sent == self._number - 1:

@@ -18,7 +18,7 @@ from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
 
-# How long to remember that an event which Postgres keeps was told: Postgres is asked for less.
+# How long it is remembered which events that Postgres keeps were told: longer than it is asked for.
 KEPT_FOR = timedelta(minutes=30)
 
 
@@ -145,7 +145,7 @@ def _rollup(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     if minutes := rise(before.rollup.minutes_set_aside, now.rollup.minutes_set_aside):
         yield Event(at, "fault", f"the rollup set aside {count(minutes, 'minute')}")
     elif rise(now.rollup.minutes_set_aside, before.rollup.minutes_set_aside):
-        yield Event(at, "healed", "the rollup tried minutes again that it had set aside")
+        yield Event(at, "healed", "the rollup computed minutes that it had set aside")
 
 
 def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:

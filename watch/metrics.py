@@ -1,6 +1,6 @@
 """What Prometheus is told: the facts in its text format, or in OpenMetrics, as it asks for.
 
-What only a server that is away could tell is left out, as is all that is unknown; `rocket_rides_up`
+What is not known is left out, such as all that a server which is away would tell; `rocket_rides_up`
 says which server is away. Every label has few values: at most MOST_READERS readers are shown, ours
 first. A name that ends in `_total` is a counter: it only rises, but for a restore. All others are
 gauges. In a name, the unit comes last.

@@ -92,7 +92,7 @@ def _notices(facts: Facts) -> Iterator[str]:
     ]
     if late:
         yield (
-            f"the log keeps entries for other programs that are long behind: {listed(late)};"
+            f"the log keeps entries for other programs, which are far behind: {listed(late)};"
             " docs/production.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):

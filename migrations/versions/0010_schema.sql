@@ -26,8 +26,8 @@ CREATE TABLE staged_log_records (
 -- SERIALIZABLE transaction takes no predicate lock for it.
 CREATE SEQUENCE doorbell;
 
--- Whoever rings also disarms it, so that the next rides need not ring. It has its owner's rights,
--- so that no ride is refused or delayed for want of a right to the sequence.
+-- Whoever rings also disarms it, so that the next rides need not ring. The function has its owner's
+-- rights, so that no ride is refused or delayed for want of a right to the sequence.
 CREATE FUNCTION ring_doorbell() RETURNS void LANGUAGE sql VOLATILE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN CASE WHEN pg_sequence_last_value('doorbell'::regclass) IS NOT NULL
@@ -100,7 +100,7 @@ CREATE TABLE checkpoints (
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_set_aside CHECK (entries_set_aside >= 0),
-    -- Each is counted by the next session, since its own transaction was undone.
+    -- Each is counted by the next session, since the crash undid its own transaction.
     crashes_injected bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
     resets_applied bigint NOT NULL DEFAULT 0
