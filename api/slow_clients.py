@@ -1,7 +1,7 @@
 """Cuts connections on which nothing has been sent to the client for too long.
 
 granian hands a request to a thread once its head has arrived. The thread then waits for the body,
-for as long as the client likes: granian has no timeout for it, nothing interrupts the wait, and
+for as long as the client likes: granian has no time-out for it, nothing interrupts the wait, and
 WSGI does not say which connection it is. So a separate thread watches all connections from outside.
 By the time it acts, the client of a silent connection is slow or gone: granian closes idle
 connections and slow heads earlier, and an answer takes at most ANSWER_TIME.

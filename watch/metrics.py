@@ -47,7 +47,7 @@ HELP = {
     "reader_rides_healed_total": "Rides that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Rides sent again, and skipped.",
-    "reader_entries_set_aside_total": "Entries that were not records, set aside as dead letters.",
+    "reader_entries_set_aside_total": "Entries that were not records, set aside in dead_letters.",
     "reader_entries_unbelieved_total": "Entries skipped, which our streamer did not commit.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
     "reader_resets_applied_total": "Wrong totals that a reset made right.",
