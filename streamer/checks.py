@@ -91,6 +91,6 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
         return []
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")
     return [
-        f"stranded, because they were staged too late to be sent: records {named};"
+        f"stranded (staged too late) and never sent: records {named};"
         " python -m streamer.mend gets them counted"
     ]
