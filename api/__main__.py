@@ -2,8 +2,8 @@
 
 It guarantees that a ride answered with 201 is committed and will reach every total. The ride, its
 staged record and its idempotency key are one transaction: a crash at any moment leaves all of them
-or none. A client that gets no answer, or a 503 that says so, does not know which; if it sends an
-Idempotency-Key, it can retry, and gets the first answer.
+or none. A client that gets no answer, or a 503 that says that the ride may have been taken, can
+retry if it sent an Idempotency-Key: it then gets the first answer.
 
 The server's event loop holds idle connections and those whose request head is slow, and only
 briefly. A request takes a thread once its head has arrived; there are as many threads as

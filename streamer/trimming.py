@@ -1,4 +1,4 @@
-"""Trimming: the log lets go of what every reader is past, and never outgrows its caps.
+"""Trimming: the log drops what every reader has passed, and never outgrows its caps.
 
 A reader, in this fleet or outside it, is
 
@@ -48,7 +48,7 @@ class Trimmer:
         )
 
     def make_room(self) -> int:
-        """Redis has no memory left: drop what every reader is past, else half of the log."""
+        """Redis has no memory left: drop what every reader has passed, else half of the log."""
         past = self._log.trim_before(self.slowest(), exactly=True)
         return past or self._log.trim_to(self._log.length() // 2, exactly=True)
 
