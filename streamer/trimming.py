@@ -40,7 +40,7 @@ class Trimmer:
         self._caps = caps
 
     def trim(self) -> int:
-        """Drop entries that every reader is past, and whatever exceeds a cap; returns how many."""
+        """Drop entries that every reader has passed, and those beyond a cap; returns how many."""
         return (
             self._log.trim_before(self.slowest())
             + self._log.trim_before(self._oldest_to_keep(), exactly=True)
