@@ -2,12 +2,12 @@
 
 It guarantees that a ride answered with 201 is committed and will reach every total. The ride, its
 staged record and its idempotency key are one transaction: a crash at any moment leaves all of them
-or none. A client that gets no answer, or a 503 that says so, does not know which; if it sends an
-Idempotency-Key, it can retry, and gets the first answer.
+or none. A client that gets no answer, or a 503 that says that the ride may have been taken, can
+retry if it sent an Idempotency-Key: it then gets the first answer.
 
-Idle connections and slow heads are held by the server's event loop, and only briefly. A request
-takes a thread once its head has arrived; there are as many threads as connections, so no request
-waits for another's client. For slow bodies see `api.slow_clients`.
+The server's event loop holds idle connections and those whose request head is slow, and only
+briefly. A request takes a thread once its head has arrived; there are as many threads as
+connections, so no request waits for another's client. For slow bodies see `api.slow_clients`.
 """
 
 import socket
@@ -20,7 +20,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server import Server
 
-import api.app  # noqa: F401 (the workers are forks: what is imported here, none of them imports)
+import api.app  # noqa: F401 (imported once, before the workers are forked)
 from rocket_rides import database, fleet, process, settings
 from rocket_rides.errors import Refused, Unavailable, in_one_line
 
@@ -42,7 +42,7 @@ def refuse_a_taken_port(host: str, port: int) -> None:
 
 
 def refuse_a_pooler(url: str) -> None:
-    """End with one line if the database's URL leads to a pooler that shares out its sessions."""
+    """End with one line if the database's URL leads to a pooler in transaction mode."""
     with suppress(Unavailable, psycopg.Error):  # it may come up later
         try:
             database.connect(url, "api (starting)").close()

@@ -28,9 +28,9 @@ INSERT_RIDE = """
     )
 """
 TAKE = f"{INSERT_RIDE} SELECT id, distance FROM ride"  # noqa: S608 (no value is put in)
-# A key that was used before refuses the whole statement, the ride included. A second request with
-# the same key waits here until the first has ended. To look the key up before would cost another
-# round trip, and would read, and so predicate-lock, a page of the index that others insert into.
+# If the key was used before, the whole statement fails, so no ride is taken. A second request with
+# the same key waits here until the first has ended. Looking the key up first would cost another
+# round trip, and would predicate-lock a page of the index that others insert into.
 TAKE_UNDER_KEY = f"""
     {INSERT_RIDE}, used AS (
         INSERT INTO idempotency_keys (key, distance, ride_id) SELECT $2, distance, id FROM ride
@@ -73,7 +73,7 @@ class KeyReused(Exception):
 class TryLater(Exception):
     """The ride can't be taken now, for `reason`.
 
-    If it `maybe_taken`, the same request with the same key finds out.
+    If `maybe_taken`, a client finds out by sending the same request with the same key.
     """
 
     def __init__(self, reason: str, maybe_taken: bool) -> None:

@@ -18,7 +18,7 @@ from api.slow_clients import has_unread_body
 
 
 class WholeResponse(Response):
-    """A response whose body is at hand."""
+    """A response whose body is complete: never a stream."""
 
     def get_app_iter(self, environ: dict[str, Any]) -> Iterable[bytes]:
         """The body; none for HEAD."""
@@ -44,7 +44,7 @@ class ExactJson(JSONProvider):
 
     @classmethod
     def answer(cls, content: Any, status: int, headers: Mapping[str, str]) -> WholeResponse:
-        """What Flask makes of a view's `content, status, headers`, in one step."""
+        """The response that Flask makes of a view's `content, status, headers`, in one step."""
         body = cls._encoder.encode(content) + b"\n"
         every_header = Headers({"Content-Type": "application/json", **headers})
         return WholeResponse(body, status, every_header)

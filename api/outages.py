@@ -1,4 +1,4 @@
-"""Logs what the API can't do at the moment, and why: once, and not with every request."""
+"""Logs what the API can't do at the moment, and why: once, not with every request."""
 
 import logging
 import time
@@ -50,7 +50,7 @@ class Outages:
 
 
 class WhyUnreachable(logging.Filter):
-    """Of what the pool logs, why it can't connect: now and then, where it says so each time."""
+    """Logs now and then why the pool can't connect, instead of at each of its attempts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class WhyUnreachable(logging.Filter):
 
 
 def tell_why_unreachable() -> None:
-    """Have the pool's log tell why Postgres can't be reached; no answer to a client does."""
+    """Have the pool's log say why Postgres can't be reached: answers to clients don't."""
     log = logging.getLogger("psycopg.pool")
     log.setLevel(logging.WARNING)
     log.addFilter(WhyUnreachable())

@@ -1,6 +1,6 @@
 """Parses and checks what a client sends: the distance of a ride, and the idempotency key.
 
-It reads the request as WSGI has it (`api.lean` says why).
+It reads WSGI's `environ`, not Flask's request (`api.lean` says why).
 """
 
 import json
@@ -96,7 +96,7 @@ def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:
 
 
 def _number(text: str) -> Decimal:
-    """It, exactly; one whose exponent no Decimal can have is no distance."""
+    """The exact number; infinity, which is no distance, for an exponent beyond a Decimal's."""
     try:
         return Decimal(text)
     except InvalidOperation:

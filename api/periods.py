@@ -11,8 +11,8 @@ from werkzeug.exceptions import UnprocessableEntity
 LONGEST = timedelta(days=31)
 
 # One statement, so one snapshot: the sums are right for the rides up to the `complete_to` beside
-# them. Without any ride there is still a row, of `complete_to` alone. Of the minutes that were set
-# aside, those are named that `complete_to` waits for longest.
+# them. Without any ride there is still one row, with `complete_to` alone. Of the minutes that were
+# set aside, it names those with the lowest rides, which hold `complete_to` back.
 SUMS = """
     SELECT period, rides, distance, complete_to, set_aside
     FROM rollup_state CROSS JOIN (
@@ -36,13 +36,13 @@ class Range(NamedTuple):
 
 
 class Period(NamedTuple):
-    """What to sum up to."""
+    """The length of time that a sum covers."""
 
     name: LiteralString
     length: timedelta
 
     def asked_for(self, parameters: MultiDict[str, str]) -> Range:
-        """Every period that is touched by `from <= moment < to`, as a client asked.
+        """Every period that the client's range, `from <= moment < to`, touches.
 
         Raises UnprocessableEntity, with a message for the client.
         """
@@ -53,7 +53,7 @@ class Period(NamedTuple):
             raise UnprocessableEntity(f"from and to may be at most {LONGEST.days} days apart")
         try:
             until = self._start(end - timedelta.resolution) + self.length
-        except OverflowError:  # the last one that there is
+        except OverflowError:  # the last period that a datetime can hold
             until = datetime.max.replace(tzinfo=UTC)
         return Range(self._start(start), until)
 

@@ -1,4 +1,4 @@
-"""Statements that are run as often as rides are taken, in one call of libpq each.
+"""The statements that run once for each ride, each in one call of libpq.
 
 psycopg's `execute` sends, polls and receives in a handful of calls, between which the worker's
 other threads take turns: under load a POST then takes 14 to 19 % more of the API's processor time,
@@ -18,7 +18,7 @@ _not_replicated: WeakSet[psycopg.Connection] = WeakSet()
 
 
 def heed_notices(connection: psycopg.Connection) -> None:
-    """Have statements raise whose commit has not waited for its synchronous standby."""
+    """Have a statement raise when its commit did not wait for the synchronous standby."""
     this = ref(connection)
 
     def heed(notice: errors.Diagnostic) -> None:
@@ -31,7 +31,7 @@ def heed_notices(connection: psycopg.Connection) -> None:
 class Prepared:
     """A statement with parameters $1, $2 and so on, prepared on each connection at its first use.
 
-    Values go as text, and so do the columns of its rows come, none of them null.
+    Its values, and the columns of its rows, are text; no column is null.
     """
 
     def __init__(self, name: str, statement: str) -> None:
@@ -48,7 +48,7 @@ class Prepared:
         result = _checked(libpq.exec_prepared(self._name, [value.encode() for value in values]))
         if connection in _not_replicated:
             connection.close()
-            raise psycopg.OperationalError("nobody knows whether the standby has this commit")
+            raise psycopg.OperationalError("it is not known whether the standby has this commit")
         columns = range(result.nfields)
         return [
             [_not_null(result.get_value(row, column)) for column in columns]

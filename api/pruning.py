@@ -1,16 +1,16 @@
 """Deletes idempotency keys whose clients have long stopped retrying.
 
 Each of the API's workers does so when it starts and then once a day, in its own thread and on its
-own connection, unless another worker, of this or another API, is doing it already: an advisory
-lock tells. A failure is retried after a minute, and then every hour. Nothing records when it was
-last done: a day on which no API ran is made up for at the next start.
+own connection, unless another worker, of this or another API, is already doing it, which an
+advisory lock tells. A failure is retried after a minute, and then every hour. Nothing records when
+it was last done: a day on which no API ran is made up for at the next start.
 
 The table is walked in ranges of blocks, each visited once, in its own transaction, followed by a
 pause: no index on the time is needed, no snapshot is held for long, and a request with a key that
-is just being deleted waits for milliseconds. Such a key is then new, so its ride is taken again, as
-the setting says. A key that has not expired is never touched, nor is one that is being written:
-neither matches. The isolation level is READ COMMITTED, so that it can't make a booking, which is
-SERIALIZABLE, fail.
+is just being deleted waits for milliseconds. After that the key is a new one, so its ride is taken
+again, as the setting says. A key that has not expired is never touched, nor is one that is being
+written: neither matches. The isolation level is READ COMMITTED, so that it can't make a booking,
+which is SERIALIZABLE, fail.
 
 A crash, at whatever step, only leaves fewer keys to prune the next time.
 """

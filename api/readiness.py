@@ -7,9 +7,9 @@ from rocket_rides.errors import Unavailable
 
 # In one query: may this session write, which privileges does its role lack, and is the sequence's
 # next number free?
-# * DELETE on idempotency_keys is not asked for: without it old keys are not pruned, but every ride
+# * DELETE on idempotency_keys is not checked: without it old keys are not pruned, but every ride
 #   can be taken. `api.pruning` warns of it.
-# * One column stands for all. This query itself needs SELECT on rides.
+# * One column of a table stands for all of them. This query itself needs SELECT on rides.
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.
 # * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.

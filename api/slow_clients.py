@@ -1,9 +1,9 @@
 """Cuts connections on which nothing has been sent to the client for too long.
 
 granian hands a request to a thread once its head has arrived. The thread then waits for the body,
-for as long as the client likes: granian has no timeout for it, nothing interrupts the wait, and
+for as long as the client likes: granian has no time-out for it, nothing interrupts the wait, and
 WSGI does not say which connection it is. So a separate thread watches all connections from outside.
-By the time it acts, any silent one has a client that is slow or gone: granian closes idle
+By the time it acts, the client of a silent connection is slow or gone: granian closes idle
 connections and slow heads earlier, and an answer takes at most ANSWER_TIME.
 
 Shutting the reading end is enough: the body ends there, the application answers 408, and granian
@@ -49,7 +49,7 @@ class SlowClients:
             threading.Thread(target=self._run, name="slow clients", daemon=True).start()
 
     def read(self, environ: WSGIEnvironment, length: int) -> bytes:
-        """The body of so many bytes, or as much as arrived. Raises RequestTimeout if it was cut."""
+        """The body: `length` bytes, or what arrived. Raises RequestTimeout if it was cut."""
         started = time.monotonic()
         body: bytes = environ["wsgi.input"].read(length)
         # We don't know which connection was cut; but if it wasn't this one, its client has left.
@@ -75,13 +75,14 @@ class SlowClients:
         if info[_STATE] != _ESTABLISHED or late < 0:
             return  # the listening socket, a closing one, or in time
         self._last_cut = time.monotonic()
-        # Cut before, and still nothing was sent: it reads no answers, or the database hangs.
+        # It was cut before, and still nothing was sent: the client reads no answers, or the
+        # database hangs.
         gone = late > ANSWER_TIME
         client.shutdown(socket.SHUT_RDWR if gone else socket.SHUT_RD)
 
 
 def read_body(environ: WSGIEnvironment, length: int) -> bytes:
-    """The body of so many bytes, or as much as arrived. Raises RequestTimeout if it was cut."""
+    """The body: `length` bytes, or what arrived. Raises RequestTimeout if it was cut."""
     slow_clients: SlowClients = current_app.extensions["slow_clients"]
     environ[WAS_READ] = True
     return slow_clients.read(environ, length)

@@ -103,7 +103,7 @@ def healthz() -> Answer:
 def readyz() -> Answer | Response:
     """Rides can be taken: the database answers, its schema is current, and it is writable.
 
-    And by which fleet: the simulator posts to its own.
+    The answer names the fleet, since the simulator posts only to its own.
     """
     with borrowed(pool()) as connection:
         try:

@@ -2,9 +2,9 @@
 --
 --     make psql ARGS="-1 -f docs/retention.sql"
 --
--- Each table grows by a few rows a night or an incident, so once a year is often enough, and never
--- is no harm. 400 days keep a whole year for the report's charts. `rides` is the truth that all
--- totals are proved by: none of it may go. Idempotency keys are pruned by the API.
+-- Each table grows by a few rows a night or an incident, so once a year is often enough; it does no
+-- harm not to run this at all. 400 days keep a whole year for the report's charts. `rides` is the
+-- truth that all totals are proved by: none of it may go. Idempotency keys are pruned by the API.
 
 -- One snapshot for all statements. Should it fail because something changed meanwhile: run it again.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
@@ -31,11 +31,11 @@ WHERE created_at < now() - interval '400 days'
   AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations WHERE NOT compared ? 'mended');
 
 -- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So
--- leave them, unless leaders change every few minutes for years. A term is needed by readers below
--- its end, and the newest run's by the warehouse. Those older than both are replaced by one that
--- nobody knows: without it, what they cover would pass to the terms that stay, and to entries that
--- have none. A consumer that begins later does not believe what the log still holds of them, says
--- so, and heals it from the rides.
+-- leave them, unless leaders change every few minutes for years. Readers below a term's end need
+-- it, and the warehouse needs the newest run's. Terms that are older than both are replaced by a
+-- single one, whose name no entry has: without it, the ids that they cover would pass to the terms
+-- that stay, and to entries that have none. A consumer that begins later does not believe what the
+-- log still holds of them, says so, and heals it from the rides.
 INSERT INTO terms (after, term)
 SELECT 0, left(md5(random()::text), 16) FROM (
     SELECT max(after) AS first FROM terms WHERE after < least(

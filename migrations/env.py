@@ -11,7 +11,7 @@ from rocket_rides.locks import Lock
 
 
 def connect() -> psycopg.Connection:
-    """As every process connects: psycopg reads every kind of URL that libpq knows."""
+    """Connect as every process does: psycopg reads every kind of URL that libpq knows."""
     connection = database.connect(context.config.attributes["url"], "migrations")
     database.require_writable(connection)
     connection.autocommit = False  # SQLAlchemy leaves it to the driver to begin a transaction

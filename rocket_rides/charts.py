@@ -33,7 +33,7 @@ class Frame(NamedTuple):
         return self.bottom - (self.bottom - self.top) * min(part, 1)
 
     def axis(self, top: str) -> list[str]:
-        """Lines at none, half and all of it, of which the last is labelled `top`."""
+        """Lines at nothing, at half and at full height; the last is labelled `top`."""
         rules = [
             f'<path class="rule" d="M{self.left} {self.y(at):.1f}H{RIGHT}"/>' for at in (0.5, 1)
         ]

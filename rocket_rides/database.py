@@ -33,8 +33,8 @@ READ_ONLY = (
     " connect to the primary, or set that to off"
 )
 POOLED = (
-    "DATABASE_URL leads to a pooler in transaction mode, which takes a session's locks, settings"
-    " and notifications from it; set the pooler to session mode, or connect to the server itself"
+    "DATABASE_URL leads to a pooler in transaction mode, in which a session loses its locks,"
+    " settings and notifications; set the pooler to session mode, or connect to the server itself"
 )
 BACKEND = "SELECT pg_backend_pid()"
 # Looks at two sessions' backends, with pauses of up to so many seconds: processes that start
@@ -47,7 +47,7 @@ def connect(
 ) -> psycopg.Connection:
     """Open an autocommit connection with `session` settings such as lock_timeout="1s".
 
-    They come on top of what every session has (`rocket_rides.session_settings`). Transactions are
+    They are added to what every session has (`rocket_rides.session_settings`). Transactions are
     opened where they are needed, with `connection.transaction()`. pg_stat_activity shows `name`.
     Raises Unavailable when the server can't be reached, and Refused as `configure` does.
     """
@@ -64,7 +64,7 @@ def connect(
 
 
 async def connect_async(url: str, name: str, **session: str) -> psycopg.AsyncConnection:
-    """The same for an event loop. Raises Unavailable; whether to refuse is `connect`'s to find."""
+    """The same for an event loop. Raises Unavailable; only `connect` looks for a pooler."""
     try:
         connection = await psycopg.AsyncConnection.connect(  # noqa: TID251 (configured below)
             url, **_options(name)
@@ -171,7 +171,7 @@ def refusal(error: psycopg.Error) -> str:
     if isinstance(error, NOT_IN_THE_SCHEMA):
         return f"{said}: if the database's schema is not {REVISION}, {UPGRADE}"
     if isinstance(error, errors.InvalidSchemaName):
-        return f"{said}: let search_path name a schema that is there"
+        return f"{said}: set search_path to a schema that exists"
     return said
 
 

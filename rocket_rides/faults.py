@@ -1,7 +1,7 @@
 """Failure injection: a hook at each numbered step of a process, ignored unless somebody listens.
 
-A process says `reached(Step.BEFORE_COMMIT)` where a crash would be interesting. Whoever wants one
-there wraps the work in `with crash_at(Step.BEFORE_COMMIT)`, and the crash is raised in its middle.
+A process says `reached(Step.BEFORE_COMMIT)` where a crash would be interesting. To have one there,
+wrap the work in `with crash_at(Step.BEFORE_COMMIT)`: the crash is raised at that step.
 """
 
 import random

@@ -34,8 +34,8 @@ def _wait(fork: int, honcho: int, end: Callable[[], None]) -> None:
     while honcho and _parent(os.getppid()) == honcho:
         time.sleep(POLL)
     if honcho and os.getppid() == fork:
-        # It has nobody to relay our output to, and would block for ever once its pipe is full.
-        # Before the end: this thread may not outlive that.
+        # The fork has nobody to relay our output to, and would block for ever once its pipe is
+        # full. It is killed before `end`, which this thread may not outlive.
         os.kill(fork, signal.SIGKILL)
     end()
 
@@ -67,8 +67,8 @@ def _started(process: int) -> str:
 def _status(process: int) -> list[str]:
     """What /proc/PID/stat says after the name; nothing when there is no such process.
 
-    Nor when it has ended and its parent has not asked how yet (a zombie): some machines' first
-    process asks for orphans only every few seconds.
+    Nor for a zombie, which has ended and which its parent has not waited for: on some machines init
+    waits for orphans only every few seconds.
     """
     # "1234 (its name) S 1233 ...", where the name may hold anything.
     status = _read(process, "stat").rpartition(")")[2].split()

@@ -7,8 +7,8 @@ import psycopg
 from rocket_rides.database import one_row
 from rocket_rides.log import Log
 
-# The oid, because a cluster has several databases; a name can be given away. A cluster keeps its
-# identifier in all of its copies: a restored database finds the group of its own earlier self.
+# The oid, because a cluster has several databases, and another one may get this one's name. All
+# copies of a cluster have its identifier: a restored database finds the group that it had before.
 IDENTITY = """
     SELECT system_identifier::text, oid::text FROM pg_control_system(), pg_database
     WHERE datname = current_database()
@@ -29,7 +29,7 @@ return positions
 
 
 class GroupState(NamedTuple):
-    """How far a group is: all entries up to `last_delivered` are done, but for those pending."""
+    """How far a group is: all entries up to `last_delivered` are done, except the pending ones."""
 
     name: str
     first_pending: str | None

@@ -15,7 +15,7 @@ from rocket_rides.process import Parser
 PATIENCE = "5s"
 # Seconds. An idle process sends several queries a second, and a busy one has statement time-outs.
 SILENCE = 30
-# How the sessions are called of those that there are several of.
+# The sessions' names, of the kinds of which there are several processes.
 NAMED = {"consumer": sessions.consumer, "receipts": sessions.receipts}
 
 # A server that hides when a session was last active still shows that the session exists.
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("name", nargs="?", default="", help="of a consumer or receipts' worker")
     asked = parser.parse_args()
     if bool(asked.name) != (asked.kind in NAMED):
-        parser.error(f"a name is needed by {', '.join(NAMED)}, and by no other")
+        parser.error(f"only {' and '.join(NAMED)} take a name, and both need one")
     session = NAMED[asked.kind](asked.name) if asked.kind in NAMED else asked.kind
     try:
         url = settings.load().postgres_url

@@ -76,7 +76,7 @@ def keep_running(
     as a supervisor would. Neither ends the process; Refused does, with its message. `session` is
     given the process' Progress, and tells it whenever something worked.
 
-    Of `said_elsewhere` nothing is logged: another session of the process meets it, too.
+    Failures in `said_elsewhere` are not logged: another session of the process meets and logs them.
     """
     expected: tuple[type[Exception], ...] = (Unavailable, *failures)
     progress = Progress()
@@ -132,7 +132,7 @@ def take_no_arguments(module: str, description: str | None) -> None:
 
 
 def begin(level: str) -> None:
-    """Log one line per event to stdout, and have the garbage collector pass over all imports.
+    """Log one line per event to stdout, and have the garbage collector skip all that was imported.
 
     honcho, or the container, adds the process' name. What was imported is never garbage, and
     looking through it takes some 50 ms: at the end of each process, and now and then in the middle

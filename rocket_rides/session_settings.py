@@ -1,10 +1,10 @@
-"""What our statements rest on, in every session with Postgres: no server's default matters.
+"""What our statements depend on, set in every session with Postgres, whatever its defaults.
 
 A server, a database or a role may have any default; `rocket_rides.database` sets these when it
-opens a session. It does so in a statement, since poolers refuse options in the startup message.
-What a process needs besides, such as its time-outs, it passes when it connects.
+opens a session. It does so in a statement, since poolers refuse options in the startup message. A
+process passes what else it needs, such as its time-outs, when it connects.
 
-Some defaults stay whoever runs the server's to choose:
+Some defaults are left to whoever runs the server:
 
 * search_path: the tables may live in any schema; all sessions have to find the same one.
 * default_transaction_read_only: whoever sets it wants nothing written, and nothing is; the
@@ -25,10 +25,10 @@ CONNECTION = {
 }
 
 EVERY = {
-    # A new table has no statistics, so its statements look dear. To compile one then takes longer
-    # than a client of the API waits; none of ours ever takes long enough to be worth it.
+    # A new table has no statistics, so its statements look expensive. Compiling one then takes
+    # longer than a client of the API waits; none of ours ever runs long enough to be worth it.
     "jit": "off",
-    # Statements that don't say otherwise see each what is committed. Whoever needs more says so.
+    # Each statement sees what is committed when it starts. Code that needs more says so.
     "default_transaction_isolation": "read committed",
     # A backslash in a literal, such as a regular expression's, is a backslash.
     "standard_conforming_strings": "on",
@@ -39,14 +39,14 @@ EVERY = {
     "timezone": "UTC",
     "bytea_output": "hex",
     "extra_float_digits": "1",
-    # A null in an array that we send is none of its texts.
+    # A NULL in an array that we send is a null, not a text.
     "array_nulls": "on",
     # The API listens for the warning that a commit has reached no standby.
     "client_min_messages": "notice",
     # An error ends its transaction, not its session.
     "exit_on_error": "off",
-    # Plans that a process relies on. It turns off what must not be used (see below), and that is
-    # only of use while the rest is on.
+    # Plans that a process relies on. It turns off what must not be used (see below), which only
+    # helps while the rest is on.
     "plan_cache_mode": "auto",
     "enable_seqscan": "on",
     "enable_indexscan": "on",
@@ -68,15 +68,15 @@ EVERY = {
 # For sessions in which an index serves every statement: a new table has no statistics, so the
 # planner would scan it.
 INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
-# And in which few rows are joined with those that an index finds.
+# For those that also join a few rows with rows that an index finds.
 NESTED_LOOPS = {**INDEX_SCANS, "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
 
 def statement(session: Mapping[str, str]) -> str:
     """The statement that sets EVERY, with what `session` adds or replaces.
 
-    It returns the number of the server's process, and how many there were. What an older server
-    does not know (transaction_timeout, before 17) is left out.
+    It returns the pid of the server's process, and how many settings it set. Those that an older
+    server does not know (transaction_timeout, before 17) are left out.
     """
     values = ", ".join(f"('{name}', '{value}')" for name, value in {**EVERY, **session}.items())
     return f"""

@@ -2,8 +2,8 @@
 
 A session is called `streamer (starting)`, `rollup (starting)`, `consumer NAME (starting)` or
 `receipts NAME (starting)` until it has completed a round of work; from then on the same without its
-suffix. A process that keeps failing opens a new session with each attempt, so it never loses it.
-Nobody asks about the receipts' other session, `inbox NAME`.
+suffix. A process that keeps failing opens a new session with each attempt, so it always has the
+suffix. Nobody asks about the receipts' other session, `inbox NAME`.
 """
 
 import hashlib

@@ -35,7 +35,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 (what every secret begins with)
 SHORTEST_SECRET, LONGEST_SECRET = 24, 64
 # Of the demo alone, where the simulator is the receiver: anyone can read it, and sign with it.
 DEMO_SECRET = "whsec_cm9ja2V0LXJpZGVzLWRlbW8tb25seS1zZWNyZXQ="  # noqa: S105
-# Seconds beyond the time-out of an attempt, until its end is written down.
+# Seconds beyond the time-out of an attempt, in which its end is recorded.
 LEASE_MARGIN = 5.0
 # The ports of a fleet: the API's, that of the live page, and the simulator's for receipts.
 PORTS = 3
@@ -46,7 +46,7 @@ def _seconds(text: object) -> object:
 
 
 def _unless_empty(check: Callable[[str], str]) -> AfterValidator:
-    """What `check` raises ValueError for is refused; empty text is as good as none."""
+    """Refuse text for which `check` raises ValueError; empty text counts as not set."""
     return AfterValidator(lambda text: check(text) if text else text)
 
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     """The address on which the API listens."""
     api_port: int = Field(default=8000, ge=1, le=65536 - PORTS)
-    """Its port; the next two belong to the fleet, too."""
+    """Its port; the fleet also uses the next two."""
     api_workers: int = Field(default=2, ge=1, le=64)
     """Its processes."""
     api_threads: int = Field(default=512, ge=1, le=1024)
@@ -141,8 +141,7 @@ class Settings(BaseSettings):
     sweep_after: float = Field(default=30, ge=0.1, le=3600)
     """Seconds until the sweep puts a ride into the inbox that the log has not brought."""
     watch_host: str = "127.0.0.1"
-    """The address on which the live page listens; nothing can be changed there unless it is a
-    loopback address."""
+    """The address on which the live page listens; its buttons need a loopback address."""
     watch_port: int | None = Field(default=None, ge=1, le=65535)
     """Its port. Unset: the one after the API's."""
     warehouse_dir: Path | None = None
@@ -193,7 +192,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def fleet(self) -> str:
-        """What tells this fleet from others on this machine: it is named after its data folder."""
+        """The name that tells this fleet from others on this machine, made from its data folder."""
         return hashlib.sha256(str(self.data_dir.absolute()).encode()).hexdigest()[:12]
 
     @cached_property

@@ -11,12 +11,12 @@ from rocket_rides.log import LARGEST_ID
 from rocket_rides.receipts import STATE
 from rocket_rides.words import IN_FLIGHT, QUEUED, WAITING
 
-# What is open in the queue of receipts: of what is due, of what is due later, and of what is
-# quarantined, up to the limit each. An index finds each; a replayed dead letter is among them.
+# The open receipts in the queue: those that are due, those that are due later, and those that are
+# quarantined, up to the limit each. An index finds each. Replayed dead letters are among them.
 #
-# No receipt is due since before the first ride without an outcome was taken, or the first dead one
-# was replayed. While a snapshot is held elsewhere, the index keeps an entry of every row that was
-# ever due, and a look from its start would pass over them all.
+# No receipt fell due before the first ride without an outcome was taken, or the first dead letter
+# was replayed: so the look starts there. While a snapshot is held elsewhere, the index keeps an
+# entry of every row that was ever due, and a look from its start would read them all.
 OPEN = "(outcome IS NULL OR replay_at IS NOT NULL)"
 DUE_SINCE = """
     least((SELECT created_at FROM rides WHERE id > (SELECT complete_to FROM receipts_state)
@@ -39,7 +39,7 @@ OPEN_RECEIPTS = f"""
 # those that have yet to come into the inbox, of which there are none up to `inbox_to`. EXCEPT reads
 # each table once, where a join might look up one receipt after the other.
 #
-# Where there are more than one look counts, the oldest is about the first one after `complete_to`.
+# If more are open than one look counts, the oldest is taken to be the first after `complete_to`.
 RECEIPTS_LAG = f"""
     WITH newest AS MATERIALIZED (
         SELECT id FROM rides WHERE id > (SELECT inbox_to FROM receipts_state)
@@ -65,8 +65,8 @@ RECEIPTS_LAG = f"""
            AS complete_to
     FROM receipts_state state CROSS JOIN arriving CROSS JOIN queue
 """  # noqa: S608
-# It lacks `pending` rides, all those after `upto`, and nothing up to `complete_to`. The rollup
-# counts a ride when its minute is made, and not yet when its checkpoint is past it.
+# A reader lacks `pending` rides and all those after `upto`, and none up to `complete_to`. The
+# rollup has counted a ride when its minute is computed, not when its checkpoint has passed it.
 READERS = """
     SELECT kind, name, last_ride_id, last_redis_id, unbelieved_entries,
            0 AS pending, counted AS upto, counted AS complete_to

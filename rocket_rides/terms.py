@@ -35,7 +35,7 @@ import psycopg
 from rocket_rides.errors import Unavailable
 
 TERM_BYTES = 8  # random ones; hexadecimal digits in the log and in Postgres
-NO_TERM = b""  # of entries that were written before there were terms
+NO_TERM = b""  # of entries that are older than the first term
 
 NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"
 ALL = """

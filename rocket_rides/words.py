@@ -1,7 +1,7 @@
 """Numbers, ages and names in words, as the page, the terminal and the report show them.
 
-Each is as wide as its neighbours with tabular digits, so that a number that changes moves nothing.
-A page keeps a number and its unit in one line; a terminal and a program get the `plain` text.
+With tabular digits they keep their width, so that a number that changes moves nothing else. A page
+keeps a number and its unit in one line; a terminal and a program get the `plain` text.
 
 Beware of the decimal context: Python's `-d` and `abs(d)` round a Decimal to 28 digits, and totals
 have 38. Formatting does not round, nor do `copy_abs` and `copy_negate`.
@@ -14,8 +14,8 @@ DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
-# The states of a ride's receipt: no attempt was begun yet; one is being made; it failed, or nobody
-# knows how it ended, and the next one is to come; the receiver has it; it was given up.
+# The states of a ride's receipt: no attempt has begun yet; one is being made; it failed, or its end
+# is not known, and another will follow; the receiver has it; it was given up.
 QUEUED, IN_FLIGHT, WAITING, DELIVERED, DEAD = "queued", "in flight", "waiting", "delivered", "dead"
 
 

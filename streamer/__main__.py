@@ -9,7 +9,7 @@ A crash leaves behind, by the step at which it comes:
 * before the batch is sent: nothing, or a term under which nothing was sent, and which the next
   leader's term replaces. The batch is still staged; the next leader sends it.
 * after it is sent, before the commit: a batch that is in the log and still staged. The next leader
-  sends it again under its own term; nobody believes the first copy any more.
+  sends it again under its own term; readers then skip the first copy.
 * after the commit: nothing. The batch is in the log and no longer staged.
 
 The leader lock is an advisory lock of the same connection that drains: losing the connection means
@@ -91,7 +91,7 @@ def lead(
     complaint = waiting.Complaint()
     woken = False
     while not stop:
-        if not woken:  # else a ride waits
+        if not woken:  # else a ride is waiting
             upkeep.when_due(streamer.last_sent)
         woken = False
         double_send = strikes(config.double_send_rate)

@@ -50,7 +50,7 @@ NOTICE_EVERY = 10.0
 
 
 class Wait(NamedTuple):
-    """Up to `position` all is settled once these `writers`, open when it was read, have ended."""
+    """All up to `position` is settled once `writers`, open when it was read, have ended."""
 
     position: int
     writers: frozenset[str]

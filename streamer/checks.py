@@ -84,13 +84,13 @@ def require_rising_sequence(connection: psycopg.Connection) -> None:
 def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[str]:
     """A warning about stranded records: those up to `last_sent`, which can't be sent any more.
 
-    There are none while the barrier holds: such a record was staged behind the log's back.
+    There are none while the barrier holds: such a record was staged after the log had passed it.
     """
     late = [str(row[0]) for row in connection.execute(STRANDED, [last_sent])]
     if not late:
         return []
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")
     return [
-        f"staged behind the log's back and never sent: records {named};"
+        f"stranded (staged too late) and never sent: records {named};"
         " python -m streamer.mend gets them counted"
     ]

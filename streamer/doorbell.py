@@ -3,17 +3,17 @@
 So the leader sends a ride at once, without looking for one all the time. Whoever stages a record
 rings with a NOTIFY, in the same statement, if the bell is armed. The leader arms it only before it
 sleeps, and whoever rings disarms it (`ring_doorbell` in the schema): the first ride after a pause
-rings, and no other. To notify each time would be dear: such a transaction holds a lock that there
-is once in the whole server until its commit is on disk, so the commits queue, at a third of the
-rate.
+rings, and no other. Notifying each time would be expensive: such a transaction holds a lock, of
+which there is one in the whole server, until its commit is on disk. So commits would queue, at a
+third of the rate.
 
 No ride is missed between the last look and the sleep. The leader arms the bell, looks once more at
 the numbers that were drawn, and only then sleeps. A ride that drew its number before that look is
 seen; any other finds the bell armed.
 
-Nothing relies on the bell. It is lost when the transaction that rang is rolled back, and rides that
-were not taken by the API do not ring. So the leader also looks now and then, and arms it again. A
-leader that dies leaves it armed: then one ride rings for nobody.
+Nothing relies on the bell. A ring is lost when the transaction that rang is rolled back, and rides
+that were not taken by the API do not ring. So the leader also looks now and then, and arms it
+again. A leader that dies leaves it armed: then one ride rings in vain.
 """
 
 import select

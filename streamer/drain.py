@@ -95,7 +95,7 @@ class Streamer:
             with self._log.appending(batch, self.last_sent, self.term):
                 ours = self._take_out(batch)
         else:
-            # It may be full: Postgres would delete in vain, again and again.
+            # Redis may be full: Postgres would delete in vain, again and again.
             self._log.append(batch, self.last_sent, self.term)
             ours = self._take_out(batch)
         if not ours:

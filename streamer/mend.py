@@ -1,4 +1,4 @@
-"""`python -m streamer.mend`: gets the rides counted that were staged behind the log's back.
+"""`python -m streamer.mend`: gets stranded rides counted, which were staged too late to be sent.
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
@@ -50,14 +50,14 @@ ASK_FOR_RESETS = """
     SELECT mended.id, name FROM mended CROSS JOIN consumer_states ORDER BY name
     RETURNING consumer_name
 """
-# The rollup marks everything past `complete_to` again, and no leader of before can undo that.
+# The rollup marks everything past `complete_to` again, and no earlier leader can undo that.
 ROLL_UP_AGAIN = """
     UPDATE rollup_state
     SET complete_to = least(complete_to, %(lowest)s - 1), generation = %(generation)s
 """
 
-# They have left the outbox: records_sent and the staged ones are all rides. This comes last in
-# its transaction, since the leader waits for the row.
+# The records have left the outbox, so they count as sent: sent and staged records together are all
+# rides. This comes last in its transaction, since the leader waits for the row.
 COUNT_MENDED = "UPDATE streamer_state SET records_sent = records_sent + %s"
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(f"not mended: {errors.in_one_line(reason)}") from None
     if not rides:
-        logger.info("nothing to mend: no record was staged behind the log's back")
+        logger.info("nothing to mend: no record is stranded")
         return
     named = ", ".join(map(str, rides[:10]))
     more = f" and {len(rides) - 10} more" if len(rides) > 10 else ""

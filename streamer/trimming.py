@@ -1,4 +1,4 @@
-"""Trimming: the log lets go of what every reader is past, and never outgrows its caps.
+"""Trimming: the log drops what every reader has passed, and never outgrows its caps.
 
 A reader, in this fleet or outside it, is
 
@@ -40,7 +40,7 @@ class Trimmer:
         self._caps = caps
 
     def trim(self) -> int:
-        """Drop entries that every reader is past, and whatever exceeds a cap; returns how many."""
+        """Drop entries that every reader has passed, and those beyond a cap; returns how many."""
         return (
             self._log.trim_before(self.slowest())
             + self._log.trim_before(self._oldest_to_keep(), exactly=True)
@@ -48,7 +48,7 @@ class Trimmer:
         )
 
     def make_room(self) -> int:
-        """Redis has no memory left: drop what every reader is past, else half of the log."""
+        """Redis has no memory left: drop what every reader has passed, else half of the log."""
         past = self._log.trim_before(self.slowest(), exactly=True)
         return past or self._log.trim_to(self._log.length() // 2, exactly=True)
 
@@ -64,5 +64,5 @@ class Trimmer:
         return min(needed, key=as_numbers, default=START)
 
     def _oldest_to_keep(self) -> str:
-        """By Redis' clock. Where that was set back, newer ids go on from those that there are."""
+        """By Redis' clock. If that was set back, new ids go on from the existing ones."""
         return f"{max(0, int(self._log.clock() - self._caps.age * 1000))}-0"

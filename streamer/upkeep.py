@@ -18,7 +18,7 @@ AN_HOUR = 3600.0
 
 
 class Alarms:
-    """What one streamer has said, over all of its sessions, of what it looks at now and then.
+    """The warnings that one streamer has logged, over all of its sessions.
 
     A line is logged when it becomes true, and once an hour while it stays true.
     """
@@ -34,7 +34,7 @@ class Alarms:
         )
 
     def say(self, lines: Mapping[str, int]) -> None:
-        """Log the lines that are due, on these levels. They are everything that is true now."""
+        """Log those that are due of `lines`: all that is true now, each with its level."""
         now = time.monotonic()
         was_due, self._due = self._due, {}
         for line, level in lines.items():
@@ -46,7 +46,7 @@ class Alarms:
 
 
 class Upkeep:
-    """One session's."""
+    """The upkeep of one session."""
 
     def __init__(
         self, connection: psycopg.Connection, log: Log, trimmer: Trimmer, alarms: Alarms

@@ -2,8 +2,8 @@
 
 It shows what flows, how far everyone is, what broke and what healed. It reads Postgres and Redis,
 and changes nothing. (The demo hands it buttons that break the fleet.) No other process needs it.
-What it shows is gathered anew, or counted in the consumers' own transactions: a crash forgets no
-more than the feed, and the charts' last fifteen minutes.
+What it shows is gathered anew, or counted in the consumers' own transactions: a crash loses only
+the feed, and the charts' last fifteen minutes.
 """
 
 import os
@@ -35,7 +35,7 @@ def listen(config: Settings) -> socket.socket:
             f" {os.strerror(error.errno or 0)}; WATCH_HOST and WATCH_PORT choose another address"
         ) from None
     if sys.platform == "linux":
-        # Each connection inherits it: aiohttp would wait for ever for who does not read.
+        # Each connection inherits it: aiohttp would wait for ever for a client that does not read.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(WRITE_TIME * 1000))
     return listener
 
@@ -58,7 +58,7 @@ def serve(config: Settings, listener: socket.socket, buttons: Buttons | None) ->
 def main(buttons: Callable[[Settings], Buttons | None] = lambda _: None) -> None:
     """Serve until SIGTERM or SIGINT. Starts even when the servers are down.
 
-    `buttons` says what more a person can do here, with these settings.
+    `buttons` returns what a person can change on the page, with these settings.
     """
     process.take_no_arguments("watch", __doc__)
     config = settings.load()

@@ -1,8 +1,8 @@
 """Who should be at work and is not, and for how long, as far as the looks of this process tell.
 
 A session ends whenever a process or a server starts over, and a look may fall into that moment. So
-one look alone does not tell what is dead from what is back in a moment; nor do two, which may each
-fall into a start of its own when they are seconds apart.
+one look does not tell a dead process from one that restarts. Nor do two: when they are seconds
+apart, each may fall into a restart of its own.
 """
 
 import time
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from watch.facts import Database
 from watch.naming import RECEIPTS, ROLLUP, STREAMER, called
 
-LOOKS = 3  # in a row that somebody must be missing in
+LOOKS = 3  # in a row in which a process must be missing
 
 
 def expected(database: Database) -> Iterator[tuple[str, bool]]:
     """Who should be at work, and whether they are.
 
-    Receipts and rollup are judged by the rides that there are: a restored database may have lost
-    the rollup's checkpoint.
+    Once there are rides, receipts and rollup should be at work, even without a checkpoint: a
+    restored database may have lost the rollup's.
     """
     begun = database.rides.newest > 0
     if begun:
@@ -40,7 +40,7 @@ class _Missing(NamedTuple):
 
 
 class Absence:
-    """Remembers since when each is missing."""
+    """Remembers since when each process is missing."""
 
     def __init__(self) -> None:
         self._missing: dict[str, _Missing] = {}
@@ -50,7 +50,7 @@ class Absence:
         self._missing = {}
 
     def noted(self, database: Database) -> Database:
-        """The same facts, with the seconds for which each is missing by now."""
+        """The same facts, with the seconds for which each process has been missing."""
         now = time.monotonic()
         missing = [who for who, is_there in expected(database) if not is_there]
         first = _Missing(now, 0)

@@ -36,7 +36,7 @@ class Impatient(psycopg.Connection):
     """A connection that waits for an answer for TIMEOUT seconds, whatever became of the server."""
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        """As psycopg waits; it knows the time-out, and never uses it."""
+        """Wait as psycopg does, but with the time-out, which psycopg itself never sets."""
         return super().wait(gen, interval, TIMEOUT if timeout is None else timeout)
 
 

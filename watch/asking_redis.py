@@ -41,7 +41,7 @@ class AskingRedis:
         return self._if_allowed(self._look_at_the_log)
 
     def dirty_minutes(self, ick: str) -> int | None:
-        """How many there are in the Ick of that generation; empty before there is any.
+        """How many are in the Ick of the generation `ick`; that is empty before the first one.
 
         Raises redis.RedisError.
         """

@@ -1,8 +1,8 @@
-"""One rendering per look for everyone who looks on: as a page, and as server-sent events.
+"""One rendering per look, for all onlookers: as a page, and as server-sent events.
 
 An onlooker's first event holds every part of the page; each later one, a second apart, the parts
-that changed. All are written the same bytes. One that takes WRITE_TIME to read an event is cut off;
-it does not hold up the others, and costs no more memory than two small buffers.
+that changed. All onlookers get the same bytes. One that takes WRITE_TIME to read an event is cut
+off; it does not hold up the others, and costs no more memory than two small buffers.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Broadcast:
         """Send events until the client has gone, is too slow, or the server ends."""
         if self.streams >= MOST_STREAMS:
             return web.Response(
-                status=503, text="too many look on\n", headers={"Retry-After": "10"}
+                status=503, text="too many onlookers\n", headers={"Retry-After": "10"}
             )
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         self.streams += 1
@@ -70,7 +70,7 @@ class Broadcast:
         await response.prepare(request)
         sent, wrote_at = None, loop.time()
         while not self.ending:
-            # What it missed until it has read the last event is not kept: it is sent all anew.
+            # What it misses before it has read the last event is not kept: it then gets all parts.
             if not transport.get_write_buffer_size():
                 self._render()
                 await response.write(self._event_after(sent))
@@ -81,7 +81,7 @@ class Broadcast:
             await self._watcher.next_look()
 
     def _event_after(self, sent: int | None) -> bytes:
-        """What an onlooker needs who was sent the rendering `sent`; all parts if that is older."""
+        """The event for an onlooker who was last sent `sent`: with all parts, if that is older."""
         if sent == self._number:
             return b": nothing new\n\n"
         if sent == self._number - 1:

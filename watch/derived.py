@@ -1,4 +1,4 @@
-"""The parts of the statement about what is made of the rides: rollup, receipts, runs, events."""
+"""The parts of the statement on what is derived from the rides: rollup, receipts, runs, events."""
 
 from rocket_rides.locks import Lock
 from rocket_rides.receipts import WAITS_FOR_A_DECISION

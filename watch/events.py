@@ -1,9 +1,9 @@
 """What happened between two looks, in words: the differences of two Facts.
 
-The counters are as exact as the totals, so what happened while nobody looked is told all the same.
-A counter that fell was restored to an earlier time, and says nothing.
+The counters are as exact as the totals, so what happened between two looks is told, too. A counter
+that fell was restored to an earlier time, and says nothing.
 
-What is the same every second (re-sends, receipts, crashes on purpose) is no event: the page shows
+What happens every second (re-sends, receipts, crashes on purpose) is not an event: the page shows
 its counters.
 """
 
@@ -18,7 +18,7 @@ from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
 
-# What Postgres keeps is asked for as long; then it may be forgotten that it was told.
+# How long it is remembered which events that Postgres keeps were told: longer than it is asked for.
 KEPT_FOR = timedelta(minutes=30)
 
 
@@ -79,7 +79,7 @@ class Events:
                 yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
 
     def _presence(self, at: datetime, database: Database) -> Iterator[Event]:
-        """Who is missing, once that is no mere restart, and who is back."""
+        """Who is missing for longer than a restart takes, and who is back."""
         known = dict(expected(database))
         for who, is_there in known.items():
             if database.absent.get(who, 0) >= ABSENT and who not in self._missing:
@@ -145,7 +145,7 @@ def _rollup(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     if minutes := rise(before.rollup.minutes_set_aside, now.rollup.minutes_set_aside):
         yield Event(at, "fault", f"the rollup set aside {count(minutes, 'minute')}")
     elif rise(now.rollup.minutes_set_aside, before.rollup.minutes_set_aside):
-        yield Event(at, "healed", "the rollup took up minutes that it had set aside")
+        yield Event(at, "healed", "the rollup computed minutes that it had set aside")
 
 
 def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
@@ -159,7 +159,7 @@ def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
         yield Event(at, "fault", f"{what}{why}")
     if swept := rise(before.receipts.swept, now.receipts.swept):
         lost = f"{count(swept, 'ride')} that the log had lost"
-        yield Event(at, "healed", f"the receipts' sweep took up {lost}")
+        yield Event(at, "healed", f"the sweep queued the receipts of {lost}")
 
 
 def rise(before: int, now: int) -> int:

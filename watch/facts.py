@@ -26,7 +26,7 @@ NO_ANSWER = "it does not answer"  # the reason of one that hangs
 
 @dataclass(frozen=True)
 class Lead:
-    """Who does the work that one process does at a time."""
+    """Whether a process leads, in work that one does at a time, and how many stand by."""
 
     leads: bool
     standbys: int
@@ -192,7 +192,7 @@ class Log:
 class Facts:
     """What is known at one moment.
 
-    What a server that is away would tell is None, and so is what it does not let this user see.
+    What a server does not tell is None, because it is away, or does not let this user see it.
     """
 
     at: datetime  # by Postgres' clock, which all ages are by; by this machine's while it is away

@@ -2,8 +2,8 @@
 
 Redis is asked last for the dirty minutes, because Postgres knows in which of its sets they are.
 
-It reads, and changes nothing. A server that is away is said to be, with a reason, and asked again
-at the next time; one that hangs costs at most half of PATIENCE. A server that is stopped takes
+It reads, and changes nothing. A server that is away is reported with a reason, and asked again the
+next time; one that hangs costs at most half of PATIENCE. A server that is suspended takes
 connections and answers nothing, and a name's look-up may hang in the system's own library. So each
 server is asked in a thread of its own, which alone uses the connection; a question that is not
 answered in time is given up, and the thread comes back when its own time-outs end it. Until then
@@ -77,7 +77,7 @@ class Gatherer:
                 dirty = ask(self._to_redis, lambda: self._redis.dirty_minutes(ick), left)
                 rollup = replace(database.rollup, dirty_minutes=dirty)
                 database = replace(database, rollup=rollup)
-        else:  # nobody gets to work, and once both are back, not at once
+        else:  # no process works; once both are back, it takes them a moment
             self._absence.forget()
         took = time.monotonic() - began
         at = said.at if said else looked_at

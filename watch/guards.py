@@ -1,10 +1,11 @@
 """Who may look, and who may change something.
 
-A page on another site can make a visitor's browser send requests here, and with a name of its own
-that it lets resolve to 127.0.0.1 it could read the answers. So while the page is bound to loopback,
-only requests for a loopback host are answered; and what changes anything is a POST from this page
-itself, with its token. Bound to another address, the page is for any host and changes nothing. Nor
-does it through a proxy, as far as that names itself: nobody knows here whom it let through.
+A page on another site can make a visitor's browser send requests here. If it lets a name of its own
+resolve to 127.0.0.1, it could also read the answers. So while the page is bound to loopback, only
+requests for a loopback host are answered; and what changes anything is a POST from this page
+itself, with its token. Bound to another address, the page answers requests for any host, and
+changes nothing. It changes nothing through a proxy either, if that names itself: whom the proxy let
+through is not known here.
 """
 
 import re
@@ -53,5 +54,5 @@ def refusal(headers: Mapping[str, str], given: str, token: str) -> str:
     if origin not in (None, f"http://{headers.get('Host', '')}"):
         return "this request comes from another site"
     if not secrets.compare_digest(given.encode(errors="replace"), token.encode()):
-        return "this form is from before the server was started: load the page anew"
+        return "this form is from before the server was started: reload the page"
     return ""

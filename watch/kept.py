@@ -1,6 +1,7 @@
 """What Postgres keeps with its time, and the words for it: leads, resets, reconciliations, entries.
 
-The statement tells the numbers, so that a person reads them in one style, wherever they come from.
+The statement returns numbers, and the words are made here, so that a person reads all of them in
+one style.
 """
 
 from datetime import datetime

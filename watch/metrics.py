@@ -1,7 +1,7 @@
 """What Prometheus is told: the facts in its text format, or in OpenMetrics, as it asks for.
 
-What a server that is away would tell is left out, as is all that is unknown; `rocket_rides_up` says
-which server is away. Every label has few values: at most MOST_READERS readers are shown, ours
+What is not known is left out, such as all that a server which is away would tell; `rocket_rides_up`
+says which server is away. Every label has few values: at most MOST_READERS readers are shown, ours
 first. A name that ends in `_total` is a counter: it only rises, but for a restore. All others are
 gauges. In a name, the unit comes last.
 """
@@ -25,11 +25,11 @@ MOST_READERS = 50
 # Each metric's name, without PREFIX, and what it is.
 HELP = {
     "up": "1 if the server can be used, else 0.",
-    "gathered_timestamp_seconds": "When these facts were gathered, by the clock of whoever did.",
+    "gathered_timestamp_seconds": "When these facts were gathered, by the live page's clock.",
     "gathering_seconds": "How long it took to gather these facts.",
-    "problems": "Problems, as make status has them; without Postgres, only what is away.",
+    "problems": "Problems, as in make status; without Postgres, only servers that are away.",
     # The rides and the outbox.
-    "taken_total": f"Rides taken; too few while more than {MOST} are staged.",
+    "taken_total": f"Rides taken; too low while more than {MOST} are staged.",
     "records_sent_total": "Records sent to the log and committed.",
     "records_staged": f"Records in the outbox, up to {MOST}.",
     "oldest_staged_age_seconds": "The oldest staged record's age; 0 without any.",
@@ -37,7 +37,7 @@ HELP = {
     "standbys": "Processes that would take the lead.",
     "log_bytes": "The log's memory in Redis.",
     "readers_left_out": f"Readers not shown: those beyond {MOST_READERS}.",
-    "reader_processes": "Processes at work, of our readers.",
+    "reader_processes": "Processes at work for a reader of ours.",
     "reader_lag_rides": f"Rides that a reader lacks, up to {MOST}.",
     "reader_lag_seconds": "The age of the oldest ride that it lacks; 0 if none.",
     "reader_latency_seconds": "From taking its newest ride to counting it, within a minute.",
@@ -47,11 +47,11 @@ HELP = {
     "reader_rides_healed_total": "Rides that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Rides sent again, and skipped.",
-    "reader_entries_set_aside_total": "Entries that were no records, set aside as dead letters.",
+    "reader_entries_set_aside_total": "Entries that were not records, set aside in dead_letters.",
     "reader_entries_unbelieved_total": "Entries skipped, which our streamer did not commit.",
     "reader_crashes_injected_total": "Crashes that CRASH_RATE asked for.",
     "reader_resets_applied_total": "Wrong totals that a reset made right.",
-    # What is made of the rides.
+    # What is derived from the rides.
     "totals_agree": "1 if all totals are equal at the last ride that they share, else 0.",
     "rollup_dirty_minutes": "Minutes to be computed anew; unknown without Redis.",
     "rollup_minutes_set_aside": "Minutes that could not be computed.",
@@ -59,8 +59,8 @@ HELP = {
     "receipts_given_up_total": "Receipts that became dead letters.",
     "receipts_swept_total": "Receipts of rides that the log had lost.",
     "receipts_pending": f"Rides whose receipt has no outcome, up to {MOST}.",
-    "receipts_queued": f"Receipts not attempted yet; of these and the next two, {MOST} that are"
-    f" due and {MOST} that are due later are looked at.",
+    "receipts_queued": f"Receipts not attempted yet; this and the next two count up to {MOST}"
+    f" that are due and {MOST} that are due later.",
     "receipts_in_flight": "Receipts being sent.",
     "receipts_waiting": "Receipts to be attempted again, replays included.",
     "receipts_oldest_undelivered_age_seconds": "The age of the oldest ride whose receipt has no"
@@ -70,7 +70,7 @@ HELP = {
     "receipts_workers": "Processes that deliver receipts.",
     "dead_letters": "Entries in dead_letters, by the kind of reader.",
     "reconciliation_age_seconds": "How long ago the last one ended.",
-    "reconciliation_drift_meters": "What the last one found a total off by, before its repair.",
+    "reconciliation_drift_meters": "How far off the last one found a total, before its repair.",
 }
 # What tells the samples of a metric apart. A role is streamer or rollup.
 LABELS: dict[str, tuple[str, ...]] = {
@@ -204,7 +204,7 @@ def _receipts(receipts: Receipts) -> Iterator[Sample]:
 
 
 def shown(readers: Iterable[Reader]) -> list[Reader]:
-    """At most MOST_READERS of them: nobody's checkpoints can crowd out this fleet's own readers."""
+    """At most MOST_READERS of them, ours first, so that others can't crowd ours out."""
     first = sorted(readers, key=lambda reader: (not reader.is_ours, reader.kind, reader.name))
     return first[:MOST_READERS]
 

@@ -10,7 +10,7 @@ MOST_NAMED = 3  # of one sort; the others are only counted
 
 
 def named(reader: Reader) -> str:
-    """What a person calls it, where it is clear of what kind it is: consumer0."""
+    """What a person calls it where its kind is clear: consumer0."""
     return ROLLUP if reader.kind == "rollup" else printable(reader.name)
 
 

@@ -2,7 +2,7 @@
 
 Reading is for everyone who reaches the port. Only the demo's buttons change anything; see
 `watch.guards`. Nothing waits for ever: a head, a body, an answer that nobody reads and an idle
-connection have their times.
+connection have time limits.
 """
 
 import asyncio

@@ -19,12 +19,12 @@ from watch.derived import (
     lead,
 )
 
-RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is that of so many seconds, or of so many rides
+RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is over so many seconds, or so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
 
-# Whoever has a session, by its application name. One that is starting has not got to work yet; a
-# silent one hangs, as `rocket_rides.health` sees it. What Postgres hides from this user, a
-# session's state, does not count against it.
+# All sessions of the fleet, by application name. One that is starting has not begun to work yet; a
+# silent one hangs, by the rule of `rocket_rides.health`. A session whose state Postgres hides from
+# this user does not count as silent.
 SESSIONS = f"""
     SELECT pid, application_name AS name,
            right(application_name, {len(STARTING)}) = '{STARTING}' AS starting,
@@ -62,7 +62,7 @@ RIDES = f"""
         WHERE created_at > now() - interval '{RATE_SECONDS} seconds' AND isfinite(created_at)
     ) recent
 """  # noqa: S608
-# The receipts have no checkpoint: what they lack is told of them, and not of a reader.
+# The receipts have no checkpoint: their lag is in RECEIPTS_FACTS, not here.
 READERS = f"""
     SELECT coalesce(json_agg(json_build_object(
         'kind', kind, 'name', name, 'processes', NULL, 'ride', standings.last_ride_id,
@@ -83,10 +83,11 @@ READERS = f"""
     LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN rides ON rides.id = checkpoints.last_ride_id
 """  # noqa: S608
-# Each total is brought back to `ride`, the least that any of them stands at, by the distance of the
-# rides that it has counted since: one running sum over those rides, among which the totals stand.
-# `floor` is the ride that a total must have reached to be compared: `limit` rides behind the first.
-# It is looked for only where the ids alone don't show that all are past it.
+# Each total is brought back to `ride`, the lowest at which any of them stands: the distance of the
+# rides that it has counted since is subtracted. One running sum over those rides, with the totals
+# among them, does it for all. `floor` is the ride that a total must have reached to be compared:
+# `limit` rides behind the first. It is looked for only where the ids alone don't show that all are
+# past it.
 AGREEMENT = """
     WITH totals AS (
         SELECT name, last_ride_id AS ride, total_distance AS total

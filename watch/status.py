@@ -90,9 +90,9 @@ def _is_stopped(server: Server) -> bool:
 def look(gatherer: Gatherer) -> Facts:
     """The facts, once they tell what is wrong from what is busy.
 
-    Where a server seems to be away, it is asked once more: it may only have been busy. Where
-    somebody is missing, until they are back or missing for good; for SETTLED seconds at most,
-    because of many it may always be another.
+    Where a server seems to be away, it is asked once more: it may only have been busy. Where a
+    process is missing, it looks until the process is back or missing for good; for SETTLED seconds
+    at most, since of many processes another one may always be missing.
     """
     facts = gatherer.gather()
     if not (facts.postgres.up and facts.redis.up):
@@ -127,4 +127,4 @@ def main() -> int:
 if __name__ == "__main__":
     found = main()
     sys.stdout.flush()
-    os._exit(found)  # as whoever used a Gatherer
+    os._exit(found)  # as every process that used a Gatherer

@@ -48,7 +48,7 @@ class Problem:
 def problems(facts: Facts, absent: float = ABSENT) -> list[Problem]:
     """What is not well, the gravest first; none when all is well.
 
-    Who has been missing for less than `absent` seconds is taken to be back in a moment.
+    A process that has been missing for less than `absent` seconds is taken to be restarting.
     """
     found = [
         Problem(f"{name} can't be used: {server.reason}", "away")
@@ -92,11 +92,11 @@ def _notices(facts: Facts) -> Iterator[str]:
     ]
     if late:
         yield (
-            f"the log keeps what readers elsewhere have not read for long: {listed(late)};"
+            f"the log keeps entries for other programs, which are far behind: {listed(late)};"
             " docs/production.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):
-        yield f"{count(entries, 'entry', MOST)} of the log made no sense: dead_letters has why"
+        yield f"{count(entries, 'entry', MOST)} of the log made no sense: dead_letters says why"
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -124,7 +124,7 @@ def _wrong(database: Database) -> Iterator[Problem]:
 
 
 def _dead(database: Database, absent: float) -> Iterator[Problem]:
-    """While a server is away, nobody gets to work, so nothing is said of that."""
+    """What is not at work. While a server is away nothing can work, so nothing is said here."""
     gone = {who for who, seconds in database.absent.items() if seconds >= absent}
     if STREAMER in gone:
         yield Problem("no streamer leads, so rides don't reach the log: start one", "dead")
@@ -148,14 +148,14 @@ def _dead(database: Database, absent: float) -> Iterator[Problem]:
     if aside := database.rollup.minutes_set_aside:
         yield Problem(
             f"{count(aside, 'minute', MOST)} could not be computed:"
-            " python -m consumers.rollup.aside says why, and has minutes tried again",
+            " python -m consumers.rollup.aside says why, and how to retry",
             "dead",
         )
 
 
 def _what_to_do(reader: Reader) -> str:
     if reader.silent_processes:
-        return "its own hangs, or was stopped; have it go on, or start it anew"
+        return "its process hangs, or was suspended; resume it, or restart it"
     return "start one; or, if it is gone for good, remove it (docs/production.md#remove-a-reader)"
 
 

@@ -1,8 +1,8 @@
 """Looks at the fleet at most once a second, for everyone: the page, its onlookers and the metrics.
 
 While somebody looks on, once a second; else every UNSEEN seconds, so that the feed and the charts
-go on. Gathering blocks, so it has a thread of its own: a look that hangs holds up nobody, nor the
-end of this process. One that fails is logged, shows nothing as known, and is followed by others.
+go on. Gathering blocks, so it has a thread of its own: a look that hangs delays nobody, not even
+the end of this process. A look that fails is logged, tells nothing, and is followed by others.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ logger = logging.getLogger("watch")
 
 SEEN = 1.0  # seconds between looks while somebody looks on
 UNSEEN = 5.0
-PATIENCE = 3.0  # seconds that anyone waits for a look: one is bounded, and this is more
+PATIENCE = 3.0  # seconds that anyone waits for a look: more than a look can take
 
 Gather = Callable[[], Facts]
 After = Callable[[float], None]  # is given when the look began, by the loop's clock
@@ -127,7 +127,7 @@ class Watcher:
         except Exception as error:
             if repr(error) != self._failure:
                 self._failure = repr(error)
-                logger.exception("a look at the fleet failed; the next one may not")
+                logger.exception("a look at the fleet failed; the next one may succeed")
             return nothing(f"this look failed: {in_one_line(error)}")
         self._failure = ""
         return facts

@@ -68,7 +68,7 @@ def alone(data: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            another = "another way of breaking the fleet is under way: wait for its end"
+            another = "the fleet is already being broken in another way: wait until that ends"
             raise Unavailable(another) from None
         yield
     finally:

@@ -46,7 +46,7 @@ class RunningFleet(list[Service]):
         for _, _, process in self.of(SIMULATOR):
             if any(each.status == psutil.CONN_LISTEN for each in process.net_connections("tcp")):
                 return process
-        raise Unavailable("the simulator, which could refuse receipts, receives none")
+        raise Unavailable("no receipt can be refused: the simulator receives none")
 
 
 def running_fleet(config: Settings) -> RunningFleet:

@@ -64,7 +64,7 @@ class Account:
         # In /tmp another user may come first, with a symbolic link, too. Nobody can replace ours.
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode):
-            raise NeverStarts(f"{folder} is not ours: it is no folder; remove it first")
+            raise NeverStarts(f"{folder} is not a plain folder; remove it first")
         if found.st_uid not in (self.uid, os.geteuid()):
             raise NeverStarts(f"{folder} belongs to another user, {found.st_uid}; remove it first")
         folder.chmod(PRIVATE)

@@ -45,7 +45,7 @@ async def wait_for_api(api: aiohttp.ClientSession, url: str, fleet: str) -> None
                 if fleet and _fleet_of(said) != fleet:
                     raise errors.Refused(
                         f"the API at {url} is not this fleet's, so nothing is posted"
-                        " there: choose another API_PORT, or name it as API_URL if you mean it"
+                        " there: choose another API_PORT, or set API_URL to that one if you mean it"
                     )
                 return
             reason = f"it answers {answer.status}"

@@ -13,6 +13,6 @@ SCHEMA = [(FOLDER / name).read_text() for name in ("0010_schema.sql", "rides.sql
 
 
 def upgrade() -> None:
-    # By psycopg: SQLAlchemy would prepare it, and Postgres prepares no more than one statement.
+    # Through psycopg: SQLAlchemy would prepare it, and Postgres prepares only single statements.
     for statements in SCHEMA:
         op.get_bind().connection.driver_connection.execute(statements, prepare=False)

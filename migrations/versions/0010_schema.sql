@@ -1,17 +1,17 @@
--- The tables of the log: the outbox, the streamer's, the readers', and the reconciliation's. Those of
--- the application are in `rides.sql`; whoever has another one replaces that file (docs/lift-it.md).
+-- The tables of the log: the outbox, the streamer's, the readers', and the reconciliation's. Those
+-- of the application are in `rides.sql`; another application replaces that file (docs/lift-it.md).
 --
--- Distances are in metres, with exactly three decimals; times are instants.
--- 'NaN' is greater than every number in Postgres: an upper bound keeps it out, a lower one does not.
--- A row that is updated often shares its page with free space (fillfactor): it is updated in place.
+-- Distances are in metres, with exactly three decimals; times are instants. 'NaN' is greater than
+-- every number in Postgres: an upper bound keeps it out, a lower one does not. Where rows are
+-- updated often, pages keep free space (fillfactor), so that an update stays in its page.
 
 
 -- ------------------------------------------------------------------ the outbox
 
 -- The outbox: records that are still to be sent to the log. The id is the ride's.
 --
--- No foreign key to rides: the one statement that stages is the one that inserts the ride. Every
--- row is soon deleted, so a number of rows triggers vacuum, not a share of the table.
+-- No foreign key to rides: the one statement that stages a record is the one that inserts its ride.
+-- Every row is soon deleted, so a number of rows triggers vacuum, not a share of the table.
 CREATE TABLE staged_log_records (
     id bigint PRIMARY KEY,
     action text NOT NULL,
@@ -26,8 +26,8 @@ CREATE TABLE staged_log_records (
 -- SERIALIZABLE transaction takes no predicate lock for it.
 CREATE SEQUENCE doorbell;
 
--- Whoever rings disarms it too, so that the next ones need not. With the rights of its owner: no
--- ride is refused, and none comes later, for want of a right to the sequence.
+-- Whoever rings also disarms it, so that the next rides need not ring. The function has its owner's
+-- rights, so that no ride is refused or delayed for want of a right to the sequence.
 CREATE FUNCTION ring_doorbell() RETURNS void LANGUAGE sql VOLATILE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN CASE WHEN pg_sequence_last_value('doorbell'::regclass) IS NOT NULL
@@ -38,7 +38,8 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 
 -- ------------------------------------------------------------------ the streamer
 
--- One row: the id of the last record that the streamer sent and committed, and how many it ever did.
+-- One row: the id of the last record that the streamer sent and committed, and how many it has sent
+-- in all.
 --
 -- Each counts once, and so do mended ones. Together with what is staged, that is all rides.
 CREATE TABLE streamer_state (
@@ -67,17 +68,17 @@ CREATE TABLE terms (
 
 -- Where a reader stands.
 --
--- A name is unique among readers of the same kind: a total named "rollup" is not the rollup. Who
--- says no kind is a program outside of this project.
+-- A name is unique among readers of the same kind: a total named "rollup" is not the rollup. A
+-- reader that gives no kind is a program outside of this project.
 --
--- What a reader met and healed is counted in the transactions that the counts are about. Readers
--- outside of this project leave all of it at 0.
+-- The counters move in the transactions of the work that they count. Readers outside of this
+-- project leave them at 0.
 CREATE TABLE checkpoints (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL DEFAULT 'outside'
         CONSTRAINT checkpoints_kind CHECK (length(kind) BETWEEN 1 AND 64),
     name text NOT NULL CONSTRAINT checkpoints_name CHECK (length(name) BETWEEN 1 AND 64),
-    -- Two numbers of 64 bits. No backslash: its meaning in a literal is a setting's.
+    -- Two numbers of 64 bits. No backslash: what it means in a literal depends on a setting.
     last_redis_id text NOT NULL DEFAULT '0-0' CONSTRAINT checkpoints_last_redis_id CHECK (
         CASE WHEN last_redis_id ~ '^[0-9]+-[0-9]+$'
         THEN split_part(last_redis_id, '-', 1)::numeric <= 18446744073709551615
@@ -86,24 +87,25 @@ CREATE TABLE checkpoints (
     ),
     last_ride_id bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_last_ride_id CHECK (last_ride_id >= 0),
-    -- Entries about no ride of this database: another database's, or never committed.
+    -- Entries that it skipped: another database's, or never committed.
     unbelieved_entries bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_unbelieved_entries CHECK (unbelieved_entries >= 0),
     gaps_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
     rides_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_rides_healed CHECK (rides_healed >= 0),
-    -- Not those that the rollup meets where a new lead marks again: they pass as first readings.
+    -- Without those that a new leader of the rollup reads again: they count as read for the first
+    -- time.
     resends_skipped bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resends_skipped CHECK (resends_skipped >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_set_aside CHECK (entries_set_aside >= 0),
-    -- Each by the next session: its own transaction was undone.
+    -- Each is counted by the next session, since the crash undid its own transaction.
     crashes_injected bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
     resets_applied bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resets_applied CHECK (resets_applied >= 0),
-    -- As far as it ever was, up to the last time that it was set back to an earlier ride.
+    -- The furthest ride that it has reached since it was last set back to an earlier one.
     furthest bigint NOT NULL DEFAULT 0 CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
     distance_healed numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_distance_healed
@@ -179,22 +181,23 @@ CREATE TABLE set_aside_minutes (
 
 -- The inbox and the queue of receipts, a row for each ride: `consumers/receipts/statements.py`.
 --
--- A row is open until it has an outcome, and again while a dead one is replayed. Then it is due from
--- `due_at` on: a worker takes it with a lease, and nobody else takes it before that has run out.
+-- A row is open until it has an outcome, and again while a dead receipt is replayed. An open row is
+-- due from `due_at` on: a worker takes it with a lease, and nobody else takes it before the lease
+-- has run out.
 --
--- No foreign key to rides: whoever inserts would lock them.
+-- No foreign key to rides: each INSERT would lock its ride.
 CREATE TABLE receipts (
     ride_id bigint PRIMARY KEY,
     outcome text CONSTRAINT receipts_outcome CHECK (outcome IN ('delivered', 'dead')),
-    -- Ever begun: each is written down before it is made. It only rises.
+    -- Attempts ever begun: each is recorded before it is made.
     attempts integer NOT NULL DEFAULT 0 CONSTRAINT receipts_attempts CHECK (attempts >= 0),
     -- Of these, how many don't count: the receiver was away, or they came before a replay.
     excused integer NOT NULL DEFAULT 0
         CONSTRAINT receipts_excused CHECK (excused BETWEEN 0 AND attempts),
-    -- Of the last attempts, how many have no known end.
+    -- How many of the latest attempts, in a row, have no known end.
     unfinished integer NOT NULL DEFAULT 0
         CONSTRAINT receipts_unfinished CHECK (unfinished BETWEEN 0 AND attempts),
-    -- Drawn at random when it was taken, so the attempt's fencing token; empty once its end is known.
+    -- Drawn at random for each attempt, as its fencing token; null once its end is known.
     lease uuid,
     queued_at timestamptz NOT NULL DEFAULT now(),
     first_at timestamptz, -- its first attempt
@@ -212,8 +215,8 @@ CREATE TABLE receipts (
     )
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
 
--- The queue: what is open, the oldest first. Apart from it what is quarantined, so that it is not
--- passed over again and again.
+-- The queue: what is open, the oldest first. What is quarantined has an index of its own, so that a
+-- look at the queue does not read it again and again.
 CREATE INDEX receipts_due ON receipts (due_at)
     WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2;
 CREATE INDEX receipts_quarantined ON receipts (unfinished, due_at)
@@ -313,7 +316,8 @@ CREATE TABLE recomputations (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),
     minute timestamptz NOT NULL,
-    -- Of the minute's rides; where it has none, of those up to which it was compared.
+    -- The first of the minute's rides; where it has none, the last ride up to which it was
+    -- compared.
     lowest_ride_id bigint NOT NULL
         CONSTRAINT recomputations_lowest_ride_id CHECK (lowest_ride_id > 0),
     status text NOT NULL DEFAULT 'pending'

@@ -5,7 +5,7 @@
 
 A line has the time at which Redis took the entry, the entry's id, the ride's, the distance in
 metres, the ride before, and the term, which tells a reader whether the entry is its own database's.
-Here all entries are shown, also those that nobody would count.
+All entries are shown here, even those that no reader would count.
 
 It only reads the log, and moves nothing.
 """
@@ -51,8 +51,8 @@ def _duration(text: str) -> float:
 def entries(log: Log, since: float | None, follow: bool) -> Iterator[list[Entry]]:
     """The entries of the last `since` seconds, or all, in batches; with `follow`, without end.
 
-    Those that are appended meanwhile are left out, or nearly so, unless it follows. Raises
-    redis.RedisError.
+    Without `follow`, entries that are appended meanwhile are left out, or nearly all of them.
+    Raises redis.RedisError.
     """
     last = log.last_id()
     after = last if follow else START
@@ -73,7 +73,7 @@ def in_words(entry: Entry) -> str:
     try:
         record = decode(entry.fields)
     except Invalid as reason:
-        return f"{when}  no record: {reason}"
+        return f"{when}  not a record: {reason}"
     term = ascii(record.term)[2:-1]  # whatever bytes it is, on one line
     return f"{when}  ride {record.id}  {record.distance} m  after {record.prev}  term {term or '-'}"
 
@@ -90,7 +90,7 @@ def appended_at(entry: Entry) -> str | None:
 
 def main() -> None:
     """Print the entries that were asked for."""
-    # Ctrl-C is how a person ends it: make is not to call that an error.
+    # Ctrl-C is how a person ends it, so make must not call that an error.
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     options = parse_options()
     config = settings.load()

@@ -20,8 +20,8 @@ LARGEST_ID = 2**63 - 1  # of a record: Postgres' bigint
 LONGEST_ID = len(str(LARGEST_ID))
 
 
-# These are made by the thousand: much faster than a NamedTuple, and the collection of garbage never
-# looks at them.
+# These are made by the thousand: a Struct is much faster than a NamedTuple, and the garbage
+# collector does not track it.
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """What the stream holds under one id: alternating field names and values, as bytes."""
 

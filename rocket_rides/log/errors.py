@@ -1,4 +1,4 @@
-"""How Redis fails: what its errors mean to the log, with messages that say whose they are."""
+"""How Redis fails: what its errors mean to the log, with messages that name Redis."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ def appending_errors() -> Iterator[None]:
 
 @contextmanager
 def naming_the_server() -> Iterator[None]:
-    """Raise every error of Redis with a message that says whose it is."""
+    """Raise every error of Redis with a message that begins with "Redis"."""
     try:
         yield
     except redis.ResponseError as error:

@@ -112,7 +112,7 @@ class Log:
     def wait_for_replicas(self) -> None:
         """Wait until the replicas have in memory what this connection has written, if anything.
 
-        Raises redis.ConnectionError when too few have it, or are there at all.
+        Raises redis.ConnectionError when too few have it, or too few are connected.
         """
         if self._replicas:
             milliseconds = int(REPLICAS_TIMEOUT * 1000)
@@ -145,7 +145,7 @@ class Log:
     def replication_id(self) -> str:
         """Names the history of writes that this server has; empty where Redis does not tell.
 
-        After a fail-over, or a restart, it is another one.
+        It changes with a fail-over or a restart.
         """
         try:
             reply: bytes = self.command("INFO", "replication")

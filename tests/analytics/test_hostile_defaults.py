@@ -104,7 +104,7 @@ def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
     ("defaults", "said"),
     [
         ({"default_transaction_read_only": "on"}, database.READ_ONLY),
-        ({"search_path": "nowhere"}, "create in: let search_path name a schema that is there"),
+        ({"search_path": "nowhere"}, "create in: set search_path to a schema that exists"),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_sentence(

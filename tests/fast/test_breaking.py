@@ -141,7 +141,7 @@ def test_one_way_at_a_time_and_a_killed_attempt_is_in_nobodys_way(tmp_path: Path
     for _ in range(2):
         with (
             alone(tmp_path),
-            pytest.raises(Unavailable, match="wait for its end"),
+            pytest.raises(Unavailable, match="wait until that ends"),
             alone(tmp_path),
         ):
             pass

@@ -116,7 +116,7 @@ def test_what_to_do_about_a_total_that_is_not_at_work() -> None:
     assert "docs/production.md#remove-a-reader" in ended
     hangs = only(absent(but(readers=(replace(gone, silent_processes=1),)), ABSENT)).what
     assert "start one" not in hangs
-    assert "hangs, or was stopped" in hangs
+    assert "hangs, or was suspended" in hangs
 
 
 def test_the_docs_say_after_which_time_what_is_a_problem() -> None:

@@ -41,7 +41,7 @@ def test_a_last_sent_that_was_set_back_is_said_and_begins_no_term(
     before = world.connection.execute(TERMS).fetchall()
     world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
     world.take(4)
-    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but it was") as lost:
+    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but more was") as lost:
         world.streamer()
     assert world.connection.execute(TERMS).fetchall() == before
     world.connection.execute(advice(lost.value))
@@ -56,7 +56,7 @@ def test_no_term_begins_below_a_later_one_though_its_rides_are_gone(world: World
     world.streamer()
     world.connection.execute("DELETE FROM rides WHERE id > 1")
     world.connection.execute("UPDATE streamer_state SET last_sent_id = 1")
-    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but it was"):
+    with pytest.raises(StateLost, match="nothing after ride 1 was sent, but more was"):
         world.streamer()
 
 

@@ -152,7 +152,7 @@ def test_a_name_is_given_where_there_are_many(words: list[str]) -> None:
         [sys.executable, "-m", "rocket_rides.health", *words], capture_output=True, text=True
     )
     assert asked.returncode == 2
-    assert "a name is needed by" in asked.stderr
+    assert "only consumer and receipts take a name" in asked.stderr
 
 
 def test_without_a_database_nobody_is_well(world: World) -> None:

@@ -114,7 +114,7 @@ def test_a_line_says_all_that_an_entry_does(world: World) -> None:
     assert first.split()[:2] == [taken_at(ids[0]), ids[0]]
     assert first.endswith(f"  ride 1  539.837 m  after 0  term {term}")
     assert second.endswith(f"ride 2  999999999.999 m  after 1  term {term}")
-    assert third.endswith("no record: no field 'data'")
+    assert third.endswith("not a record: no field 'data'")
     assert fourth.endswith(r"after 3  term \n\xff")
     assert last.startswith("after the year 9999")
 

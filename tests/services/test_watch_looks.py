@@ -71,7 +71,7 @@ def test_a_look_that_fails_is_told_and_followed_by_others(
     assert "this look failed" in said[1]
     assert "a surprise" in said[1]
     assert [record.message for record in caplog.records].count(
-        "a look at the fleet failed; the next one may not"
+        "a look at the fleet failed; the next one may succeed"
     ) == 1
 
 

@@ -1,4 +1,4 @@
-"""The page: rendered here, once per look for all who look on.
+"""The page: rendered here, once per look, for all onlookers.
 
 The page consists of a frame and of *parts*, each the block of a template under `fragments/` and an
 element of the page by that id. An onlooker is sent the parts that changed. All wording is in the
@@ -28,7 +28,7 @@ class Breakage:
     """Whether the fleet is being broken on purpose, and what was last said about it."""
 
     way: str = ""  # under way; empty when none is
-    meanwhile: str = ""  # what is so while it is
+    meanwhile: str = ""  # what is the case while it is under way
     going_on: str = ""  # stays when it is over
 
 
@@ -116,7 +116,7 @@ class Page:
         }
 
 
-@lru_cache(2 * KEPT)  # of them all, one or two are new at a look
+@lru_cache(2 * KEPT)  # at each look, only one or two of them are new
 def _item(number: int, event: Event) -> tuple[str, Markup]:
     """An event's id, and its HTML."""
     return f"event-{number}", block("event", {"event": event, "event_number": number})

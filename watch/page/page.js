@@ -103,7 +103,7 @@ document.addEventListener("submit", async (event) => {
       method: "POST", body: new URLSearchParams(data), headers: { Accept: "text/plain" }, redirect: "manual",
     });
     say(answer.status >= 400 ? await answer.text() : "");
-    // By then the part is there anew, if the button has become another.
+    // By then the part has been replaced, if the button has changed.
     if (answer.status < 400) await new Promise((done) => setTimeout(done, 2000));
   } catch {
     say("The server did not answer: try again when it is back.");

@@ -22,8 +22,8 @@ SCRIPT = (HERE / "page.js").read_text()
 _frame = (HERE / "page.html").read_text() + STYLE + SCRIPT
 VERSION = hashlib.sha256(_frame.encode()).hexdigest()[:12]
 
-# Seconds. Who is behind by more is pointed out, though it is no problem yet. A receipt that its
-# receiver puts off comes after one second, and then after three more.
+# Seconds. A reader that is further behind is pointed out, though that is no problem yet. A receipt
+# that its receiver puts off is sent again after one second, and then after three more.
 NOTED = 1.5
 RECEIPTS_NOTED = 3.0
 

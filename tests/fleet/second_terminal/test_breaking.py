@@ -119,7 +119,7 @@ def test_one_way_at_a_time_whoever_asks_and_however_the_other_ends(
     other = person(fleet, "demo.breaking", "freeze", "--seconds", "60")
     eventually(lambda: victim.status() == psutil.STATUS_STOPPED, "a frozen consumer")
     for way in WAYS:
-        with pytest.raises(Unavailable, match="another way of breaking the fleet is under way"):
+        with pytest.raises(Unavailable, match="the fleet is already being broken in another way"):
             break_it(way)
     other.kill()
     other.communicate(timeout=PATIENCE)
