@@ -61,7 +61,6 @@ LONGEST = (
     "tests/services/test_restores.py",
     "tests/services/test_ick_model.py",
     "tests/services/test_refusals.py",
-    "tests/analytics/test_report_page.py",
     "tests/services/test_mend.py",
     "tests/analytics/test_reconcile_process.py",
 )
