@@ -53,17 +53,6 @@ def test_a_night_that_starts_at_the_first_ride_replaces_all_before_it(tmp_path: 
     assert content(tmp_path) == Tally()
 
 
-def test_every_night_can_be_found_in_the_log_even_one_without_rides(tmp_path: Path) -> None:
-    night(tmp_path, nights(tmp_path, 2))
-    found = [
-        (n.ledger.run, n.after, n.ledger.last_ride_id, n.ledger.total.rides)
-        for n in table(tmp_path).nights()
-    ]
-    assert found == [(3, 6, 6, 6), (2, 3, 6, 6), (1, 0, 3, 3)]
-    [newest, *_] = table(tmp_path).nights()
-    assert newest.ledger.total.distance == 6 * METRE
-
-
 def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
     """The folder's lock keeps them apart; a file system may know no locks."""
     base = nights(tmp_path, 1)

@@ -111,26 +111,6 @@ def test_what_a_run_needs_is_installed_where_make_has_set_up(
         assert told.text.count(words) == 2
 
 
-@pytest.mark.parametrize(
-    ("wanted", "words"),
-    [
-        ([True, False], ["installed what a reconciliation needs"]),
-        ([True, True], []),  # all but Java: each night tells that
-        ([False], []),  # `make reconcile` has installed it meanwhile
-    ],
-)
-def test_what_was_installed_is_told_as_it_is(
-    wanted: list[bool],
-    words: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    told: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(nightly, "is_wanted", lambda: wanted.pop(0))
-    nightly.install(Stop(), [0], [sys.executable, "-c", ""])
-    assert not wanted
-    assert [each.getMessage() for each in told.records[1:]] == words
-
-
 def test_the_demo_installs_some_minutes_after_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not during the first rides."""
     pauses = SimpleQueue[float]()

@@ -24,7 +24,6 @@ SPARK = (
     "tests/analytics/test_reconcile.py",
     "tests/analytics/test_reconcile_process.py",
     "tests/analytics/test_rollup_proved.py",
-    "tests/analytics/test_several_workers.py",
     "tests/analytics/test_sums_in_spark.py",
     "tests/analytics/test_warehouse.py",
 )
@@ -47,6 +46,8 @@ LONGEST = (
     "tests/fleet/test_chaos.py",
     "tests/fleet/test_servers_process.py",
     "tests/fleet/test_fleet.py",
+    "tests/analytics/test_several_workers.py",
+    "tests/analytics/test_lifted_night.py",
     "tests/services/test_disasters.py",
     "tests/services/test_state_machine.py",
     "tests/fleet/test_embedded.py",
