@@ -19,39 +19,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SERVICES = ("streamer", "consumers.rollup")
-# What `ALTER DATABASE ... SET` is given, as SQL.
+# What `ALTER DATABASE ... SET` is given, as SQL. What does not hide one another goes together.
 HOSTILE = {
-    "all statements are compiled": {
+    "serializable, German and compiled": {
+        "default_transaction_isolation": "'serializable'",
+        "default_transaction_deferrable": "on",
+        "datestyle": "'German, DMY'",
+        "intervalstyle": "'sql_standard'",
+        "timezone": "'Asia/Kathmandu'",  # a zone with odd minutes
+        "client_encoding": "'LATIN1'",
+        "extra_float_digits": "-15",
+        "bytea_output": "'escape'",
+        "standard_conforming_strings": "off",
+        "backslash_quote": "off",
         "jit": "on",
         "jit_above_cost": "0",
         "jit_inline_above_cost": "0",
         "jit_optimize_above_cost": "0",
     },
-    "backslashes escape": {"standard_conforming_strings": "off", "backslash_quote": "off"},
-    "German dates": {"datestyle": "'German, DMY'"},
-    "dates of the SQL standard": {"datestyle": "'SQL, MDY'", "intervalstyle": "'sql_standard'"},
-    "intervals as in ISO 8601": {"intervalstyle": "'iso_8601'"},
-    "a zone with odd minutes": {"timezone": "'Asia/Kathmandu'"},
-    "bytes escaped": {"bytea_output": "'escape'"},
-    "another encoding": {"client_encoding": "'LATIN1'"},
-    "floats rounded": {"extra_float_digits": "-15"},
-    "no warnings": {"client_min_messages": "'error'"},
-    "errors end the session": {"exit_on_error": "on"},
-    "serializable": {
-        "default_transaction_isolation": "'serializable'",
-        "default_transaction_deferrable": "on",
+    "repeatable read, another schema first, and no index scans": {
+        "default_transaction_isolation": "'repeatable read'",
+        "search_path": "elsewhere, public",
+        "datestyle": "'SQL, MDY'",
+        "intervalstyle": "'iso_8601'",
+        "plan_cache_mode": "force_generic_plan",
+        "enable_indexscan": "off",
+        "enable_indexonlyscan": "off",
     },
-    "repeatable read": {"default_transaction_isolation": "'repeatable read'"},
-    "short time-outs": {
+    "in haste, without warnings, and no way to read or join is good": {
         "statement_timeout": "'1s'",
         "lock_timeout": "'1s'",
         "idle_session_timeout": "'1s'",
         "idle_in_transaction_session_timeout": "'1s'",
-    },
-    "generic plans": {"plan_cache_mode": "force_generic_plan"},
-    "custom plans": {"plan_cache_mode": "force_custom_plan"},
-    "no index scans": {"enable_indexscan": "off", "enable_indexonlyscan": "off"},
-    "no way to read or join is good": {
+        "exit_on_error": "on",
+        "client_min_messages": "'error'",
         "enable_indexscan": "off",
         "enable_indexonlyscan": "off",
         "enable_bitmapscan": "off",
@@ -62,17 +63,15 @@ HOSTILE = {
         "enable_mergejoin": "off",
         "enable_sort": "off",
     },
-    "everything in parallel": {
+    "everything in parallel, custom plans, odd habits": {
         "max_parallel_workers_per_gather": "8",
         "parallel_setup_cost": "0",
         "parallel_tuple_cost": "0",
         "min_parallel_table_scan_size": "0",
         "min_parallel_index_scan_size": "0",
-    },
-    "another schema first": {"search_path": "elsewhere, public"},
-    "policies refuse": {"row_security": "off"},
-    "commits that nobody waits for": {"synchronous_commit": "off"},
-    "odd habits": {
+        "plan_cache_mode": "force_custom_plan",
+        "row_security": "off",
+        "synchronous_commit": "off",
         "array_nulls": "off",
         "transform_null_equals": "on",
     },

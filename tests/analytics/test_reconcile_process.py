@@ -1,10 +1,16 @@
-"""The job as a person runs it: what keeps it from running is one clear line."""
+"""The job as a person runs it: its status and its words, and what an interrupt leaves behind.
 
+A whole run beside a fleet is in `tests/fleet/second_terminal/test_breaking.py`.
+"""
+
+import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -14,12 +20,17 @@ from analytics.ledger import Ledger, Owner
 from analytics.prerequisites import WANTED
 from analytics.reconcile import FEW
 from analytics.warehouse import Warehouse
+from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock
-from rocket_rides.settings import PROJECT
-from tests.support.jobs import alive, ended, start
-from tests.support.world import World, eventually
+from tests.support.books import MILLIMETRE, Books, tally
+from tests.support.jobs import SPARK_PATIENCE, Reconcile, alive, ended, start
+from tests.support.world import World, eventually, transaction
 
 HOLD_THE_LOCK = f"SELECT pg_advisory_lock({Lock.RECONCILIATION:d})"
+NO_MORE_RESULTS = "LOCK TABLE reconciliations IN EXCLUSIVE MODE"
+WAITING = (
+    "SELECT count(*) FROM pg_locks WHERE relation = 'reconciliations'::regclass AND NOT granted"
+)
 
 
 def an_old_java(world: World) -> dict[str, str]:
@@ -53,7 +64,7 @@ def another_databases_warehouse(world: World) -> dict[str, str]:
     warehouse.make_ready()
     theirs = Owner(5, database_id="1-1", term="")
     warehouse.publish([], 0, Ledger(), theirs)
-    return {"SPARK_MASTER": "none://here"}  # it is refused before Spark is started
+    return {}
 
 
 def another_run(world: World) -> dict[str, str]:
@@ -72,22 +83,65 @@ REFUSALS = [
 ]
 
 
+def no_spark(_master: str, *, briefly: bool) -> NoReturn:
+    raise AssertionError(f"Spark was started, {briefly=}")
+
+
 @pytest.mark.usefixtures("java")
 @pytest.mark.parametrize(("prepare", "reason"), REFUSALS)
-def test_what_keeps_the_job_from_running_is_status_2_and_one_line(
-    world: World, prepare: Callable[[World], dict[str, str]], reason: str
+def test_what_keeps_the_job_from_running_is_status_2_and_one_line_before_spark_starts(
+    world: World,
+    reconcile: Reconcile,
+    monkeypatch: pytest.MonkeyPatch,
+    prepare: Callable[[World], dict[str, str]],
+    reason: str,
 ) -> None:
-    status, said = ended(start(world, **prepare(world)))
-    assert status == 2
-    [line] = said.splitlines()
+    monkeypatch.setattr("analytics.session.session", no_spark)
+    run = reconcile(world, **prepare(world))
+    assert (run.status, run.said) == (2, "")
+    [line] = run.wrong.splitlines()
     assert line.startswith("not reconciled: ")
     assert reason in line
 
 
-def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(world: World) -> None:
-    status, said = ended(start(world, "--json", "/nowhere/result.json"))
-    assert status == 2
-    assert "/nowhere/result.json can't be written" in said
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("/nowhere/result.json", "can't be written"), ("a" * 300, ": File name too long")],
+)
+def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(
+    world: World, reconcile: Reconcile, name: str, reason: str
+) -> None:
+    run = reconcile(world, "--json", name)
+    assert run.status == 2
+    assert f"{name} can't be written" in run.wrong
+    assert reason in run.wrong
+
+
+@pytest.mark.usefixtures("java")
+@pytest.mark.parametrize(
+    ("last_sent", "options", "briefly"),
+    [(FEW, [], True), (FEW + 1, [], False), (FEW, ["--full"], False)],
+    ids=["few rides", "many rides", "all rides"],
+)
+def test_java_compiles_for_the_long_run_only_where_there_is_one(
+    world: World,
+    reconcile: Reconcile,
+    monkeypatch: pytest.MonkeyPatch,
+    last_sent: int,
+    options: list[str],
+    *,
+    briefly: bool,
+) -> None:
+    asked: list[bool] = []
+
+    def noted(_master: str, *, briefly: bool) -> NoReturn:
+        asked.append(briefly)
+        raise Unavailable("it is not started")
+
+    monkeypatch.setattr("analytics.session.session", noted)
+    world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [last_sent])
+    assert "it is not started" in reconcile(world, *options).wrong
+    assert asked == [briefly]
 
 
 @pytest.mark.usefixtures("java")
@@ -99,63 +153,74 @@ def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
     assert "Could not parse Master URL: 'nonsense'" in line
 
 
-@pytest.mark.usefixtures("java")
-@pytest.mark.parametrize(
-    ("last_sent", "options", "briefly"),
-    [(FEW, [], True), (FEW + 1, [], False), (FEW, ["--full"], False)],
-    ids=["few rides", "many rides", "all rides"],
-)
-def test_java_compiles_for_the_long_run_only_where_there_is_one(
-    world: World, last_sent: int, options: list[str], *, briefly: bool
-) -> None:
-    world.connection.execute("UPDATE streamer_state SET last_sent_id = %s", [last_sent])
-    job = start(world, *options)
-    given = eventually(lambda: options_of_java(psutil.Process(job.process.pid)), "Java")
-    assert given
-    assert (FIRST_COMPILER_ALONE in given) == briefly
-    job.process.send_signal(signal.SIGINT)
-    ended(job)
-
-
 def options_of_java(job: psutil.Process) -> str | None:
-    """What its Spark is started with; the job asks for Java's version first."""
+    """What its Spark was started with."""
     for child in job.children(recursive=True):
         with suppress(psutil.Error):
-            if child.name() == "java" and "org.apache.spark" in " ".join(child.cmdline()):
+            if child.name() == "java":
                 return child.environ().get(OPTIONS)
     return None
 
 
-LOOK_AT_THE_HANDLER = """
-import signal
-from pyspark.sql import SparkSession
-from analytics.session import session
+def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_over(
+    books: Books,
+) -> None:
+    """As a kill does: no ride counts in the warehouse before its result can."""
+    books.add(1, 2, 3)
+    books.claim("consumer0", 2, drift=MILLIMETRE)
+    with transaction(books.world) as holding:
+        holding.execute(NO_MORE_RESULTS)
+        job = start(books.world)
+        eventually(lambda: books.world.value(WAITING), "the emission", SPARK_PATIENCE)
+        process = psutil.Process(job.process.pid)
+        assert FIRST_COMPILER_ALONE in (options_of_java(process) or "")
+        family = process.children(recursive=True)
+        job.process.send_signal(signal.SIGINT)
+        assert ended(job) == (128 + signal.SIGINT, "")
+        eventually(lambda: not any(map(alive, family)), "the end of Java")
+    assert (books.warehouse.folder / ".staging").exists()
+    assert books.in_warehouse() == (0, 0, Decimal(0))
+    result = books.run()
+    assert (result.new, result.total) == (tally(3, 6), tally(3, 6))
+    assert books.in_warehouse() == books.in_postgres()
+    assert books.world.value("SELECT count(*) FROM resets") == 1
+    assert books.caught_up() == books.world.truth
 
-def ours(*_): ...
-def look(): print(signal.getsignal(signal.SIGINT) is ours, flush=True)
-def made(self, *arguments, **options):
-    look()
-    make(self, *arguments, **options)
 
-signal.signal(signal.SIGINT, ours)
-make, SparkSession.__init__ = SparkSession.__init__, made
-with session():
-    look()
-"""
+def test_drift_is_status_1_in_every_form_of_the_result_and_after_the_repair_0(
+    books: Books, reconcile: Reconcile, tmp_path: Path
+) -> None:
+    books.add(1, 2, 3)
+    books.claim("consumer0", 1, drift=MILLIMETRE)
+    as_json, as_html = tmp_path / "result.json", tmp_path / "report.html"
+    drifted = reconcile(books.world, "--json", str(as_json), "--report", str(as_html))
+    assert (drifted.status, drifted.wrong) == (1, "")
+    assert "+0.001" in drifted.said
+    assert drifted.said.splitlines()[-1] == "The only consumer was wrong and will be reset."
+    [consumer] = json.loads(as_json.read_text(), parse_float=Decimal)["consumers"]
+    assert consumer["drift"] == MILLIMETRE
+    assert "+0.001" in as_html.read_text()
+    assert books.caught_up() == books.world.truth
+    repaired = reconcile(books.world, "--check")
+    assert repaired.status == 0
+    assert repaired.said.splitlines()[-1] == "All totals agree."
 
 
-@pytest.mark.usefixtures("java")
-def test_an_interrupt_is_never_pysparks_to_handle() -> None:
-    """Not even while a session is made in a context that there is."""
-    process = [sys.executable, "-c", LOOK_AT_THE_HANDLER]
-    run = subprocess.run(process, cwd=PROJECT, stdout=subprocess.PIPE, text=True, check=True)
-    assert run.stdout == "True\nTrue\n"
+def test_a_result_that_cannot_be_written_is_still_the_result(
+    books: Books, reconcile: Reconcile
+) -> None:
+    books.claim("consumer0", 0, drift=MILLIMETRE)
+    run = reconcile(books.world, "--json", "/dev/full")
+    assert run.status == 1
+    assert run.said.splitlines()[-1] == "The only consumer was wrong and will be reset."
+    assert run.wrong == "can't write /dev/full: [Errno 28] No space left on device\n"
 
 
-@pytest.mark.usefixtures("java")
-def test_an_interrupt_ends_it_and_its_java_without_a_word(world: World) -> None:
-    job = start(world)
-    family = eventually(lambda: psutil.Process(job.process.pid).children(recursive=True), "Java")
-    job.process.send_signal(signal.SIGINT)
-    assert ended(job) == (128 + signal.SIGINT, "")
-    eventually(lambda: not any(map(alive, family)), "the end of Java")
+def test_a_name_in_any_script_is_told_in_any_encoding(
+    books: Books, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.claim("\u6d88\u8d39\u8005", 0)
+    told = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(told, "ascii"))
+    assert reconcile(books.world, "--check").status == 0
+    assert b"\\u6d88\\u8d39\\u8005" in told.getvalue()

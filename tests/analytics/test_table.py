@@ -1,96 +1,37 @@
 """The table, night by night: what counts, what is merged, what is kept for readers, what goes."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics import parquet
-from analytics.cells import Cell
-from analytics.ledger import Broken, Ledger, Owner
-from analytics.parquet import File
+from analytics.cells import BLOCK, Cell
+from analytics.ledger import Broken, Ledger
 from analytics.result import Tally
 from analytics.steps import Step
-from analytics.table import Table
 from analytics.tidying import MOST, tidy
 from analytics.warehouse import Warehouse
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import InjectedCrash, crash_at
-
-DAY_ONE = date(2026, 11, 1)
-DAYS = [DAY_ONE + timedelta(number) for number in range(4)]
-METRE = Decimal("1.001")
-OWNER = Owner(0, "1-1", "a")
-
-
-def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Cell, list[File]]:
-    """In place of Spark's tasks: a file with these rides, still hidden."""
-    columns = [
-        pa.array(ids, pa.int64()),
-        pa.array([datetime(day.year, day.month, day.day, tzinfo=UTC)] * len(ids)),
-        pa.array([METRE] * len(ids)),
-        pa.array([day] * len(ids)),
-    ]
-    schema = parquet.schema()
-    columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
-    rides = pa.RecordBatch.from_arrays(columns, schema=schema)
-    cell = Cell(ids[0], ids[-1], len(ids), METRE * len(ids))
-    return cell, parquet.write([rides], warehouse.staged)
-
-
-def night(
-    folder: Path,
-    base: Ledger,
-    *rides: tuple[date, Sequence[int]],
-    tidied: bool = True,
-    at: datetime | None = None,
-) -> Ledger:
-    """A night that finds these rides new; returns what the warehouse holds then."""
-    warehouse = Warehouse(folder)
-    warehouse.make_ready()
-    written = [write(warehouse, day, ids) for day, ids in rides]
-    cells = [cell for cell, _ in written]
-    ledger = base.extended(max((cell.last for cell in cells), default=base.last_ride_id), cells)
-    publish(warehouse, [file for _, files in written for file in files], base, ledger)
-    if tidied:
-        tidy(warehouse, at)
-    return ledger
-
-
-def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
-    placed = warehouse.place(files, rebuilding=not base.last_ride_id)
-    warehouse.publish(placed, base.last_ride_id, ledger, OWNER)
-
-
-def nights(folder: Path, count: int, at: datetime | None = None) -> Ledger:
-    ledger = Ledger()
-    for number in range(count):
-        ledger = usual(folder, ledger, number, at)
-    return ledger
-
-
-def usual(folder: Path, base: Ledger, number: int, at: datetime | None = None) -> Ledger:
-    """A night that finds two rides of its day, and one of the next."""
-    one, two, three = (3 * number + ride for ride in (1, 2, 3))
-    return night(folder, base, (DAYS[number], [one, two]), (DAYS[number + 1], [three]), at=at)
-
-
-def table(folder: Path) -> Table:
-    return Warehouse(folder).table
-
-
-def content(folder: Path) -> Tally:
-    """As delta-rs reads it."""
-    distances = DeltaTable(folder / "rides").to_pyarrow_table(columns=["distance"])["distance"]
-    return Tally(len(distances), pc.sum(distances).as_py() or Decimal(0))
+from tests.support.warehouse import (
+    DAY_ONE,
+    DAYS,
+    METRE,
+    content,
+    night,
+    nights,
+    publish,
+    table,
+    usual,
+    write,
+)
 
 
 def on_disk(folder: Path) -> set[str]:
@@ -112,17 +53,6 @@ def test_a_night_that_starts_at_the_first_ride_replaces_all_before_it(tmp_path: 
     assert content(tmp_path) == Tally()
 
 
-def test_every_night_can_be_found_in_the_log_even_one_without_rides(tmp_path: Path) -> None:
-    night(tmp_path, nights(tmp_path, 2))
-    found = [
-        (n.ledger.run, n.after, n.ledger.last_ride_id, n.ledger.total.rides)
-        for n in table(tmp_path).nights()
-    ]
-    assert found == [(3, 6, 6, 6), (2, 3, 6, 6), (1, 0, 3, 3)]
-    [newest, *_] = table(tmp_path).nights()
-    assert newest.ledger.total.distance == 6 * METRE
-
-
 def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
     """The folder's lock keeps them apart; a file system may know no locks."""
     base = nights(tmp_path, 1)
@@ -134,6 +64,21 @@ def test_a_night_that_two_processes_publish_counts_once(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="can't be written to"):
         publish(other, of_other, base, ledger)
     assert content(tmp_path) == ledger.total
+
+
+def test_two_jobs_on_one_warehouse_do_not_meet(tmp_path: Path) -> None:
+    first = Warehouse(tmp_path)
+    first.make_ready()
+    with pytest.raises(Unavailable, match="another run is writing to the warehouse"):
+        Warehouse(tmp_path).make_ready()
+
+
+def test_all_files_with_rides_of_a_block_are_read_for_it_and_no_others(tmp_path: Path) -> None:
+    ids = [1, BLOCK], [BLOCK + 1], [2 * BLOCK], [2 * BLOCK + 1]
+    ledger = night(tmp_path, Ledger(), *zip(DAYS, ids, strict=True))
+    warehouse = Warehouse(tmp_path)
+    found = [sorted(f.day for f in warehouse.files_of([block])) for block in ledger.blocks]
+    assert found == [DAYS[:1], DAYS[1:3], DAYS[3:]]
 
 
 def test_a_day_that_is_over_becomes_one_file_with_its_rides_in_order(tmp_path: Path) -> None:

@@ -52,23 +52,22 @@ def test_nights_of_few_rides_share_a_block() -> None:
     assert block.tally == Tally(5, Decimal(5))
 
 
-@pytest.mark.parametrize("after", [2 * BLOCK - 1, 2 * BLOCK + 1])
-def test_a_block_that_does_not_begin_where_the_last_one_ends(after: int) -> None:
-    """The totals are right, and so is the end."""
-    with pytest.raises(msgspec.ValidationError, match=f"{2 * BLOCK} and .* after ride {after}"):
-        read_back(with_block(2, after=after))
-
-
-@pytest.mark.parametrize("upto", [LAST - 1, LAST + 1])
-def test_a_ledger_that_does_not_end_where_its_last_block_does(upto: int) -> None:
-    """The totals are right, and the blocks follow one another."""
-    with pytest.raises(msgspec.ValidationError, match="does not add up"):
-        read_back(with_block(2, upto=upto))
-
-
-@pytest.mark.parametrize("changes", [{"rides": 2}, {"distance": "3.001"}])
-def test_blocks_that_do_not_come_to_the_total(changes: dict[str, Any]) -> None:
-    with pytest.raises(msgspec.ValidationError, match="does not add up"):
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"after": 2 * BLOCK - 1}, f"{2 * BLOCK} and continues after ride {2 * BLOCK - 1}"),
+        ({"after": 2 * BLOCK + 1}, f"{2 * BLOCK} and continues after ride {2 * BLOCK + 1}"),
+        ({"upto": LAST - 1}, "does not add up"),
+        ({"upto": LAST + 1}, "does not add up"),
+        ({"rides": 2}, "does not add up"),
+        ({"distance": "3.001"}, "does not add up"),
+    ],
+)
+def test_blocks_follow_one_another_end_where_the_ledger_does_and_come_to_its_total(
+    changes: dict[str, Any], said: str
+) -> None:
+    """Each time, all else is right."""
+    with pytest.raises(msgspec.ValidationError, match=said):
         read_back(with_block(2, **changes))
 
 

@@ -1,65 +1,92 @@
-"""How a run is shown in a terminal, and to a program."""
+"""How a run is shown: in a terminal, on a page with charts, and to a program."""
 
 import json
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from html.parser import HTMLParser
 
 import pytest
 
 from analytics.report.machine import as_json
+from analytics.report.page import as_html
 from analytics.report.text import as_text
-from analytics.result import Compared, Result, Tally
+from analytics.result import Compared, PastRun, Result, Tally
+from rocket_rides.words import MINUS
 from tests.support.results import (
     DRIFTED,
     EMPTY,
-    ESCAPES,
-    HUGE,
-    HUGE_WRITTEN,
     MISMATCHED,
-    NOTES,
     OUTCOMES,
+    PROVED,
     RIGHT,
+    UNPROVED,
     consumer,
-    moves_no_cursor,
     run,
-    tells_that_there_was_nothing,
-    tells_the_way_out,
 )
+
+NIGHT = datetime(2026, 11, 20, 3, tzinfo=UTC)
+# 38 digits, which neither a float nor Python's usual decimal context holds.
+HUGE = Decimal("98765432109876543210987654321098765.432")
+HUGE_WRITTEN = "98,765,432,109,876,543,210,987,654,321,098,765.432"
+HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}"]
+
+
+class Page(HTMLParser):
+    """The elements and the text of a page, as a browser would see them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def on_page(result: Result) -> str:
+    return Page(as_html(result, [])).text
+
+
+for_a_person = pytest.mark.parametrize("told", [as_text, on_page], ids=["terminal", "page"])
 
 
 @pytest.mark.parametrize(("result", "name", "drift", "outcome", "verdict"), OUTCOMES)
-def test_a_person_reads_the_drift_what_follows_and_last_the_verdict(
+def test_a_person_reads_the_drift_what_follows_and_the_verdict(
     result: Result, name: str, drift: str, outcome: str, verdict: str
 ) -> None:
     lines = as_text(result).splitlines()
-    [row] = [line for line in lines if line.startswith(name)]
-    assert row.endswith(f"{drift}  {outcome}")
-    assert "4011" in row
+    [line] = [line for line in lines if line.startswith(name)]
+    assert re.search(rf"\b4011\b.*{re.escape(drift)}  {re.escape(outcome)}$", line)
     assert lines[-1] == verdict
     assert max(map(len, lines)) <= 100
+    html = as_html(result, [])
+    assert f"<h1>{verdict}</h1>" in html
+    [row] = re.findall(rf"<tr[^>]*>(?=\s*<th[^>]*><bdi>{name}).*?</tr>", html, re.DOTALL)
+    assert f">{drift.replace('-', MINUS)}</td>" in row
+    assert f">{outcome}</td>" in row
+    assert ('class="wrong"' in row) == (outcome != "agrees")
 
 
-def test_figures_stand_under_each_other() -> None:
-    result = run(consumer(0, "-12345.678"), consumer(1)._replace(name="a longer name"))
-    [heads, *rows] = as_text(result).splitlines()[:3]
-    for head, first, second in (
-        ("at ride", "4011", "4011"),
-        ("its total, m", "1,222,222.213", "1,234,567.891"),
-        ("drift, m", "-12,345.678", "0.000"),
-    ):
-        ends = {
-            row.index(text) + len(text) for row, text in zip(rows, (first, second), strict=True)
-        }
-        assert ends == {heads.index(head) + len(head)}
-
-
-def test_a_mismatch_names_its_rides_both_sides_and_the_way_out() -> None:
-    said = as_text(MISMATCHED)
+@for_a_person
+def test_a_mismatch_is_told_with_the_way_out(told: Callable[[Result], str]) -> None:
+    said = told(MISMATCHED)
     assert "rides 1001 to 2000\n" in said
+    assert "Postgres is right; no resets were requested." in said
+    assert "python -m analytics.reconcile --full" in said
+    assert "The warehouse and Postgres disagree: nothing was repaired." in said
+
+
+def test_a_mismatch_is_told_in_figures() -> None:
+    said = as_text(MISMATCHED)
     assert re.search(r"warehouse +999 rides +10\.000 m\n", said)
     assert re.search(r"Postgres +1,000 rides +549\.837 m\n", said)
     assert re.search(r"difference +-1 +-539\.837 m\n", said)
-    tells_the_way_out(said)
 
 
 def test_the_summary_tells_all_of_history() -> None:
@@ -69,24 +96,30 @@ def test_the_summary_tells_all_of_history() -> None:
     assert "Checked 3 ranges of the warehouse against Postgres; 12.3 seconds in all." in said
 
 
-def test_notes_come_first() -> None:
-    noted = run(consumer(0), notes=NOTES)
-    assert as_text(noted).startswith("The warehouse was new.\nA <b>second</b> note.\n\n")
+@for_a_person
+def test_notes_are_told_as_they_are(told: Callable[[Result], str]) -> None:
+    assert "A <b>second</b> note." in told(run(consumer(0), notes=["A <b>second</b> note."]))
 
 
-def test_without_consumers_and_rides_that_is_said() -> None:
-    tells_that_there_was_nothing(as_text(EMPTY))
+@for_a_person
+def test_without_consumers_and_rides_that_is_said(told: Callable[[Result], str]) -> None:
+    said = told(EMPTY)
+    for sentence in ("No consumers", "No rides yet.", "There is no consumer to compare."):
+        assert sentence in said
+    assert "agree." not in said
 
 
-def test_totals_of_38_digits_stay_exact() -> None:
-    negative = HUGE.copy_negate()
-    for total, exact, drift in ((HUGE, Decimal(0), HUGE), (Decimal(0), HUGE, negative)):
-        huge = run(Compared("c", 1, total, exact), total=Tally(1, HUGE))
-        sign = "-" if drift < 0 else "+"
-        assert f"{sign}{HUGE_WRITTEN}" in as_text(huge)
-        read = json.loads(as_json(huge), parse_float=Decimal)
-        assert read["total"]["distance"] == HUGE
-        assert read["consumers"][0]["drift"] == drift
+@pytest.mark.parametrize(
+    ("total", "exact", "drift"),
+    [(HUGE, Decimal(0), HUGE), (Decimal(0), HUGE, HUGE.copy_negate())],
+)
+def test_totals_of_38_digits_stay_exact(total: Decimal, exact: Decimal, drift: Decimal) -> None:
+    huge = run(Compared("c", 1, total, exact), total=Tally(1, HUGE))
+    assert f"{'-' if drift < 0 else '+'}{HUGE_WRITTEN}" in as_text(huge)
+    assert f"{MINUS if drift < 0 else '+'}{HUGE_WRITTEN}" in on_page(huge)
+    read = json.loads(as_json(huge), parse_float=Decimal)
+    assert read["total"]["distance"] == HUGE
+    assert read["consumers"][0]["drift"] == drift
 
 
 def test_a_program_reads_numbers_under_names_that_stay() -> None:
@@ -109,6 +142,74 @@ def test_a_program_reads_numbers_under_names_that_stay() -> None:
     assert mismatch["difference"] == {"rides": -1, "distance": "-539.837"}
 
 
-def test_a_name_moves_no_cursor() -> None:
-    named = run(consumer(0)._replace(name=ESCAPES))
-    moves_no_cursor(as_text(named))
+@for_a_person
+def test_a_name_moves_no_cursor(told: Callable[[Result], str]) -> None:
+    said = told(run(consumer(0)._replace(name="a\x1b[31m\u202e")))
+    assert "a\\x1b[31m\\u202e" in said
+    assert not {"\x1b", "\u202e"} & set(said)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_only_a_name(name: str) -> None:
+    past = [PastRun(1, NIGHT, {name: Decimal("0.001")})]
+    page = Page(as_html(run(consumer(0)._replace(name=name)), past))
+    assert name in page.text
+    assert any((attributes.get("aria-label") or "").startswith(name) for _, attributes in page.tags)
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+
+
+def test_the_page_needs_nothing_else_and_is_the_same_each_time() -> None:
+    html = as_html(DRIFTED, [])
+    page = Page(html)
+    assert not {"script", "link", "iframe", "img", "image"} & {tag for tag, _ in page.tags}
+    assert not any({"src", "href"} & set(attributes) for _, attributes in page.tags)
+    assert not re.search(r"url\((?!#)|@import", html)
+    assert "default-src 'none'" in html
+    assert html == as_html(DRIFTED, [])
+
+
+@pytest.mark.parametrize("nights", [0, 1, 366])
+def test_each_consumer_has_a_labelled_chart_whatever_the_history(nights: int) -> None:
+    past = [
+        PastRun(number, NIGHT - timedelta(number), {"consumer0": Decimal(10) ** (number % 30)})
+        for number in range(1, nights + 1)
+    ]
+    page = Page(as_html(run(consumer(0), consumer(1)), past))
+    pictures = [attributes for _, attributes in page.tags if attributes.get("role") == "img"]
+    assert [bool(picture["aria-label"]) for picture in pictures] == [True, True]
+
+
+def test_the_drift_chart_counts_this_run_once_and_the_past_ones() -> None:
+    past = [
+        PastRun(number, NIGHT + timedelta(number - 8), {"consumer1": Decimal(drift)})
+        for number, drift in ((9, "0.001"), (8, "-5.000"), (7, "0"))
+    ]
+    page = Page(as_html(DRIFTED, [*past, PastRun(6, NIGHT, {"long gone": Decimal(1)})]))
+    assert "Wrong in 2 of 3 runs" in page.text
+    assert "Wrong in none of 1 run" in page.text
+    assert "long gone" not in page.text
+
+
+def test_the_page_names_what_is_wrong_beside_the_totals() -> None:
+    said = on_page(UNPROVED)
+    assert "12 without an outcome: to be delivered, 1 of no ride" in said
+    assert "2026-11-21 02:07 UTC: 2 rides, 2.001 m; its rides: 2 rides, 2.000 m" in said
+    assert "7, 9 and 10 more" in said
+    assert "without an outcome" not in on_page(PROVED)
+
+
+def test_the_page_shows_the_verdicts_of_the_nights() -> None:
+    """A stray checkpoint is wrong, although the total may have been right."""
+    right = {"consumer0": Decimal(0)}
+    past = [
+        PastRun(1, NIGHT, {}),
+        PastRun(2, NIGHT, right, {"rollup": True, "receipts": False}),
+        PastRun(3, NIGHT, right, strays=frozenset(right)),
+    ]
+    html = as_html(PROVED, past)
+    told = " ".join(Page(html).text.split())
+    first, second, third = (f"{number}, 2026-11-20 03:00 UTC" for number in (1, 2, 3))
+    assert f"{third} wrong not compared not compared not compared" in told
+    assert f"{second} agrees agrees wrong not compared" in told
+    assert f"{first} not compared not compared not compared not compared" in told
+    assert "Night by night" not in as_html(PROVED, [])

@@ -15,17 +15,16 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = (
-    "tests/analytics/test_cells_in_spark.py",
     "tests/analytics/test_class_archive.py",
+    "tests/analytics/test_encrypted_night.py",
     "tests/analytics/test_hostile_defaults.py",
-    "tests/analytics/test_minutes.py",
     "tests/analytics/test_ownership.py",
     "tests/analytics/test_pgbouncer.py",
-    "tests/analytics/test_plans.py",
     "tests/analytics/test_receipts_of_a_night.py",
     "tests/analytics/test_reconcile.py",
-    "tests/analytics/test_reconcile_runs.py",
+    "tests/analytics/test_reconcile_process.py",
     "tests/analytics/test_rollup_proved.py",
+    "tests/analytics/test_sums_in_spark.py",
     "tests/analytics/test_warehouse.py",
 )
 BESIDE_A_FLEET = (
@@ -47,7 +46,8 @@ LONGEST = (
     "tests/fleet/test_chaos.py",
     "tests/fleet/test_servers_process.py",
     "tests/fleet/test_fleet.py",
-    "tests/analytics/test_event_log.py",
+    "tests/analytics/test_several_workers.py",
+    "tests/analytics/test_lifted_night.py",
     "tests/services/test_disasters.py",
     "tests/services/test_state_machine.py",
     "tests/fleet/test_embedded.py",
@@ -61,9 +61,7 @@ LONGEST = (
     "tests/services/test_restores.py",
     "tests/services/test_ick_model.py",
     "tests/services/test_refusals.py",
-    "tests/analytics/test_report_page.py",
     "tests/services/test_mend.py",
-    "tests/analytics/test_reconcile_process.py",
 )
 
 

@@ -1,4 +1,7 @@
-"""The nightly job in a process of its own."""
+"""The nightly job: in a process of its own, or in the test's."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import psutil
 
@@ -7,6 +10,17 @@ from tests.support.world import Service, World
 SPARK_PATIENCE = 300  # seconds: on a busy machine Spark alone takes a minute to start
 # The environment of a Java that is over before its best compiler has warmed up.
 SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+class Run(NamedTuple):
+    """How a run in the test's own process ended."""
+
+    status: object
+    said: str
+    wrong: str  # what it said on standard error
+
+
+Reconcile = Callable[..., Run]  # of a world, the options, and settings
 
 
 def start(world: World, *options: str, **settings: str) -> Service:

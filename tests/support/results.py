@@ -16,12 +16,7 @@ from analytics.result import (
     WrongMinute,
 )
 
-NOTES = ["The warehouse was new.", "A <b>second</b> note."]
 TOTAL = Decimal("1234567.891")
-# 38 digits, which neither a float nor Python's usual decimal context holds.
-HUGE = Decimal("98765432109876543210987654321098765.432")
-HUGE_WRITTEN = "98,765,432,109,876,543,210,987,654,321,098,765.432"
-ESCAPES = "a\x1b[31m\u202e"
 
 
 def run(*consumers: Compared, **more: Any) -> Result:
@@ -79,29 +74,6 @@ OUTCOMES = [
         "1 of 2 consumers is wrong; none will be reset.",
     ),
 ]
-
-
-def tells_the_way_out(text: str) -> None:
-    """Fails unless a person who reads of MISMATCHED learns what to do."""
-    assert "Postgres is right; no resets were requested." in text
-    assert "python -m analytics.reconcile --full" in text
-    assert "The warehouse and Postgres disagree: nothing was repaired." in text
-
-
-def tells_that_there_was_nothing(text: str) -> None:
-    """Fails unless a person who reads of EMPTY learns that nothing was compared."""
-    assert "No consumers" in text
-    assert "No rides yet." in text
-    assert "There is no consumer to compare." in text
-    assert "agree." not in text
-
-
-def moves_no_cursor(text: str) -> None:
-    """Fails unless the name ESCAPES is shown, and its control characters are not."""
-    assert "a\\x1b[31m\\u202e" in text
-    assert not {"\x1b", "\u202e"} & set(text)
-
-
 MINUTE = datetime(2026, 11, 21, 2, 7, tzinfo=UTC)
 PROVED = run(
     consumer(0),

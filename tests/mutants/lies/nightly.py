@@ -129,7 +129,7 @@ MUTANTS = [
         "stray=last_ride_id > frozen_id)",
         "stray=False)",
         tests="analytics/test_reconcile.py::"
-        "test_a_checkpoint_past_every_ride_is_wrong_even_with_the_right_total",
+        "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
     ),
     rides(
         "what Spark has read is believed uncounted",
@@ -152,20 +152,20 @@ MUTANTS = [
         "if not check and (full or not result.mismatches):",
         "if not check:",
         tests="analytics/test_warehouse.py::"
-        "test_a_ride_changed_by_hand_is_reported_and_resets_nobody",
+        "test_a_ride_changed_by_hand_is_reported_and_resets_nobody_before_full_does",
     ),
     extract(
         "a range is one ride longer than it says",
         "[after, upto, rows - 1]",
         "[after, upto, rows]",
-        tests="analytics/test_warehouse.py::"
-        "test_ranges_hold_equal_numbers_of_rides_whatever_the_holes",
+        tests="services/test_extract.py",
     ),
     extract(
         "the last ride of a range is not read",
         "WHERE id > {after} AND id <= {upto}",
         "WHERE id > {after} AND id < {upto}",
-        tests="analytics/test_reconcile.py::test_totals_that_are_right_are_said_to_be_right",
+        tests="analytics/test_reconcile.py::"
+        "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
     ),
     verify(
         "rides that take each other's place are the same",
@@ -191,26 +191,24 @@ MUTANTS = [
         "a ledger of another run is believed",
         "if newest is None or newest.ledger.run != run:",
         "if newest is None:",
-        tests="analytics/test_warehouse.py::test_a_ledger_that_is_not_the_tables_is_not_believed",
+        tests="analytics/test_damage.py",
     ),
     warehouse(
         "a ledger of other rides is believed",
         "if newest.ledger.total.rides != sum(",
         "if 0 > sum(",
-        tests="analytics/test_warehouse.py::test_a_ledger_that_is_not_the_tables_is_not_believed",
+        tests="analytics/test_damage.py",
     ),
     warehouse(
         "files that begin with a block's last ride are not read for it",
         "file.first <= block.upto",
         "file.first < block.upto",
-        tests="analytics/test_warehouse.py::"
-        "test_a_night_lists_the_days_that_it_verifies_however_long_history_is",
     ),
     table(
         "a file that is cut short passes",
         "if size != file.size:",
         "if False:",
-        tests="analytics/test_warehouse.py::test_a_damaged_warehouse_is_refused_with_the_way_out",
+        tests="analytics/test_damage.py",
     ),
     table(
         "a commit does not carry its run",

@@ -37,7 +37,7 @@ MUTANTS = [
         "a minute's last ride is its first",
         'f.max("id").alias("last")',
         'f.min("id").alias("last")',
-        tests="analytics/test_minutes.py",
+        tests="analytics/test_sums_in_spark.py",
     ),
     rollup(
         "a minute is compared while it has rides above complete_to",

@@ -1,0 +1,132 @@
+"""A warehouse that is not as its runs left it: that is noticed, and a run can replace it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analytics.ledger import Broken, Ledger
+from analytics.warehouse import Warehouse
+from tests.support.warehouse import DAY_ONE, content, night, nights
+
+
+def log_of(folder: Path) -> list[Path]:
+    """The log's files, oldest first, without which no version can be read."""
+    for checkpoint in (folder / "rides" / "_delta_log").glob("*checkpoint*"):
+        checkpoint.unlink()
+    return sorted((folder / "rides" / "_delta_log").glob("*.json"))
+
+
+def lose_a_night(folder: Path) -> None:
+    log_of(folder)[-2].unlink()
+
+
+def tear_a_night(folder: Path) -> None:
+    file = log_of(folder)[-2]
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def next_version(folder: Path) -> Path:
+    newest = log_of(folder)[-1]
+    return newest.with_name(f"{int(newest.stem) + 1:020}.json")
+
+
+def leave_half_a_commit(folder: Path) -> None:
+    """As after a loss of power: the run's row and its ledger can't be there yet."""
+    next_version(folder).write_bytes(b'{"commitInfo":{"timest')
+
+
+def leave_zeros(folder: Path) -> None:
+    next_version(folder).write_bytes(bytes(100))
+
+
+def said(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what the newest run has said of its ledger."""
+    newest = log_of(folder)[-1]
+    lines = [json.loads(line) for line in newest.read_text().splitlines()]
+    [info] = [line["commitInfo"] for line in lines if "commitInfo" in line]
+    change(info["reconciliation"]["ledger"])
+    newest.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def say_another_run(folder: Path) -> None:
+    said(folder, lambda ledger: ledger.update(run=1))
+
+
+def say_more_rides(folder: Path) -> None:
+    """In sums that agree with one another."""
+
+    def change(ledger: dict[str, Any]) -> None:
+        ledger["blocks"][0]["rides"] = ledger["total"][0] = 4
+
+    said(folder, change)
+
+
+def say_nothing_that_is_a_number(folder: Path) -> None:
+    said(folder, lambda ledger: ledger.update(total=[1, "1e999999999"]))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lose_a_night,
+        tear_a_night,
+        leave_half_a_commit,
+        leave_zeros,
+        say_another_run,
+        say_more_rides,
+        say_nothing_that_is_a_number,
+    ],
+)
+def test_a_log_that_is_not_the_runs_is_not_believed_and_can_be_replaced(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    ledger = Ledger()
+    for ride in (1, 2, 3):
+        ledger = night(tmp_path, ledger, (DAY_ONE, [ride]), tidied=False)
+    damage(tmp_path)
+    with pytest.raises(Broken):
+        Warehouse(tmp_path).ledger()
+    rebuilt = night(tmp_path, Ledger(), (DAY_ONE, [1, 2, 3, 4]))
+    assert content(tmp_path) == rebuilt.total == Warehouse(tmp_path).ledger().total
+
+
+def test_an_empty_commit_counts_for_nothing(tmp_path: Path) -> None:
+    ledger = nights(tmp_path, 1)
+    next_version(tmp_path).touch()
+    assert Warehouse(tmp_path).ledger() == next(Warehouse(tmp_path).table.nights()).ledger
+    ledger = night(tmp_path, ledger, (DAY_ONE, [4]))
+    assert content(tmp_path) == ledger.total
+
+
+def test_a_warehouse_that_was_set_back_by_a_night_continues_from_there(tmp_path: Path) -> None:
+    """As if the folder came from a backup."""
+    before = nights(tmp_path, 1)
+    night(tmp_path, before, (DAY_ONE, [4, 5]), tidied=False)
+    log_of(tmp_path)[-1].unlink()
+    told = Warehouse(tmp_path).ledger()
+    assert (told.total, told.blocks) == (before.total, before.blocks)
+    ledger = night(tmp_path, told, (DAY_ONE, [4, 5, 6]))
+    assert content(tmp_path) == ledger.total
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda file: file.write_bytes(b""), "has 0 bytes"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes, not"),
+        (Path.unlink, "is missing"),
+    ],
+    ids=["emptied", "cut short", "missing"],
+)
+def test_a_file_that_is_not_as_the_log_has_it_is_not_read(
+    tmp_path: Path, damage: Callable[[Path], None], what: str
+) -> None:
+    nights(tmp_path, 1)
+    table = Warehouse(tmp_path).table
+    for file in table.files():
+        damage(table.require(file))
+        with pytest.raises(Broken, match=what):
+            table.require(file)

@@ -1,0 +1,144 @@
+"""One night's attempts, and what is installed for them: how each ended is told."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, time, timedelta
+from itertools import repeat
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from analytics.nightly import attempts
+from analytics.nightly.__main__ import Reconciler
+from analytics.nightly.child import LINGER
+from analytics.nightly.nights import next_due
+from demo import nightly
+from demo.install import environment
+from rocket_rides.process import Stop
+from rocket_rides.settings import PROJECT, load
+
+PATIENCE = 60  # seconds
+FAILING = (sys.executable, "-c", "import sys; sys.exit('no network')")
+HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "redis"}
+
+
+def in_an_hour() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level("INFO")
+    return caplog
+
+
+@pytest.mark.parametrize(
+    ("code", "level", "words"),
+    [
+        ("", "INFO", "reconciled"),
+        ("raise SystemExit(1)", "WARNING", "reconciled: not everything agrees, see above"),
+        ("raise SystemExit(2)", "WARNING", "the reconciliation could not run"),
+        ("raise SystemExit(3)", "ERROR", "the reconciliation ended with 3"),
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            "ERROR",
+            "the reconciliation was killed by SIGKILL",
+        ),
+    ],
+)
+def test_how_a_run_ended_is_told(
+    told: pytest.LogCaptureFixture, code: str, level: str, words: str
+) -> None:
+    attempts.run_once([sys.executable, "-c", code], Stop(), in_an_hour())
+    assert [(each.levelname, each.getMessage()) for each in told.records] == [(level, words)]
+
+
+def test_a_run_is_tried_again_until_what_it_needs_is_there_and_it_can_run(
+    monkeypatch: pytest.MonkeyPatch, told: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """That what it lacks is yet to be installed is no warning; each reason is told once."""
+    none, times = "there is no Java", tmp_path / "times"
+    lacks, installing = iter([none, none, "", ""]), iter([True, True, *repeat(False, 4)])
+    monkeypatch.setattr(attempts, "what_is_lacking", lambda: next(lacks))
+    code = f"""
+with open({str(times)!r}, "a+") as file:
+    file.write("x")
+    file.seek(0)
+    raise SystemExit(2 if len(file.read()) < 2 else 0)
+"""
+    command = [sys.executable, "-c", code]
+    attempts.run_with_retries(command, in_an_hour(), Stop(), 0.01, lambda: next(installing))
+    assert times.read_text() == "xx"
+    said = [(each.levelname, each.getMessage()) for each in told.records]
+    assert [each for each in said if "trying again at" not in each[1]] == [
+        ("INFO", "can't reconcile the rides: what a run needs is yet to be installed"),
+        ("WARNING", f"can't reconcile the rides: {none}"),
+        ("WARNING", "the reconciliation could not run"),
+        ("INFO", "reconciled"),
+    ]
+
+
+def test_a_run_has_ended_before_the_next_night_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or that night would be left out."""
+    ends: list[datetime] = []
+    monkeypatch.setattr(attempts, "run_with_retries", lambda *given: ends.append(given[1]))
+    reconciler = Reconciler(load(), Stop())
+    reconciler.reconcile()
+    due = next_due(reconciler.now(), time.fromisoformat(load().reconcile_at))
+    assert timedelta(seconds=2 * LINGER) < due - ends[0] < timedelta(minutes=5)
+
+
+def test_the_process_that_waits_imports_nothing_that_only_a_run_needs() -> None:
+    code = "import sys, analytics.nightly.__main__; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
+    assert not HEAVY & set(run.stdout.split())
+    assert "analytics.nightly.__main__" in run.stdout
+
+
+def test_what_a_run_needs_is_installed_where_make_has_set_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: pytest.LogCaptureFixture
+) -> None:
+    """A failure is told, and it is tried again."""
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    assert not nightly.is_wanted()
+    (tmp_path / ".fleet").touch()
+    assert not nightly.is_wanted()  # this is another environment than ours
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert nightly.is_wanted()
+    nightly.install(Stop(), [0, 0], FAILING)
+    for words in ("installing what only a reconciliation needs", "could not be installed"):
+        assert told.text.count(words) == 2
+
+
+def test_the_demo_installs_some_minutes_after_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not during the first rides."""
+    pauses = SimpleQueue[float]()
+    monkeypatch.setattr(nightly, "is_wanted", lambda: True)
+    monkeypatch.setattr(nightly, "install", lambda _stop, given: pauses.put(next(given)))
+    nightly.install_in_the_background(Stop())
+    assert pauses.get(timeout=PATIENCE) == 300
+
+
+ENDING = """
+import threading
+from analytics.nightly import __main__ as nightly
+
+def install(stop):
+    thread = threading.Thread(target=stop.wait, args=[600])
+    thread.start()
+    return thread.is_alive
+
+def fail(reconciler):
+    raise SystemExit("no more")
+
+nightly.Reconciler.run = fail
+nightly.main(install)
+"""
+
+
+def test_an_installation_ends_with_the_process_however_that_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDING], cwd=PROJECT, capture_output=True, timeout=PATIENCE
+    )
+    assert b"no more" in ended.stderr

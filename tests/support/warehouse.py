@@ -1,0 +1,86 @@
+"""A warehouse's nights without Spark and Postgres: a file for each day, as tasks would write it."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from analytics import parquet
+from analytics.cells import Cell
+from analytics.ledger import Ledger, Owner
+from analytics.parquet import File
+from analytics.result import Tally
+from analytics.table import Table
+from analytics.tidying import tidy
+from analytics.warehouse import Warehouse
+
+DAY_ONE = date(2026, 11, 1)
+DAYS = [DAY_ONE + timedelta(number) for number in range(4)]
+METRE = Decimal("1.001")
+OWNER = Owner(0, "1-1", "a")
+
+
+def write(warehouse: Warehouse, day: date, ids: Sequence[int]) -> tuple[Cell, list[File]]:
+    """In place of Spark's tasks: a file with these rides, still hidden."""
+    columns = [
+        pa.array(ids, pa.int64()),
+        pa.array([datetime(day.year, day.month, day.day, tzinfo=UTC)] * len(ids)),
+        pa.array([METRE] * len(ids)),
+        pa.array([day] * len(ids)),
+    ]
+    schema = parquet.schema()
+    columns = [column.cast(type_) for column, type_ in zip(columns, schema.types, strict=True)]
+    rides = pa.RecordBatch.from_arrays(columns, schema=schema)
+    cell = Cell(ids[0], ids[-1], len(ids), METRE * len(ids))
+    return cell, parquet.write([rides], warehouse.staged)
+
+
+def night(
+    folder: Path,
+    base: Ledger,
+    *rides: tuple[date, Sequence[int]],
+    tidied: bool = True,
+    at: datetime | None = None,
+) -> Ledger:
+    """A night that finds these rides new; returns what the warehouse holds then."""
+    warehouse = Warehouse(folder)
+    warehouse.make_ready()
+    written = [write(warehouse, day, ids) for day, ids in rides]
+    cells = [cell for cell, _ in written]
+    ledger = base.extended(max((cell.last for cell in cells), default=base.last_ride_id), cells)
+    publish(warehouse, [file for _, files in written for file in files], base, ledger)
+    if tidied:
+        tidy(warehouse, at)
+    return ledger
+
+
+def publish(warehouse: Warehouse, files: list[File], base: Ledger, ledger: Ledger) -> None:
+    placed = warehouse.place(files, rebuilding=not base.last_ride_id)
+    warehouse.publish(placed, base.last_ride_id, ledger, OWNER)
+
+
+def nights(folder: Path, count: int, at: datetime | None = None) -> Ledger:
+    ledger = Ledger()
+    for number in range(count):
+        ledger = usual(folder, ledger, number, at)
+    return ledger
+
+
+def usual(folder: Path, base: Ledger, number: int, at: datetime | None = None) -> Ledger:
+    """A night that finds two rides of its day, and one of the next."""
+    one, two, three = (3 * number + ride for ride in (1, 2, 3))
+    return night(folder, base, (DAYS[number], [one, two]), (DAYS[number + 1], [three]), at=at)
+
+
+def table(folder: Path) -> Table:
+    return Warehouse(folder).table
+
+
+def content(folder: Path) -> Tally:
+    """As delta-rs reads it."""
+    distances = DeltaTable(folder / "rides").to_pyarrow_table(columns=["distance"])["distance"]
+    return Tally(len(distances), pc.sum(distances).as_py() or Decimal(0))
