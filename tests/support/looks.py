@@ -2,29 +2,37 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
+from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.world import World
 from watch.facts import Database, Facts, Reader
 from watch.gathering import Gatherer
 
 
-@contextmanager
-def looking(world: World, **settings: str) -> Iterator[Gatherer]:
-    """A gatherer of the world's facts."""
-    ours = {
+def settings_for(world: World, **changed: Any) -> Settings:
+    """Settings of who looks at this world, and of a page that shows it."""
+    values = {
         "database_url": world.postgres_url,
         "redis_url": world.redis.url,
         "stream_name": world.stream,
+        "data_dir": world.folder,
+        "watch_port": free_ports(),
     }
-    config = Settings(**{**ours, **settings})  # type: ignore[arg-type]
-    with closing(Gatherer(config)) as gatherer:
+    return Settings(**{**values, **changed})
+
+
+@contextmanager
+def looking(world: World, **changed: Any) -> Iterator[Gatherer]:
+    """A gatherer of the world's facts."""
+    with closing(Gatherer(settings_for(world, **changed))) as gatherer:
         yield gatherer
 
 
-def look(world: World, **settings: str) -> Facts:
+def look(world: World, **changed: str) -> Facts:
     """The facts as of now."""
-    with looking(world, **settings) as gatherer:
+    with looking(world, **changed) as gatherer:
         return gatherer.gather()
 
 
