@@ -8,18 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import psycopg
 import pytest
 import redis
 
-from demo.embedded import supervision
-from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, Settings
-from rocket_rides.waiting import FIRST_DELAY
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, World, eventually
@@ -163,27 +158,6 @@ def test_a_killed_server_is_started_again_with_its_data_however_often_it_fails(
     away.rename(control)
     assert eventually(ready.postgres_pid)
     assert ready.output.read_text().count("No such file") <= 2
-
-
-def test_a_server_that_ends_right_after_each_start_is_started_ever_less_often(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Until it has run for a while."""
-    now, starts = 0.0, list[float]()
-    monkeypatch.setattr(supervision, "time", SimpleNamespace(monotonic=lambda: now))
-    process = SimpleNamespace(poll=lambda: 1)
-    server: Any = SimpleNamespace(name="Redis", folder="here", running=False, process=process)
-    server.start = lambda _stop: starts.append(now)
-    supervised = supervision.Supervised(server)
-    while now < 20:
-        supervised.revive(Stop())
-        now += supervision.POLL
-    assert 10 < len(starts) < 30
-    now += 2 * supervision.STEADY  # for which it ran
-    supervised.revive(Stop())
-    now += 2 * FIRST_DELAY
-    supervised.revive(Stop())
-    assert starts[-1] - starts[-2] < 0.2
 
 
 def migrating(servers: Servers) -> tuple[subprocess.Popen[bytes], psutil.Process]:
