@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
 
+from demo.simulator import customer
 from demo.simulator.customer import NEVER, Customer
 from demo.simulator.mood import BAD_MOOD
 from rocket_rides.settings import DEMO_SECRET
@@ -116,3 +117,12 @@ def test_in_a_bad_mood_it_refuses_everything_and_says_when_to_come_again(
     scene.now += 1.5
     assert {scene.comes(ride_id).status for ride_id in range(1, 30)} == {204}
     assert caplog.messages == ["refusing all receipts for 5 s"]
+
+
+def test_it_remembers_only_so_much(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
+    monkeypatch.setattr(customer, "MOST", 10)
+    for ride_id in range(1, 100):
+        scene.comes(ride_id)
+    assert len(scene.customer._accepted) == 10
+    scene.comes(99)
+    assert scene.customer.counts["twice"] == 1

@@ -9,7 +9,7 @@ import pytest
 from rocket_rides.health import SILENCE
 from rocket_rides.settings import PROJECT
 from tests.support.facts import A_TOTAL, WELL, absent, facts
-from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Server
+from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Rides, Server
 from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
 
 NOBODY, MILLIMETRE = Lead(False, 0), Decimal("0.001")
@@ -31,6 +31,26 @@ def run(drift: Decimal, *unrepaired: str) -> Reconciliation:
 def test_a_fleet_at_work_is_well() -> None:
     assert problems(WELL) == []
     assert notices(WELL) == []
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        absent(
+            facts(rides=Rides(0, 0, 0, 0, 0, 0, None), streamer=NOBODY, readers=(), agreement=None),
+            ABSENT,
+        ),
+        facts(readers=(replace(A_TOTAL, kind="outside", processes=None, seconds_behind=None),)),
+        facts(agreement=Agreement(521, {"consumer0": Decimal(1)}, ("consumer1",))),
+    ],
+    ids=["a fleet that has not begun", "a lag that can't be known", "a total too far behind"],
+)
+def test_what_is_no_problem(seen: Facts) -> None:
+    assert problems(seen) == []
+
+
+def test_a_redis_that_shows_too_little_is_noticed() -> None:
+    assert "does not let this user" in notices(replace(WELL, log=None))[0]
 
 
 def test_a_server_that_is_away_is_the_only_problem() -> None:

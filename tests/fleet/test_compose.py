@@ -96,7 +96,9 @@ def test_all_but_the_migration_lasts_and_whoever_is_waited_for_has_a_health_chec
     checked = {name for name, service in SERVICES.items() if "healthcheck" in service}
     assert checked == lasting - {"reconciler", "simulator"}
     for name in ("streamer", "consumer0", "consumer1", "rollup", "receipts0", "receipts1"):
-        assert SERVICES[name]["healthcheck"]["test"][3] == "rocket_rides.health"
+        *_, module, asked = [SERVICES[name]["healthcheck"]["test"][place] for place in (3, -1)]
+        assert module == "rocket_rides.health"
+        assert asked == SERVICES[name]["command"][-1].removeprefix("consumers.") == name
 
 
 def test_each_dependency_can_be_met() -> None:

@@ -1,14 +1,15 @@
 """`python -m watch.status`: what flows, on a terminal; a probe by its exit status."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
+import pytest
+
 from lab.ports import free_ports
-from tests.support.facts import WELL
+from tests.support.facts import A_TOTAL, WELL, absent, facts
+from tests.support.looks import at_work
 from tests.support.world import World, catch_up, drain
 from watch import status as command
 from watch.facts import Facts, Server
@@ -23,14 +24,6 @@ def run(world: World, *options: str, **environment: str) -> tuple[int, str]:
     said = service.output.read_text()
     assert "Traceback" not in said
     return code, said
-
-
-@contextmanager
-def at_work(world: World, name: str) -> Iterator[None]:
-    """A session with Postgres that is called as a process calls its own."""
-    with world.connect() as session:
-        session.execute("SELECT set_config('application_name', %s, false)", [name])
-        yield
 
 
 def test_it_says_that_all_is_well_or_what_is_not(world: World) -> None:
@@ -85,7 +78,7 @@ def test_where_no_fleet_runs_one_line_says_so(world: World, tmp_path: Path) -> N
 
 
 class Flapping:
-    """Finds a server that was busy at the first look."""
+    """Finds somebody else missing at each look; or a server that was busy at the first one."""
 
     def __init__(self, *found: Facts) -> None:
         self._found, self.looks = cycle(found), 0
@@ -103,3 +96,16 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again() -> None:
     gatherer = Flapping(busy)
     seen = command.look(gatherer)  # type: ignore[arg-type]
     assert (command.status(seen), gatherer.looks) == (2, 2)
+
+
+def test_a_probe_ends_though_always_somebody_else_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command, "SETTLED", 0.3)
+    monkeypatch.setattr(command, "SOON", 0.05)
+    one, other = (
+        absent(facts(readers=(replace(A_TOTAL, name=name, processes=0),)), 0) for name in "ab"
+    )
+    gatherer = Flapping(one, other)
+    seen = command.look(gatherer)  # type: ignore[arg-type]
+    assert (command.status(seen), 3 <= gatherer.looks <= 7) == (0, True)

@@ -6,26 +6,22 @@ Nothing is shown as anything but text, and nothing is changed.
 import json
 import re
 from collections.abc import Iterator
-from unicodedata import category
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.hostile_state import (
     ATTRIBUTE,
     ELEMENT,
     LINE,
     RENDERED,
-    TEXTS,
     fill,
     write_entries,
 )
 from tests.support.markup import Markup
 from tests.support.page import Event, Page, Served, serving_buttons
-from tests.support.world import PATIENCE, World, eventually
+from tests.support.world import World, eventually
 
 FORM = "application/x-www-form-urlencoded"
-NO_TEXT = ("Cc", "Cf", "Cs", "Zl", "Zp")  # what a terminal, or a reader, would obey
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -71,24 +67,6 @@ def html_of(event: Event) -> str:
     """All parts of the page, and lines of its feed, that an event brings."""
     tick = json.loads(event.data)
     return "".join([*tick["parts"].values(), *(item for _, item in tick["feed"])])
-
-
-def test_text_is_text_in_the_metrics(victim: Page) -> None:
-    answer = victim.client.get("/metrics").raise_for_status()
-    families = list(text_string_to_metric_families(answer.text))
-    assert {family.name.partition("_")[0] for family in families} == {"rocket"}
-    samples = [sample for family in families for sample in family.samples]
-    assert {sample.name.partition("_")[0] for sample in samples} == {"rocket"}
-    assert set(TEXTS) <= {value for sample in samples for value in sample.labels.values()}
-
-
-def test_text_is_text_on_the_terminal(victim: Page) -> None:
-    status = victim.world.service("watch.status")
-    assert status.process.wait(PATIENCE) in (0, 1)
-    said = status.output.read_text()
-    assert {sign for sign in said if category(sign) in NO_TEXT} == {"\n"}
-    assert not [line for line in said.split("\n") if line.startswith(LINE)]
-    assert f"<{ELEMENT}>" in said
 
 
 @pytest.fixture(scope="module")

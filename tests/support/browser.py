@@ -117,22 +117,18 @@ class Browser:
         """Show the page at `url` in a window `width` pixels wide, as if for the first time."""
         self.driver.get("about:blank")
         self.command("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.colours(dark=dark)
-        self.width(width)
-        self.forget()
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.command("Emulation.setEmulatedMedia", features=[scheme])
+        size = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", **size)
+        self._look()
+        self._console.clear()
+        self._requests.clear()
         self.driver.get(url)
 
     def command(self, name: str, **parameters: object) -> Any:
         """A command of the Chrome DevTools Protocol."""
         return self.driver.execute_cdp_cmd(name, parameters)
-
-    def colours(self, *, dark: bool) -> None:
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.command("Emulation.setEmulatedMedia", features=[scheme])
-
-    def width(self, pixels: int) -> None:
-        size = {"width": pixels, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-        self.command("Emulation.setDeviceMetricsOverride", **size)
 
     def script(self, source: str, *arguments: object) -> Any:
         """Run the body of a function; the page's Content-Security-Policy does not apply to it."""
@@ -163,12 +159,6 @@ class Browser:
         """What the elements that the selector finds show."""
         texts: list[str] = self.script(TEXTS, selector)
         return texts
-
-    def forget(self) -> None:
-        """Clear the console and the requests."""
-        self._look()
-        self._console.clear()
-        self._requests.clear()
 
     def console(self) -> list[str]:
         """Warnings and errors, those about the page's Content-Security-Policy included."""

@@ -1,7 +1,6 @@
 """The whole fleet, as a person starts it, on a data folder and a port of its own."""
 
 import fcntl
-import json
 import os
 import select
 import shutil
@@ -12,7 +11,6 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from decimal import Decimal
 from pathlib import Path
 
 import httpx
@@ -27,9 +25,6 @@ from tests.support.world import PATIENCE, eventually
 # Seconds until all processes of the machine are looked at again, unless those that were found end.
 NEXT_LOOK = 0.5
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
-
-# name: (last ride, total)
-Standings = dict[str, tuple[int, Decimal]]
 
 
 def has_a_full_pipe(pid: int) -> bool:
@@ -119,14 +114,6 @@ class Fleet:
     def is_welcomed(self) -> bool:
         """Whether it has printed its welcome. Fails when it has ended."""
         return self.ready() and "The fleet is up" in self.output.read_text()
-
-    def standings(self) -> Standings:
-        answer = json.loads(self.client.get("/consumers").content, parse_float=Decimal)
-        return {
-            consumer["name"]: (consumer["last_ride_id"], Decimal(consumer["total_distance"]))
-            for consumer in answer["consumers"]
-            if consumer["kind"] == "total"
-        }
 
     def processes(self) -> list[psutil.Process]:
         """Every living process of this fleet, its servers included."""

@@ -2,31 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
-from lab.ports import free_ports
+import psycopg
+
+from rocket_rides import sessions
 from rocket_rides.settings import Settings
 from tests.support.world import World
 from watch.facts import Database, Facts, Reader
 from watch.gathering import Gatherer
 
 
-def settings_for(world: World, **changed: Any) -> Settings:
-    """Settings of who looks at this world, and of a page that shows it."""
-    values = {
+@contextmanager
+def looking(world: World, **changed: str) -> Iterator[Gatherer]:
+    """A gatherer of the world's facts."""
+    ours = {
         "database_url": world.postgres_url,
         "redis_url": world.redis.url,
         "stream_name": world.stream,
-        "data_dir": world.folder,
-        "watch_port": free_ports(),
     }
-    return Settings(**{**values, **changed})
-
-
-@contextmanager
-def looking(world: World, **changed: Any) -> Iterator[Gatherer]:
-    """A gatherer of the world's facts."""
-    with closing(Gatherer(settings_for(world, **changed))) as gatherer:
+    config = Settings(**{**ours, **changed})  # type: ignore[arg-type]
+    with closing(Gatherer(config)) as gatherer:
         yield gatherer
 
 
@@ -50,3 +45,10 @@ def seen(world: World) -> Database:
 def reader(database: Database, name: str) -> Reader:
     [found] = [reader for reader in database.readers if reader.name == name]
     return found
+
+
+def at_work(world: World, name: str) -> psycopg.Connection:
+    """A session with Postgres that is called as a process calls its own."""
+    session = world.connect()
+    session.execute(sessions.RENAME, [name], prepare=False)
+    return session

@@ -11,6 +11,7 @@ import pytest
 from demo.breaking import healing
 from demo.breaking.healing import LOOK_EVERY
 from tests.support.honcho import Fleet
+from tests.support.jobs import SPARK_PATIENCE
 from tests.support.terminal import person, told
 from tests.support.world import PATIENCE, eventually
 
@@ -140,13 +141,26 @@ def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
     assert breaking.returncode != 0
 
 
-def test_a_millimetre_is_added_and_said_to_be_a_reconciliations_to_find(fleet: Fleet) -> None:
+EXACT = """
+    SELECT total_distance = (SELECT sum(distance) FROM rides WHERE id <= last_ride_id)
+    FROM checkpoints JOIN consumer_states USING (kind, name) WHERE name = 'consumer1'
+"""
+
+
+def test_a_millimetre_is_added_found_by_a_reconciliation_and_right_again(
+    java: None, fleet: Fleet
+) -> None:
+    """A whole run, as a process of its own, and beside a fleet that goes on."""
     status, said = told(fleet, "demo.breaking", "change-total")
     assert status == 0
     assert "+0.001 m off" in said
     assert "make reconcile" in said
     _, said = told(fleet, "demo.breaking", "freeze")
     assert "consumer1 is already wrong: `make reconcile`" in said
-    mend = "UPDATE consumer_states SET total_distance = total_distance - 0.001"
-    asked = ("psql", "-c", f"{mend} WHERE name = 'consumer1'")
-    assert told(fleet, "demo.embedded.prompt", *asked)[0] == 0
+    reconciliation = person(fleet, "analytics.reconcile")
+    said, _ = reconciliation.communicate(timeout=SPARK_PATIENCE)
+    assert reconciliation.returncode == 1, said
+    assert re.search(r"consumer1 .* \+0\.001  wrong: reset requested", said)
+    assert said.splitlines()[-1].endswith(" was wrong and will be reset.")
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
+        eventually(lambda: connection.execute(EXACT).fetchone() == (True,), "an exact total")

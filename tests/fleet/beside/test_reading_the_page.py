@@ -8,7 +8,6 @@ from selenium.webdriver.common.by import By
 
 from tests.support.browser import Browser, Focus
 from tests.support.honcho import Fleet
-from tests.support.hostile_state import ATTRIBUTE, ELEMENT, TEXTS
 from tests.support.world import eventually
 
 DELIVERED = "SELECT ride_id FROM receipts WHERE outcome = 'delivered' ORDER BY ride_id DESC LIMIT 3"
@@ -21,11 +20,6 @@ REVIVE = """
     UPDATE receipts SET outcome = 'delivered', dead_at = NULL, reason = NULL, replay_at = NULL
     WHERE ride_id = ANY(%s)
 """
-REASONS = """
-    UPDATE receipts SET reason = text
-    FROM unnest(%s::text[], %s::bigint[]) AS hostile (text, ride) WHERE ride_id = ride
-"""
-READERS = "INSERT INTO checkpoints (kind, name) SELECT 'outside', unnest(%s::text[])"
 WIDTHS = (1280, 400)
 
 
@@ -95,28 +89,6 @@ def test_nothing_serious_keeps_anyone_from_reading_it(
     chromium.shows(f"ride {dead[0]:,}", "#dead li")
     assert chromium.overhang == 0
     assert chromium.audit() == []
-
-
-def test_markup_that_comes_while_one_looks_on_stays_text(
-    chromium: Browser, url: str, database: psycopg.Connection, dead: list[int]
-) -> None:
-    chromium.open(url)
-    chromium.shows(f"ride {dead[0]:,}", "#dead li")
-    texts = list(TEXTS)
-    database.execute(REASONS, [texts[: len(dead)], dead])
-    # The drawing names one reader that is not ours, and counts the others.
-    names = [text for text in texts if f"<{ELEMENT}>" in text[:150]]
-    database.execute(READERS, [names])
-    try:
-        chromium.shows(f"<{ELEMENT}>", "#dead li")
-        chromium.shows(f"<{ELEMENT}>", "#flow")
-        chromium.shows(f"<{ELEMENT}>", "#feed li")
-        found = f"return document.querySelectorAll('{ELEMENT}, [{ATTRIBUTE}]').length"
-        assert chromium.script(found) == 0
-        assert chromium.overhang == 0
-        assert chromium.console() == []
-    finally:
-        database.execute("DELETE FROM checkpoints WHERE name = ANY(%s)", [names])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
