@@ -44,13 +44,16 @@ help:
 # Installs only what is missing and names each step; prints nothing if nothing is missing.
 INSTALL := $(PYTHON) -m demo.install
 
+# honcho, which a Ctrl-C ends at once while it is not ready for it yet: Python would print a traceback.
+QUIET_HONCHO := "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); \
+	import honcho.command; honcho.command.main()"
+
 setup:
 	@$(INSTALL) fleet nightly java archive
 
 fleet:
 	@$(INSTALL) fleet
-	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.ports
-	@PATH="$(CURDIR)/$(BIN):$$PATH" exec honcho start
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec python -c $(QUIET_HONCHO) start
 
 # For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.
 psql redis-cli:

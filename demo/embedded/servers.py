@@ -22,7 +22,7 @@ from psycopg import sql
 
 from demo.embedded import stock
 from demo.embedded.lifecycle import Server
-from demo.embedded.stream_servers import VALKEY, StreamServer, append_only_file
+from demo.embedded.stream_servers import VALKEY, StreamServer
 from rocket_rides import database
 from rocket_rides.settings import (
     DATABASE_NAME,
@@ -144,7 +144,14 @@ class Redis(Server):
 
     @property
     def append_only_file(self) -> Path:
-        return append_only_file(self.folder)
+        """The file to which the server appends, or appended when it last ran.
+
+        Redis 7 and newer, and Valkey, keep it in parts, in a folder of their own. Where Valkey has
+        ever run, that is Valkey's, even if Redis 6.2 has used the folder since.
+        """
+        parts = (self.folder / "appendonlydir").glob("*.incr.aof")
+        newest_last = sorted(parts, key=lambda part: part.stat().st_mtime_ns)
+        return [self.folder / "appendonly.aof", *newest_last][-1]
 
     def _initialise(self) -> None:
         self.account.make_private(self.folder)

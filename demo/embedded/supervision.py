@@ -10,13 +10,13 @@ from demo.embedded.failures import NeverStarts, RefusedToStart, ServerFailed
 from demo.embedded.lifecycle import Server
 from rocket_rides.errors import in_one_line
 from rocket_rides.process import Stop
-from rocket_rides.waiting import Complaint, delays
+from rocket_rides.waiting import Complaint
 
 logger = logging.getLogger(__name__)
 
 POLL = 0.05
 PATIENCE = 2.0  # seconds, before a person is told that a server does not start
-STEADY = 30.0  # seconds that a server has to run before the back-off starts over
+RETRY = 1.0  # seconds between two attempts to start a server
 # Seconds. honcho kills after 5. With two servers these leave a second for the rest.
 CLIENTS_TIMEOUT = 2.0
 SERVER_TIMEOUT = 1.0
@@ -28,7 +28,7 @@ class Supervised:
     def __init__(self, server: Server) -> None:
         self.server = server
         self._was_up = False
-        self._waits, self._due = delays(), 0.0
+        self._due = 0.0
         self._complaint = Complaint(PATIENCE)
 
     def revive(self, stop: Stop) -> None:
@@ -43,10 +43,8 @@ class Supervised:
             logger.warning("%s ended with status %s", server.name, server.process.poll())
             self._was_up = False
         if time.monotonic() >= self._due:
-            if time.monotonic() > self._due + STEADY:
-                self._waits = delays()
             self._start(stop)
-            self._due = time.monotonic() + next(self._waits)
+            self._due = time.monotonic() + RETRY
 
     def _start(self, stop: Stop) -> None:
         server = self.server

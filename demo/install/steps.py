@@ -41,10 +41,10 @@ class Steps:
         if self._steps:
             self.note(f"set up in {time.monotonic() - began:.0f} s")
 
-    def note(self, line: str, end: str = "\n") -> None:
+    def note(self, line: str) -> None:
         """Print a line about this step."""
         if not self._quiet:
-            print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """Run a program; its output is shown only if it fails. Raises StepFailed, or OSError."""
@@ -64,11 +64,8 @@ class Steps:
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         began = time.monotonic()
-        # On a terminal each sign of life replaces the one before, and nothing is left of the last.
-        end, erase = ("\r", "\x1b[K") if sys.stderr.isatty() else ("\n", "")
         while process.returncode is None:
             try:
                 process.wait(EVERY)
             except subprocess.TimeoutExpired:
-                self.note(f"{self._label}: {time.monotonic() - began:.0f} s", end)
-        self.note(erase, end="")
+                self.note(f"{self._label}: {time.monotonic() - began:.0f} s")

@@ -16,7 +16,6 @@ import argparse
 import asyncio
 import itertools
 import logging
-import math
 import random
 import signal
 from collections.abc import Iterator
@@ -113,26 +112,12 @@ async def receiving(config: Settings) -> Customer | None:
     return customer
 
 
-def at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def per_second(text: str) -> float:
-    rate = float(text)
-    if not 0 <= rate < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a rate in rides a second")
-    return rate
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo.simulator", description=__doc__)
     add = parser.add_argument
-    add("--rides", type=at_least_one, metavar="N", help="stop after N rides (default: never)")
-    add("--rate", type=per_second, default=2.0, help="rides a second; 0: no limit (default: 2)")
-    add("--concurrency", type=at_least_one, default=1, metavar="C", help="rides at once")
+    add("--rides", type=int, metavar="N", help="stop after N rides (default: never)")
+    add("--rate", type=float, default=2.0, help="rides a second; 0: no limit (default: 2)")
+    add("--concurrency", type=int, default=1, metavar="C", help="rides at once")
     received = "receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)"
     add("--receipts", action=argparse.BooleanOptionalAction, help=received)
     return parser.parse_args()

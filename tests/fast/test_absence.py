@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.known_facts import TOTAL, but
+from tests.support.facts import A_TOTAL, facts
 from watch.absence import LOOKS, Absence
 from watch.facts import Database, Lead
 from watch.naming import RECEIPTS, ROLLUP, STREAMER
@@ -22,8 +22,8 @@ class Clock:
 
 def missing(*names: str) -> Database:
     """Of the totals a, b and c, those of these names are at work in no process."""
-    totals = (replace(TOTAL, name=name, processes=int(name not in names)) for name in "abc")
-    database = but(readers=tuple(totals)).database
+    totals = (replace(A_TOTAL, name=name, processes=int(name not in names)) for name in "abc")
+    database = facts(readers=tuple(totals)).database
     assert database
     return database
 
@@ -38,7 +38,7 @@ def test_looks_that_fall_into_different_restarts_are_no_absence(
     clock, looks = Clock(monkeypatch), Absence()
     for names in ("a", "a", "", "a", "ab", "b", "c"):
         noted = looks.noted(missing(*names))
-        assert problems(but(readers=noted.readers, absent=noted.absent)) == []
+        assert problems(facts(readers=noted.readers, absent=noted.absent)) == []
         clock.now += UNSEEN
 
 
@@ -51,7 +51,7 @@ def test_who_is_missing_in_every_look_is_absent_since_the_first_one(
         clock.now += ABSENT
     assert absent(noted) == {"the total b": ABSENT * (LOOKS - 1)}
     assert [
-        problem.kind for problem in problems(but(readers=noted.readers, absent=noted.absent))
+        problem.kind for problem in problems(facts(readers=noted.readers, absent=noted.absent))
     ] == ["dead"]
     assert absent(looks.noted(missing())) == {}
     assert absent(looks.noted(missing("b"))) == {}

@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from demo.breaking.__main__ import main
-from demo.breaking.attempt import LOCK, alone
 from demo.breaking.running_fleet import (
     SIMULATOR,
     TOTALS,
@@ -66,13 +65,6 @@ def told(
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("given", ["-1", "0", "nan", "inf", "soon"])
-def test_a_duration_that_makes_no_sense_is_refused(told: Told, given: str) -> None:
-    status, said = told("freeze", "--seconds", given)
-    assert status == 2
-    assert "error: argument --seconds: " in said.splitlines()[-1]
-
-
 @pytest.mark.parametrize("setting", GIVEN)
 def test_servers_of_ones_own_are_not_broken(told: Told, setting: str) -> None:
     status, said = told("freeze", **{setting: GIVEN[setting]})
@@ -92,11 +84,12 @@ def test_without_a_fleet_or_a_way_it_says_what_there_is(told: Told, tmp_path: Pa
     assert all(way in said for way in WAYS)
 
 
-def test_a_fleet_in_another_folder_is_not_this_one(
+def test_a_fleet_in_another_folder_or_with_other_settings_is_not_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_seen_from(folder: Path) -> bool:
+    def is_seen_from(folder: Path, stream: str = "") -> bool:
         monkeypatch.chdir(folder)
+        monkeypatch.setenv("STREAM_NAME", stream)
         try:
             return "elsewhere" in running_fleet(Settings()).names(TOTALS)
         except Unavailable:
@@ -113,6 +106,7 @@ def test_a_fleet_in_another_folder_is_not_this_one(
     ) as consumer:
         assert is_seen_from(tmp_path)
         assert not is_seen_from(PROJECT)
+        assert not is_seen_from(tmp_path, "another")
         consumer.kill()
 
 
@@ -135,22 +129,3 @@ def test_a_receiver_fails_only_where_the_simulator_receives() -> None:
                 with pytest.raises(Unavailable, match="receives none"):
                     fleet.receiver()
             process.kill()
-
-
-def test_one_way_at_a_time_and_a_killed_attempt_is_in_nobodys_way(tmp_path: Path) -> None:
-    for _ in range(2):
-        with (
-            alone(tmp_path),
-            pytest.raises(Unavailable, match="wait until that ends"),
-            alone(tmp_path),
-        ):
-            pass
-    with alone(tmp_path):  # the kernel ends the lock, whatever becomes of the file
-        pass
-
-
-def test_a_lock_that_can_not_be_opened_is_told(tmp_path: Path) -> None:
-    """As one that belongs to root."""
-    (tmp_path / LOCK).mkdir()
-    with pytest.raises(IsADirectoryError), alone(tmp_path):
-        pass

@@ -1,36 +1,12 @@
-"""The rides that the simulator is going to post, and when; and its options."""
+"""The rides that the simulator is going to post, and when."""
 
 import itertools
 import random
 import statistics
-import sys
 
 import pytest
 
-from demo.simulator.__main__ import arguments, schedule
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "--rides 0",
-        "--rides x",
-        "--rate -1",
-        "--rate nan",
-        "--rate inf",
-        "--concurrency 0",
-    ],
-)
-def test_a_bad_argument_is_named(
-    given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["simulator", *given.split()])
-    with pytest.raises(SystemExit, match="2"):
-        arguments()
-    name, value = given.split()
-    last_line = capsys.readouterr().err.splitlines()[-1]
-    assert f"error: argument {name}: " in last_line
-    assert value in last_line
+from demo.simulator.__main__ import schedule
 
 
 def test_rides_come_at_random_moments_at_the_rate_asked() -> None:

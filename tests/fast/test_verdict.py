@@ -8,15 +8,14 @@ import pytest
 
 from rocket_rides.health import SILENCE
 from rocket_rides.settings import PROJECT
-from tests.support.facts import absent
-from tests.support.known_facts import TOTAL, WELL, but
+from tests.support.facts import A_TOTAL, WELL, absent, facts
 from watch.facts import Agreement, Facts, Lead, Reader, Reconciliation, Rides, Server
 from watch.verdict import ABSENT, LATE, OTHERS_LATE, RECEIPTS_LATE, Problem, notices, problems
 
 NOBODY, MILLIMETRE = Lead(False, 0), Decimal("0.001")
 assert WELL.database
 DATABASE = WELL.database
-ROLLUP, *_ = DATABASE.readers
+*_, ROLLUP = DATABASE.readers
 
 
 def only(facts: Facts) -> Problem:
@@ -34,15 +33,30 @@ def test_a_fleet_at_work_is_well() -> None:
     assert notices(WELL) == []
 
 
-def test_a_fleet_that_has_not_begun_is_well() -> None:
-    empty = but(rides=Rides(0, 0, 0, 0, 0, 0, None), streamer=NOBODY, readers=(), agreement=None)
-    assert problems(absent(empty, ABSENT)) == []
+@pytest.mark.parametrize(
+    "seen",
+    [
+        absent(
+            facts(rides=Rides(0, 0, 0, 0, 0, 0, None), streamer=NOBODY, readers=(), agreement=None),
+            ABSENT,
+        ),
+        facts(readers=(replace(A_TOTAL, kind="outside", processes=None, seconds_behind=None),)),
+        facts(agreement=Agreement(521, {"consumer0": Decimal(1)}, ("consumer1",))),
+    ],
+    ids=["a fleet that has not begun", "a lag that can't be known", "a total too far behind"],
+)
+def test_what_is_no_problem(seen: Facts) -> None:
+    assert problems(seen) == []
+
+
+def test_a_redis_that_shows_too_little_is_noticed() -> None:
+    assert "does not let this user" in notices(replace(WELL, log=None))[0]
 
 
 def test_a_server_that_is_away_is_the_only_problem() -> None:
     """Nobody can be at work without it, so that is not said as well."""
-    reader = replace(TOTAL, processes=0)
-    missing = absent(but(readers=(reader,), streamer=NOBODY), ABSENT)
+    reader = replace(A_TOTAL, processes=0)
+    missing = absent(facts(readers=(reader,), streamer=NOBODY), ABSENT)
     without_redis = replace(missing, redis=Server(False, "refused"), log=None)
     assert only(without_redis) == Problem("Redis can't be used: refused", "away")
     without_postgres = replace(WELL, postgres=Server(False, "refused"), database=None)
@@ -50,26 +64,29 @@ def test_a_server_that_is_away_is_the_only_problem() -> None:
 
 
 LATER = LATE + 1
-BILLING = replace(TOTAL, kind="outside", name="billing", processes=None)
+BILLING = replace(A_TOTAL, kind="outside", name="billing", processes=None)
 
 
 @pytest.mark.parametrize(
     ("reader", "what"),
     [
-        (replace(TOTAL, rides_behind=40, seconds_behind=LATER), "the total consumer0 is 40 rides"),
+        (
+            replace(A_TOTAL, rides_behind=40, seconds_behind=LATER),
+            "the total consumer0 is 40 rides",
+        ),
         (replace(ROLLUP, rides_behind=1, seconds_behind=LATER), "the rollup is 1 ride and 11"),
     ],
 )
 def test_a_reader_lags_when_its_oldest_ride_has_waited_too_long(reader: Reader, what: str) -> None:
-    problem = only(but(readers=(reader,)))
+    problem = only(facts(readers=(reader,)))
     assert problem.kind == "lags"
     assert what in problem.what
-    assert problems(but(readers=(replace(reader, seconds_behind=LATE),))) == []
+    assert problems(facts(readers=(replace(reader, seconds_behind=LATE),))) == []
 
 
 def waiting(seconds: float, **changes: object) -> Facts:
     undelivered = replace(DATABASE.receipts, pending=40, oldest_undelivered_seconds=seconds)
-    return but(receipts=replace(undelivered, **changes), readers=())  # type: ignore[arg-type]
+    return facts(receipts=replace(undelivered, **changes), readers=())  # type: ignore[arg-type]
 
 
 def test_receipts_may_wait_for_as_long_as_their_attempts_take() -> None:
@@ -80,28 +97,23 @@ def test_receipts_may_wait_for_as_long_as_their_attempts_take() -> None:
 
 
 def test_a_reader_elsewhere_that_is_late_is_noticed_and_makes_nothing_wrong() -> None:
-    late = but(readers=(*DATABASE.readers, replace(BILLING, seconds_behind=OTHERS_LATE + 1)))
+    late = facts(readers=(*DATABASE.readers, replace(BILLING, seconds_behind=OTHERS_LATE + 1)))
     assert problems(late) == []
     [notice] = notices(late)
     assert "outside billing (60" in notice
-    assert notices(but(readers=(replace(BILLING, seconds_behind=OTHERS_LATE),))) == []
-
-
-def test_a_lag_that_can_not_be_known_is_no_problem() -> None:
-    unknown = replace(BILLING, seconds_behind=None)
-    assert problems(but(readers=(unknown,))) == []
+    assert notices(facts(readers=(replace(BILLING, seconds_behind=OTHERS_LATE),))) == []
 
 
 def test_a_record_that_stays_in_the_outbox_is_a_problem() -> None:
     def staged(seconds: float) -> Facts:
-        return but(rides=replace(DATABASE.rides, staged=3, oldest_staged_seconds=seconds))
+        return facts(rides=replace(DATABASE.rides, staged=3, oldest_staged_seconds=seconds))
 
     assert only(staged(LATE + 1)).kind == "lags"
     assert problems(staged(LATE)) == []
 
 
 def test_who_is_missing_for_longer_than_a_restart_takes_is_dead() -> None:
-    gone, leaderless = but(readers=(replace(TOTAL, processes=0),)), but(streamer=NOBODY)
+    gone, leaderless = facts(readers=(replace(A_TOTAL, processes=0),)), facts(streamer=NOBODY)
     assert only(absent(gone, ABSENT)).kind == "dead"
     assert "consumer0" in only(absent(gone, ABSENT)).what
     assert problems(absent(gone, ABSENT - 1)) == []
@@ -110,11 +122,11 @@ def test_who_is_missing_for_longer_than_a_restart_takes_is_dead() -> None:
 
 
 def test_what_to_do_about_a_total_that_is_not_at_work() -> None:
-    gone = replace(TOTAL, processes=0)
-    ended = only(absent(but(readers=(gone,)), ABSENT)).what
+    gone = replace(A_TOTAL, processes=0)
+    ended = only(absent(facts(readers=(gone,)), ABSENT)).what
     assert "start one" in ended
     assert "docs/production.md#remove-a-reader" in ended
-    hangs = only(absent(but(readers=(replace(gone, silent_processes=1),)), ABSENT)).what
+    hangs = only(absent(facts(readers=(replace(gone, silent_processes=1),)), ABSENT)).what
     assert "start one" not in hangs
     assert "hangs, or was suspended" in hangs
 
@@ -141,36 +153,36 @@ def test_whoever_has_work_and_is_missing_is_dead_though_no_reader_tells() -> Non
     assert "nobody delivers receipts" in only(absent(undelivered, ABSENT)).what
     assert problems(absent(undelivered, ABSENT - 1)) == []
     idle = replace(DATABASE.receipts, workers=0)
-    assert only(absent(but(receipts=idle, readers=()), ABSENT)).kind == "dead"
-    nobody = but(rollup=replace(DATABASE.rollup, lead=NOBODY), readers=())
+    assert only(absent(facts(receipts=idle, readers=()), ABSENT)).kind == "dead"
+    nobody = facts(rollup=replace(DATABASE.rollup, lead=NOBODY), readers=())
     assert "no rollup leads" in only(absent(nobody, ABSENT)).what
     assert problems(absent(nobody, ABSENT - 1)) == []
 
 
 def test_of_many_only_a_few_are_named_and_the_others_counted() -> None:
-    crowd = [replace(TOTAL, name=f"total{n}") for n in range(203)]
-    lagging = problems(but(readers=tuple(replace(each, seconds_behind=99.0) for each in crowd)))
-    gone = but(readers=tuple(replace(each, processes=0) for each in crowd))
+    crowd = [replace(A_TOTAL, name=f"total{n}") for n in range(203)]
+    lagging = problems(facts(readers=tuple(replace(each, seconds_behind=99.0) for each in crowd)))
+    gone = facts(readers=tuple(replace(each, processes=0) for each in crowd))
     missing = problems(absent(gone, ABSENT))
     for found, kind in ((lagging, "lags"), (missing, "dead")):
         assert [problem.kind for problem in found] == [kind] * 4
         assert found[-1].what.startswith("200 more ")
     totals = {reader.name: Decimal(1) for reader in crowd} | {"total99": Decimal(2)}
-    problem = only(but(agreement=Agreement(520, totals)))
+    problem = only(facts(agreement=Agreement(520, totals)))
     assert "at ride 520: total99 2.000 m, " in problem.what  # the one that differs from the others
     assert "and 200 more;" in problem.what
     assert len(problem.what) < 300
     strangers = (replace(BILLING, name=reader.name, seconds_behind=9e9) for reader in crowd)
-    assert len(notices(but(readers=tuple(strangers)))[0]) < 300
+    assert len(notices(facts(readers=tuple(strangers)))[0]) < 300
 
 
 def test_a_total_that_was_deleted_is_dead() -> None:
-    problem = only(but(readers=(replace(TOTAL, total=None),)))
+    problem = only(facts(readers=(replace(A_TOTAL, total=None),)))
     assert (problem.kind, "lost its total" in problem.what) == ("dead", True)
 
 
 def test_minutes_that_were_set_aside_say_how_they_are_tried_again() -> None:
-    problem = only(but(rollup=replace(DATABASE.rollup, minutes_set_aside=2)))
+    problem = only(facts(rollup=replace(DATABASE.rollup, minutes_set_aside=2)))
     assert problem.kind == "dead"
     assert "2 minutes" in problem.what
     assert "python -m consumers.rollup.aside" in problem.what
@@ -180,56 +192,46 @@ def test_a_millimetre_is_a_disagreement() -> None:
     kilometres = "12345678901234567890123456789012"
     ends = {"consumer0": "345.678", "consumer1": "345.679"}
     totals = {name: Decimal(kilometres + end) for name, end in ends.items()}
-    problem = only(but(agreement=Agreement(520, totals)))
+    problem = only(facts(agreement=Agreement(520, totals)))
     assert problem.kind == "disagrees"
     assert "at ride 520" in problem.what
     assert "345.678 m" in problem.what
     assert "345.679 m" in problem.what
 
 
-def test_a_total_too_far_behind_to_be_compared_disagrees_with_nobody() -> None:
-    agreement = Agreement(521, {"consumer0": Decimal(1)}, ("consumer1",))
-    assert problems(but(agreement=agreement)) == []
-
-
 def test_drift_is_a_problem_until_it_is_repaired() -> None:
-    problem = only(but(reconciliations=(run(-MILLIMETRE, "consumer0"),)))
+    problem = only(facts(reconciliations=(run(-MILLIMETRE, "consumer0"),)))
     assert problem.kind == "drift"
     assert "0.001 m" in problem.what
-    assert problems(but(reconciliations=(run(-MILLIMETRE),))) == []
+    assert problems(facts(reconciliations=(run(-MILLIMETRE),))) == []
     earlier = replace(run(-MILLIMETRE, "consumer0"), at=WELL.at - timedelta(days=1))
-    assert problems(but(reconciliations=(run(Decimal(0)), earlier))) == []
+    assert problems(facts(reconciliations=(run(Decimal(0)), earlier))) == []
 
 
 def test_dead_letters_wait_for_a_person_and_are_no_problem() -> None:
-    facts = but(
-        receipts=replace(DATABASE.receipts, dead=3), dead_letters={"total": 1, "receipts": 1}
-    )
-    assert problems(facts) == []
-    receipts, entries = notices(facts)
+    waiting = replace(DATABASE.receipts, dead=3)
+    seen = facts(receipts=waiting, dead_letters={"total": 1, "receipts": 1})
+    assert problems(seen) == []
+    receipts, entries = notices(seen)
     assert receipts.startswith("3 receipts")
     assert "make dead-letters" in receipts
     assert entries.startswith("2 entries")
 
 
 def test_one_is_no_plural() -> None:
-    one = but(receipts=replace(DATABASE.receipts, dead=1), dead_letters={"total": 1})
-    said = [*notices(one), only(but(rollup=replace(DATABASE.rollup, minutes_set_aside=1))).what]
+    one = facts(receipts=replace(DATABASE.receipts, dead=1), dead_letters={"total": 1})
+    said = [*notices(one), only(facts(rollup=replace(DATABASE.rollup, minutes_set_aside=1))).what]
     assert [" ".join(each.split()[:2]) for each in said] == ["1 receipt", "1 entry", "1 minute"]
     assert not any(word in each.split() for each in said for word in ("them", "they", "were"))
 
 
-def test_a_redis_that_shows_too_little_is_noticed() -> None:
-    assert "does not let this user" in notices(replace(WELL, log=None))[0]
-
-
 def test_no_name_breaks_a_line_or_reaches_a_terminal_raw() -> None:
     nasty = "a\x1b[2J\nb"
-    facts = but(
-        readers=(replace(TOTAL, name=nasty, seconds_behind=99.0),),
+    seen = facts(
+        readers=(replace(A_TOTAL, name=nasty, seconds_behind=99.0),),
         agreement=Agreement(1, {nasty: Decimal(1), "b": Decimal(2)}, (nasty,)),
         reconciliations=(replace(run(MILLIMETRE, nasty), drift={nasty: MILLIMETRE}),),
     )
-    found = problems(facts)
+    found = problems(seen)
     assert len(found) == 3
     assert all(problem.what.replace("\xa0", " ").isprintable() for problem in found)

@@ -5,6 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from tests.support.facts import (
     AWAY,
     MOMENT,
@@ -21,6 +23,8 @@ from watch.events import Events
 from watch.facts import Agreement, Facts, Happened, Lead, Log, Reader, Rides
 from watch.feed import KEPT, Event, Feed
 from watch.verdict import ABSENT
+
+_, *OTHERS = database().readers  # than consumer0
 
 
 def told(*looks: Facts) -> list[str]:
@@ -41,18 +45,37 @@ def test_nothing_is_told_while_nothing_happens() -> None:
     assert told(facts(), more) == []
 
 
-def test_a_healed_gap_is_told_with_its_rides_and_metres() -> None:
-    healed = counts(gaps_healed=1, rides_healed=11, distance_healed=Decimal("6344.236"))
-    assert told(of(total("consumer1")), of(total("consumer1", counts=healed))) == [
-        "consumer1 healed a gap: 11 rides, 6,344.236 m"
-    ]
+HEALED = counts(gaps_healed=1, rides_healed=11, distance_healed=Decimal("6344.236"))
 
 
-def test_an_entry_that_was_left_out_may_be_anyones() -> None:
-    """Another database's, a lost history's, or sent by a leader that had been replaced."""
-    assert told(of(total()), of(total(counts=counts(unbelieved_entries=2)))) == [
-        "consumer0 left out 2 entries that this database never committed"
-    ]
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"readers": (total(counts=HEALED), *OTHERS)},
+            "consumer0 healed a gap: 11 rides, 6,344.236 m",
+        ),
+        # Another database's, a lost history's, or sent by a leader that had been replaced.
+        (
+            {"readers": (total(counts=counts(unbelieved_entries=2)), *OTHERS)},
+            "consumer0 left out 2 entries that this database never committed",
+        ),
+        (
+            {"rollup": replace(database().rollup, minutes_set_aside=1)},
+            "the rollup set aside 1 minute",
+        ),
+        (
+            {"rides": Rides(12_000, 12_000, 0, 12_000, 12_000, 0, None)},
+            "Postgres went back to an earlier time: from ride 12,345 to ride 12,000",
+        ),
+        (
+            {"readers": (total(), *OTHERS, total("a\x1b[31m\x00b"))},
+            "a\\x1b[31m\\x00b reads the log from now on",
+        ),
+    ],
+)
+def test_what_became_different_is_told(change: dict[str, Any], words: str) -> None:
+    assert told(facts(), facts(1, **change)) == [words]
 
 
 def test_what_healed_while_nobody_looked_is_told() -> None:
@@ -76,12 +99,6 @@ def test_a_counter_that_was_restored_to_an_earlier_one_tells_nothing() -> None:
     assert told(of(total(counts=many)), of(total(counts=mixed))) == [
         "consumer0 healed a gap: 0 rides, 0.000 m"
     ]
-
-
-def test_a_postgres_that_went_back_in_time_is_told() -> None:
-    earlier = facts(1, rides=Rides(12_000, 12_000, 0, 12_000, 12_000, 0, None))
-    [words] = told(facts(), earlier)
-    assert words == "Postgres went back to an earlier time: from ride 12,345 to ride 12,000"
 
 
 def test_a_server_that_goes_away_and_comes_back_is_told_once_each() -> None:
@@ -118,11 +135,6 @@ def test_a_disagreement_is_told_when_it_begins_and_when_it_ends() -> None:
     assert told(facts(), wrong) == ["the totals disagree by 0.001 m at ride 12,345"]
     assert told(facts(), wrong, wrong) == []
     assert told(facts(), wrong, facts(2)) == ["the totals agree again, at ride 12,345"]
-
-
-def test_minutes_that_were_set_aside_are_told() -> None:
-    aside = replace(database().rollup, minutes_set_aside=1)
-    assert told(facts(), facts(1, rollup=aside)) == ["the rollup set aside 1 minute"]
 
 
 def test_dead_receipts_are_told_in_one_line() -> None:
@@ -219,12 +231,6 @@ def test_what_became_known_at_one_look_is_told_in_the_order_of_its_time() -> Non
     events.since_last(away)
     told_then = events.since_last(facts(3, happened=(lead,)))
     assert [event.words for event in told_then] == ["a streamer took the lead", "Postgres is back"]
-
-
-def test_control_characters_of_a_name_are_made_visible() -> None:
-    strange = total("a\x1b[31m\x00b")
-    [words] = told(facts(), facts(1, readers=(*database().readers, strange)))
-    assert words == "a\\x1b[31m\\x00b reads the log from now on"
 
 
 def test_the_feed_keeps_the_newest() -> None:

@@ -7,7 +7,6 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from html.parser import HTMLParser
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +25,7 @@ from tests.support.facts import (
     reconciliation,
     total,
 )
+from tests.support.markup import Markup
 from watch.facts import MOST, Agreement, Facts, Server
 from watch.feed import KEPT, Event, Feed
 from watch.history import WINDOW, History
@@ -37,34 +37,6 @@ SMALL, LARGEST = 8_000, 16_000  # bytes of the page in all, compressed; and of a
 MARKUP = "<script>alert('1')</script><b onclick=x>&\"\x00\x1b"
 STOP_REDIS = {"label": "Stop Redis", "summary": "Shut Redis down", "meanwhile": "Redis is stopped"}
 WAYS = {"stop-redis": SimpleNamespace(**STOP_REDIS)}
-
-
-class Read(HTMLParser):
-    """What a browser would make of the page: its elements, their attributes, and the text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.contents: dict[str, str] = {}
-        self.text = ""
-        self._last = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        self._last = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        self._last = ""
-
-    def handle_data(self, data: str) -> None:
-        if self._last in ("style", "script"):
-            self.contents[self._last] = self.contents.get(self._last, "") + data
-        else:
-            self.text += data
-
-    def ids(self) -> list[str]:
-        return [str(attributes["id"]) for _, attributes in self.elements if "id" in attributes]
 
 
 def rendered(
@@ -131,7 +103,7 @@ def test_nothing_gets_in_unescaped() -> None:
     seen = absent(seen, 99)
     for each in (seen, replace(seen, redis=Server(False, MARKUP), log=None)):
         html = html_of(each, feed=feed)
-        read = Read(html)
+        read = Markup(html)
         assert [tag for tag, _ in read.elements].count("script") == 1
         assert not [attributes for _, attributes in read.elements if "onclick" in attributes]
         assert read.text.count("alert('1')") >= 8
@@ -140,7 +112,7 @@ def test_nothing_gets_in_unescaped() -> None:
 
 
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else() -> None:
-    read = Read(busy())
+    read = Markup(busy())
     for what in ("style", "script"):
         digest = b64encode(hashlib.sha256(read.contents[what].encode()).digest()).decode()
         assert f"{what}-src 'sha256-{digest}'" in POLICY
@@ -157,22 +129,18 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else() -> None
 
 def test_each_part_is_an_element_of_the_page_and_ids_are_unique() -> None:
     page, parts = rendered(facts(receipts=receipts(newest_dead=(dead_receipt(),))))
-    ids = Read(page.whole(parts).decode()).ids()
+    ids = Markup(page.whole(parts).decode()).ids
     assert len(ids) == len(set(ids))
     # There are no buttons that break it unless this is the demo.
     assert set(parts.parts) - set(ids) == {"breaking", "going-on"}
-    assert "breaking" in Read(busy()).ids()
-
-
-def test_it_is_readable_without_javascript() -> None:
-    read = Read(html_of(facts()))
-    assert "All is well" in read.text
-    assert "6,344,236.123" in read.text
-    assert ("meta", {"http-equiv": "refresh", "content": "5"}) in read.elements
+    assert "breaking" in Markup(busy()).ids
 
 
 def test_what_is_wrong_is_the_headline() -> None:
-    assert "All is well" in html_of(facts())
+    well = Markup(html_of(facts()))
+    assert "All is well" in well.text
+    assert "6,344,236.123" in well.text  # for who has no scripts, and is shown a new page
+    assert ("meta", {"http-equiv": "refresh", "content": "5"}) in well.elements
     away = html_of(replace(facts(), redis=AWAY, log=None))
     assert re.search(r'<h1 class="bad">Redis [^<]+</h1>', away)
     assert "All is well" not in away
@@ -211,19 +179,10 @@ def test_a_reader_that_falls_behind_is_pointed_out_before_it_is_a_problem(
     late = total("consumer1", rides_behind=7, seconds_behind=seconds)
     _, parts = rendered(facts(readers=(total("consumer0"), late)))
     assert says in parts.parts["verdict"].replace("12 s", "12\xa0s")
-    box = Read(parts.parts["counted"]).elements
+    box = Markup(parts.parts["counted"]).elements
     assert (box[0][1]["class"] or "").strip() == mood
     assert ("span", {"class": f"lag {mood}"}) in box
     assert ("span", {"class": "lag good"}) in box
-
-
-def test_no_reader_has_a_green_word_while_totals_disagree() -> None:
-    off = Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")})
-    _, parts = rendered(facts(agreement=off))
-    box = Read(parts.parts["counted"])
-    assert (box.elements[0][1]["class"] or "").strip() == "bad"
-    assert "disagree" in box.text
-    assert ("span", {"class": "lag good"}) not in box.elements
 
 
 def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
@@ -234,7 +193,7 @@ def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
     feed.add([Event(MOMENT, "news", "It goes on.", is_narrated=True)])
     feed.add([Event(MOMENT + timedelta(seconds=5), "news", "It has healed.", is_narrated=True)])
     _, parts = rendered(facts(), feed=feed)
-    assert [Read(item).text.split(" ", 1)[1] for _, item in parts.feed] == [
+    assert [Markup(item).text.split(" ", 1)[1] for _, item in parts.feed] == [
         "It has healed.",
         "It goes on.",
         "something else",
@@ -259,23 +218,10 @@ def test_what_postgres_last_said_stays_and_is_marked_while_it_is_away() -> None:
 def test_the_newest_dead_receipts_are_named_with_their_reasons() -> None:
     letters = tuple(dead_receipt(ride) for ride in (7, 6, 5, 4, 3, 1))
     _, parts = rendered(facts(receipts=receipts(newest_dead=letters)))
-    read = Read(parts.parts["dead"])
+    read = Markup(parts.parts["dead"])
     assert re.findall(r"ride (\d+)", read.text) == ["7", "6", "5", "4", "3"]
     assert read.text.count("status 422: never") == 5
     assert "No receipt is dead." in html_of(facts())
-
-
-def test_outside_the_demo_there_is_no_button() -> None:
-    letters = receipts(newest_dead=(dead_receipt(),))
-    read = Read(html_of(facts(receipts=letters)))
-    assert not [tag for tag, _ in read.elements if tag in ("button", "form")]
-
-
-def test_while_it_is_being_broken_no_other_way_can_be_taken() -> None:
-    scene = Scene(WAYS, Breakage("stop-redis", "Redis is stopped", "Redis is shut down."))
-    html = html_of(facts(), page=Page(scene))
-    assert html.count("Redis is shut down.") == 2  # in the headline, and below the buttons
-    assert re.search(r'<button id="break-stop-redis"[^>]* disabled', html)
 
 
 def test_each_chart_says_in_words_what_it_shows() -> None:
@@ -309,29 +255,22 @@ def test_a_server_that_was_away_is_a_hole_in_a_chart_and_a_restored_count_no_neg
     assert parts.parts["chart-rides"].count('class="line"') == 2
 
 
-@pytest.mark.parametrize(
-    ("most", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.01, 2), (4.9, 5), (51, 100), (7_023, 10_000)]
-)
-def test_an_axis_ends_at_a_round_number_above_all(most: float, top: float) -> None:
-    assert nice(most) == pytest.approx(top)
-
-
 def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
     guests = tuple(
         replace(total(f"guest{number}"), kind="group", processes=None, seconds_behind=number)
         for number in range(4)
     )
     _, parts = rendered(facts(readers=(*guests, *database().readers)))
-    box = Read(parts.parts["counted"])
+    box = Markup(parts.parts["counted"])
     assert box.text.index("consumer0") < box.text.index("consumer1") < box.text.index("not ours")
     assert "guest3" in box.text
     assert "and 3 more, not ours" in box.text
     totals = tuple(total(f"consumer{number}") for number in range(9))
     _, parts = rendered(facts(readers=totals))
-    assert "and 6 more totals" in Read(parts.parts["counted"]).text
-    assert Read(parts.parts["totals"]).text.count("and 4 more") == 1
+    assert "and 6 more totals" in Markup(parts.parts["counted"]).text
+    assert Markup(parts.parts["totals"]).text.count("and 4 more") == 1
     # However many there are, the box has as many rows.
-    assert [tag for tag, _ in Read(parts.parts["counted"]).elements].count("li") == 4
+    assert [tag for tag, _ in Markup(parts.parts["counted"]).elements].count("li") == 4
     assert [tag for tag, _ in box.elements].count("li") == 4
 
 
@@ -344,3 +283,19 @@ def test_what_was_counted_up_to_a_limit_says_so() -> None:
     assert "10,000+ queued, 0 in flight, 10,000+ waiting" in parts.parts["receipts"]
     assert "12,300 delivered, 10,000+ dead" in parts.parts["receipts"]
     assert "10,000+ set aside" in parts.parts["rollup"]
+
+
+def test_no_reader_has_a_green_word_while_totals_disagree() -> None:
+    off = Agreement(12_345, {"consumer0": TOTAL, "consumer1": TOTAL + Decimal("0.001")})
+    _, parts = rendered(facts(agreement=off))
+    box = Markup(parts.parts["counted"])
+    assert (box.elements[0][1]["class"] or "").strip() == "bad"
+    assert "disagree" in box.text
+    assert ("span", {"class": "lag good"}) not in box.elements
+
+
+@pytest.mark.parametrize(
+    ("most", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.01, 2), (4.9, 5), (51, 100), (7_023, 10_000)]
+)
+def test_an_axis_ends_at_a_round_number_above_all(most: float, top: float) -> None:
+    assert nice(most) == pytest.approx(top)

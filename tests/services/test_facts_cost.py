@@ -1,7 +1,6 @@
 """A look costs one statement and a few commands, and the same however much there is."""
 
 from collections import Counter
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from tests.support.looks import looking, said, seen
 from tests.support.world import World, drain
 from watch import asking_postgres
 from watch.asking_postgres import SESSION
-from watch.facts import MOST
 from watch.statement import FACTS
 
 LIMIT, MANY = 100, 3000
@@ -185,31 +183,6 @@ def test_dead_receipts_that_wait_are_found_among_any_number_of_decided_ones(
         raise AssertionError("no index leads to those that wait")
 
 
-def test_each_reader_costs_the_same_however_many_there_are(world: World) -> None:
-    readers = 200
-    world.connection.execute(CROWD[0].format(MANY))
-    world.connection.execute(
-        "INSERT INTO checkpoints (kind, name, last_ride_id)"
-        f" SELECT 'total', 'total' || n, n FROM generate_series(1, {readers}) n"
-    )
-    world.connection.execute(
-        "INSERT INTO consumer_states (name, total_distance) SELECT name, last_ride_id"
-        " FROM checkpoints"
-    )
-    database = seen(world)
-    assert {reader.rides_behind for reader in database.readers if reader.kind == "total"} == {
-        MANY - n for n in range(1, readers + 1)
-    }
-    assert database.agreement
-    assert database.agreement.ride == 1
-    assert set(database.agreement.totals.values()) == {1}
-    scans = [node for node in nodes(plan(world, MOST)) if node["Node Type"] == "CTE Scan"]
-    assert len(scans) > 5
-    for node in scans:
-        rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        assert rows <= MANY < readers**2, node
-
-
 def test_a_look_is_one_statement_and_a_few_commands(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,19 +204,3 @@ def test_a_look_is_one_statement_and_a_few_commands(
         commands = control.info("stats")["total_commands_processed"] - before - 1
     assert round_trips["Postgres"] == 1
     assert commands <= 20  # those that the script sends among them
-
-
-def test_every_digit_arrives(world: World) -> None:
-    world.consumer()
-    huge = Decimal("12345678901234567890123456789012345.678")
-    world.connection.execute("UPDATE consumer_states SET total_distance = %s", [huge])
-    found = seen(world)
-    assert found.readers[0].total == huge
-    assert found.agreement
-    assert found.agreement.totals == {"consumer0": huge}
-
-
-def test_the_most_that_is_counted_is_passed_on(world: World) -> None:
-    """So that a number that equals MOST means: or more."""
-    world.connection.execute(CROWD[0].format(MOST + 500))
-    assert seen(world).receipts.pending == MOST

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,6 @@ import psutil
 import pytest
 import redis
 
-from demo.embedded.servers import Redis
-from lab.ports import free_ports
 from tests.support import rollup
 from tests.support.looks import look, looking, reader, said
 from tests.support.world import World, drain, eventually, limited_redis
@@ -68,7 +67,6 @@ def in_the_end(gatherer: Gatherer) -> Facts:
     return found[0]
 
 
-@pytest.mark.stream_servers
 def test_a_redis_that_hangs_dies_and_comes_back(world: World) -> None:
     world.consumer()
     with looking(world) as gatherer, redis.Redis.from_url(world.redis.url) as control:
@@ -95,31 +93,15 @@ def test_a_postgres_that_hangs_dies_and_comes_back(own_world: World) -> None:
         postmaster = psutil.Process(world.postgres.pid)
         pids = [postmaster.pid, *(child.pid for child in postmaster.children())]
         with stopped(*pids):
-            for _ in range(3):
-                facts = in_time(gatherer)
-                assert away(facts) == {"Postgres"}
-                assert facts.postgres.reason == "it does not answer"
+            facts = in_time(gatherer)
+            assert away(facts) == {"Postgres"}
+            assert facts.postgres.reason == "it does not answer"
         in_the_end(gatherer)
         world.postgres.kill()
         assert away(in_time(gatherer)) == {"Postgres"}
         assert in_time(gatherer).log is not None
         world.postgres.start()
         assert said(in_the_end(gatherer)).rides.newest == 0
-        world.postgres.stop()
-        world.postgres.start()
-        in_the_end(gatherer)
-
-
-def test_a_session_that_hangs_is_given_up_for_another(world: World) -> None:
-    with looking(world) as gatherer:
-        in_the_end(gatherer)
-        session = world.value(
-            "SELECT pid FROM pg_stat_activity WHERE application_name = 'watch'"
-            " AND datname = current_database()"
-        )
-        with stopped(session):
-            assert away(in_time(gatherer)) == {"Postgres"}
-            in_the_end(gatherer)
 
 
 def test_what_hangs_in_a_library_is_not_waited_for(
@@ -131,37 +113,15 @@ def test_what_hangs_in_a_library_is_not_waited_for(
         assert in_time(gatherer).redis.reason == "it does not answer"
 
 
-def test_servers_that_are_not_there_cost_no_time(world: World) -> None:
-    nobody = f"127.0.0.1:{free_ports()}"
-    urls = {"database_url": f"postgresql://x@{nobody}/x", "redis_url": f"redis://{nobody}"}
-    facts = look(world, **urls)
-    assert away(facts) == {"Postgres", "Redis"}
-    assert "refused" in facts.postgres.reason
-    assert "refused" in facts.redis.reason
-    assert facts.gathered_in_seconds < MARGIN
-
-
-def test_both_servers_may_hang_and_still_it_is_told_in_time(world: World, redis: Redis) -> None:
+def test_both_servers_may_hang_and_still_it_is_told_in_time(world: World) -> None:
     """A listener that takes connections and never answers."""
-    import socket
-
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         nobody = f"127.0.0.1:{listener.getsockname()[1]}"
         urls = {"database_url": f"postgresql://x@{nobody}/x", "redis_url": f"redis://{nobody}"}
         with looking(world, **urls) as gatherer:
-            for _ in range(2):
-                assert away(in_time(gatherer)) == {"Postgres", "Redis"}
-
-
-def test_a_locked_table_is_waited_for_no_longer_than_a_server(world: World) -> None:
-    with looking(world) as gatherer:
-        in_the_end(gatherer)
-        with world.connect().transaction() as locked:
-            locked.connection.execute("LOCK TABLE rides")
-            assert in_time(gatherer).postgres.reason == "it does not answer"
-        in_the_end(gatherer)
+            assert away(in_time(gatherer)) == {"Postgres", "Redis"}
 
 
 def test_another_schema_is_said_to_be_the_reason(world: World) -> None:
@@ -194,7 +154,6 @@ def test_a_user_who_may_only_read_sees_all(own_world: World) -> None:
     assert said(facts).receipts.pending == 1
 
 
-@pytest.mark.stream_servers
 @pytest.mark.parametrize("command", ["xinfo", "time", "memory", "zcard"])
 def test_what_redis_forbids_is_unknown_and_nothing_else_is(world: World, command: str) -> None:
     rollup.lead(world).run_once(wait=0)  # makes an Ick

@@ -23,7 +23,7 @@ def test_without_a_fleet_one_line_says_so(command: str, tmp_path: Path) -> None:
     assert said.endswith(f"no fleet runs on {tmp_path}; `make fleet` starts it\n")
 
 
-@pytest.mark.parametrize("command", ["psql", "redis-cli", "log", "dead-letters"])
+@pytest.mark.parametrize("command", ["psql", "redis-cli"])
 def test_a_server_of_ones_own_that_is_away_is_one_line(command: str, tmp_path: Path) -> None:
     said = refused_by(command, DATA_DIR=str(tmp_path), **AWAY)
     assert "refused" in said

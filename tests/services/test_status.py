@@ -1,11 +1,6 @@
 """`python -m watch.status`: what flows, on a terminal; a probe by its exit status."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -13,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab.ports import free_ports
-from rocket_rides.settings import PROJECT
-from tests.support.facts import absent
-from tests.support.known_facts import TOTAL, WELL, but
+from tests.support.facts import A_TOTAL, WELL, absent, facts
+from tests.support.looks import at_work
 from tests.support.world import World, catch_up, drain
 from watch import status as command
 from watch.facts import Facts, Server
@@ -30,14 +24,6 @@ def run(world: World, *options: str, **environment: str) -> tuple[int, str]:
     said = service.output.read_text()
     assert "Traceback" not in said
     return code, said
-
-
-@contextmanager
-def at_work(world: World, name: str) -> Iterator[None]:
-    """A session with Postgres that is called as a process calls its own."""
-    with world.connect() as session:
-        session.execute("SELECT set_config('application_name', %s, false)", [name])
-        yield
 
 
 def test_it_says_that_all_is_well_or_what_is_not(world: World) -> None:
@@ -102,50 +88,24 @@ class Flapping:
         return next(self._found)
 
 
+def test_a_server_that_is_busy_for_a_moment_is_asked_again() -> None:
+    busy = replace(WELL, redis=Server(False, "it does not answer"), log=None)
+    gatherer = Flapping(busy, WELL)
+    assert command.look(gatherer) == WELL  # type: ignore[arg-type]
+    assert gatherer.looks == 2
+    gatherer = Flapping(busy)
+    seen = command.look(gatherer)  # type: ignore[arg-type]
+    assert (command.status(seen), gatherer.looks) == (2, 2)
+
+
 def test_a_probe_ends_though_always_somebody_else_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(command, "SETTLED", 0.3)
     monkeypatch.setattr(command, "SOON", 0.05)
     one, other = (
-        absent(but(readers=(replace(TOTAL, name=name, processes=0),)), 0) for name in "ab"
+        absent(facts(readers=(replace(A_TOTAL, name=name, processes=0),)), 0) for name in "ab"
     )
     gatherer = Flapping(one, other)
-    facts = command.look(gatherer)  # type: ignore[arg-type]
-    assert (command.status(facts), 3 <= gatherer.looks <= 7) == (0, True)
-
-
-def test_a_server_that_is_busy_for_a_moment_is_asked_again() -> None:
-    busy = replace(WELL, redis=Server(False, "it does not answer"), log=None)
-    gatherer = Flapping(busy, WELL)
-    facts = command.look(gatherer)  # type: ignore[arg-type]
-    assert (facts, gatherer.looks) == (WELL, 2)
-    gatherer = Flapping(busy)
-    facts = command.look(gatherer)  # type: ignore[arg-type]
-    assert (command.status(facts), gatherer.looks) == (2, 2)
-
-
-def test_who_has_read_enough_is_told_of_no_error(world: World) -> None:
-    with at_work(world, "api"):
-        reading, writing = os.pipe()
-        os.close(reading)
-        with subprocess.Popen(
-            [sys.executable, "-m", "watch.status"],
-            cwd=PROJECT,
-            env=os.environ
-            | {
-                "DATABASE_URL": world.postgres_url,
-                "REDIS_URL": world.redis.url,
-                "STREAM_NAME": world.stream,
-            },
-            stdout=writing,
-            stderr=subprocess.PIPE,
-        ) as process:
-            os.close(writing)
-            assert process.stderr
-            assert (process.stderr.read(), process.wait(ENDED)) == (b"", 0)
-
-
-def test_a_wrong_option_is_refused_in_one_line(world: World) -> None:
-    code, said = run(world, "--folow")
-    assert (code, len(said.splitlines())) == (2, 1)
+    seen = command.look(gatherer)  # type: ignore[arg-type]
+    assert (command.status(seen), 3 <= gatherer.looks <= 7) == (0, True)

@@ -5,18 +5,16 @@ import threading
 import pytest
 
 from demo.breaking import Kind, Say
-from demo.page import Demolition, in_the_demo
-from lab.ports import free_ports
+from demo.page import in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
-from tests.support.site import STOP_REDIS, of_world, serving
-from tests.support.world import PATIENCE, World, eventually
+from tests.support.page import serving_buttons
+from tests.support.world import PATIENCE, eventually
 from watch.facts import Facts
 
 
 def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
-    config = Settings(watch_port=free_ports())
     broken, mended = threading.Event(), threading.Event()
 
     def run(_name: str, _config: Settings, say: Say) -> None:
@@ -25,17 +23,16 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
         mended.wait(30)
         raise Unavailable("Redis was not restarted")
 
-    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+    with serving_buttons(run) as served:
         assert ">Stop Redis</button>" in served.html
-        assert served.post("/break", way="drop-everything").status_code == 400
         with served.ticks() as ticks:
             next(ticks)
-            assert served.post("/break", way="stop-redis").status_code == 303
+            assert served.press("stop-redis").status_code == 303
             broken.wait(30)
             tick = next(tick for tick in ticks if "shut" in tick["parts"].get("going-on", ""))
             assert tick["parts"]["going-on"] == "Redis is &lt;b&gt;shut&lt;/b&gt; down."
             assert " disabled" in served.html
-            again = served.post("/break", way="stop-redis")
+            again = served.press("stop-redis")
             assert (again.status_code, again.text) == (409, "“Stop Redis” is still under way\n")
             mended.set()
             said = [tick["parts"].get("going-on") for tick, _ in zip(ticks, range(3), strict=False)]
@@ -46,7 +43,6 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
 
 def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
     """Although it is said at once, and a look may just be under way that began before."""
-    config = Settings(watch_port=free_ports())
     looking, healed, looked = threading.Event(), threading.Event(), threading.Event()
 
     def look() -> Facts:
@@ -67,8 +63,8 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
 
     seen = facts(readers=(total(),))
     looked.set()
-    with serving(config, look, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
-        assert served.post("/break", way="stop-redis").status_code == 303
+    with serving_buttons(run, look) as served:
+        assert served.press("stop-redis").status_code == 303
         eventually(lambda: not served.site.scene.breakage.way)
         told = [" ".join(event.words.splitlines()) for _, event in served.watcher.feed.newest()]
         assert served.site.scene.breakage.going_on == "Healed: all is well."
@@ -79,27 +75,30 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
     ]
 
 
-def test_a_way_that_is_refused_at_once_is_over_after_the_next_look_and_says_why() -> None:
-    config = Settings(watch_port=free_ports())
+def test_a_way_that_is_refused_at_once_says_why_and_its_button_can_be_pressed_again() -> None:
+    """Whoever looks on is told of both, although begin and end may come between two looks."""
 
     def run(*_: object) -> None:
         raise Unavailable("no fleet runs")
 
-    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
-        assert served.post("/break", way="stop-redis").status_code == 303
-        eventually(lambda: not served.site.scene.breakage.way)
-        assert " disabled" not in served.html
+    with serving_buttons(run) as served, served.ticks() as ticks:
+        next(ticks)
+        assert served.press("stop-redis").status_code == 303
+        buttons = (tick["parts"]["breaking"] for tick in ticks if "breaking" in tick["parts"])
+        assert " disabled" in next(buttons)
+        assert " disabled" not in next(buttons)
         told = [(event.mood, event.words) for _, event in served.watcher.feed.newest()]
     assert told == [("fault", "No fleet runs"), ("fault", "“Stop Redis” was pressed")]
 
 
-def test_only_the_demo_has_buttons_that_break_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embedded = Settings(watch_port=free_ports())
+def test_only_the_demo_has_buttons_that_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded = Settings()
     assert in_the_demo(embedded) is None  # nothing but honcho starts a demo
     monkeypatch.setenv("HONCHO_PROCESS_NAME", "watch.1")
     assert in_the_demo(embedded) is not None
-    assert in_the_demo(embedded.model_copy(update={"watch_host": "0.0.0.0"})) is None  # noqa: S104
-    assert in_the_demo(of_world(world, redis_url="")) is None
-    assert in_the_demo(of_world(world, database_url="")) is None
+    for elsewhere in (
+        {"watch_host": "0.0.0.0"},  # noqa: S104
+        {"database_url": "postgresql://elsewhere/x"},
+        {"redis_url": "redis://elsewhere"},
+    ):
+        assert in_the_demo(embedded.model_copy(update=elsewhere)) is None

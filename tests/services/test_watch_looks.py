@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from tests.support.facts import database, facts
-from tests.support.world import PATIENCE
 from watch.facts import Facts
 from watch.watching import SEEN, Watcher
 
@@ -73,21 +72,6 @@ def test_a_look_that_fails_is_told_and_followed_by_others(
     assert [record.message for record in caplog.records].count(
         "a look at the fleet failed; the next one may succeed"
     ) == 1
-
-
-def test_what_waits_for_a_look_comes_though_what_happened_can_not_be_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def watch() -> None:
-        watcher, looked = Watcher(facts), asyncio.Event()
-        monkeypatch.setattr(watcher, "history", None)  # so that adding to it raises
-        watcher.after_look = lambda began: looked.set()
-        watching = asyncio.create_task(watcher.run())
-        async with asyncio.timeout(PATIENCE):
-            await looked.wait()
-        watching.cancel()
-
-    asyncio.run(watch())
 
 
 def test_nobody_looks_more_than_once_a_second() -> None:

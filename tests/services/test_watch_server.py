@@ -1,49 +1,38 @@
 """The live page's server: what it tells, whom it refuses, and how it ends."""
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
-from demo.page import Demolition
-from lab.ports import free_ports
-from rocket_rides.settings import Settings
-from tests.support.facts import AWAY, database, facts
-from tests.support.page import Page, parsed
-from tests.support.site import STOP_REDIS, Served, gathering, of_world, serving
-from tests.support.world import PATIENCE, World, catch_up, drain, eventually
+from tests.support.facts import database, facts
+from tests.support.looks import looking
+from tests.support.markup import Markup
+from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
+from tests.support.page import Page, Served, serving, serving_buttons
+from tests.support.world import World, catch_up, drain, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
 from watch.watching import SEEN
 
 
-@pytest.fixture
-def live(world: World) -> Iterator[Served]:
-    """The page of a world in which a consumer has counted two rides."""
-    world.take("0.001", "10.500")
-    drain(world.streamer())
-    catch_up(world.consumer())
-    config = of_world(world)
-    with gathering(config) as gather, serving(config, gather) as served:
-        yield served
-
-
 @pytest.fixture(scope="module")
 def made_up() -> Iterator[Served]:
     """A page of made-up facts."""
-    with serving(Settings(watch_port=free_ports()), facts) as served:
+    with serving() as served:
         yield served
 
 
 def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
-    live: Served, world: World
+    world: World,
 ) -> None:
-    with live.ticks() as ticks:
+    world.take("0.001", "10.500")
+    drain(world.streamer())
+    catch_up(world.consumer())
+    with looking(world) as gatherer, serving(gatherer.gather) as served, served.ticks() as ticks:
         first = next(ticks)
         assert {"verdict", "totals", "log", "dead"} <= first["parts"].keys()
         assert "10.501" in first["parts"]["totals"]
@@ -58,45 +47,6 @@ def test_a_ride_is_seen_within_a_second_or_so_and_only_what_changed_is_sent(
         assert not tick["version"]
         assert "rides" in tick["parts"]["post"]
         assert "reconciliations" not in tick["parts"]
-
-
-def test_the_page_goes_on_while_a_server_is_away(world: World) -> None:
-    """And says which; and tells, in its feed, when it was back."""
-    config = of_world(world)
-    with gathering(config) as gather:
-        down = threading.Event()
-
-        def look() -> Facts:
-            seen = gather()
-            return replace(seen, redis=AWAY, log=None) if down.is_set() else seen
-
-        with serving(config, look) as served, served.ticks() as ticks:
-            assert 'class="up">Redis' in next(ticks)["parts"]["servers"]
-            down.set()
-            tick = next(tick for tick in ticks if "servers" in tick["parts"])
-            assert 'class="down">Redis away' in tick["parts"]["servers"]
-            assert '<h1 class="bad">Redis' in tick["parts"]["verdict"]
-            assert served.client.get("/").status_code == 200
-            down.clear()
-            tick = next(tick for tick in ticks if "servers" in tick["parts"])
-            assert [item for _, item in tick["feed"] if "Redis is back" in item]
-
-
-def test_streams_end_whole_with_the_server_although_no_look_comes_any_more() -> None:
-    looks, held = count(), threading.Event()
-
-    def look() -> Facts:
-        if next(looks):
-            held.wait(PATIENCE)
-        return facts()
-
-    with serving(Settings(watch_port=free_ports()), look) as served:
-        with served.client.stream("GET", "/events") as answer:
-            arriving = answer.iter_raw()
-            assert next(arriving)
-            served.ended.set()
-            assert not b"".join(arriving)  # what was cut off would raise
-        held.set()
 
 
 @pytest.mark.parametrize(
@@ -118,14 +68,10 @@ def test_any_other_name_is_refused(host: str, made_up: Served) -> None:
 
 
 def test_bound_to_another_address_it_answers_any_host_and_changes_nothing() -> None:
-    config = Settings(watch_port=free_ports(), watch_host="0.0.0.0")  # noqa: S104
-    button = Demolition(
-        config, {"freeze": SimpleNamespace(label="", summary="", meanwhile="")}, print
-    )
-    with serving(config, facts, button) as served:
+    with serving_buttons(print, watch_host="0.0.0.0") as served:  # noqa: S104
         assert served.client.get("/", headers={"Host": "fleet.example"}).status_code == 200
-        assert served.fields() == []
-        assert served.post("/break", way="freeze").status_code == 404
+        assert not {"button", "input"} & Markup(served.html).names
+        assert served.press("stop-redis").status_code == 404
 
 
 def test_routes_answer_head_and_refuse_other_methods_in_plain_text(made_up: Served) -> None:
@@ -148,6 +94,8 @@ def test_routes_answer_head_and_refuse_other_methods_in_plain_text(made_up: Serv
         assert answer.headers["x-content-type-options"] == "nosniff"
     assert made_up.client.get("/healthz").text == "ok\n"
     assert b"<svg" in made_up.client.get("/icon.svg").content
+    metrics = made_up.client.get("/metrics", headers={"Accept": AS_PROMETHEUS_ASKS})
+    assert parsed(metrics.text, AS_PROMETHEUS_ASKS)
 
 
 def test_everyone_is_sent_the_same_rendering(
@@ -191,64 +139,54 @@ def test_who_does_not_read_is_cut_off(made_up: Served, monkeypatch: pytest.Monke
     eventually(lambda: not made_up.site.broadcast.streams)
     with socket.socket() as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-        silent.connect(("127.0.0.1", made_up.config.page_port))
+        silent.connect(("127.0.0.1", made_up.port))
         silent.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         eventually(lambda: made_up.site.broadcast.streams == 1)
         eventually(lambda: made_up.site.broadcast.streams == 0, "the end of who never reads")
     assert made_up.client.get("/").status_code == 200
 
 
-def test_a_connection_without_a_whole_request_is_closed(made_up: Served) -> None:
-    with socket.create_connection(("127.0.0.1", made_up.config.page_port), timeout=10) as slow:
-        slow.sendall(b"GET / HTTP/1.1\r\nHost: loc")
-        assert slow.recv(1) == b""
-
-
 def test_rides_move_on_to_the_log_only_when_they_are_sent() -> None:
-    config = Settings(watch_port=free_ports())
     looks = count()
 
     def look() -> Facts:
         number = next(looks)
-        rides = replace(database().rides, taken=number, sent=max(0, number - 5))
+        rides = replace(database().rides, taken=number, sent=max(0, number - 2))
         return facts(number, rides=rides)
 
-    with serving(config, look) as served, served.ticks() as ticks:
+    with serving(look) as served, served.ticks() as ticks:
         next(ticks)
-        found = [(tick["flowed"], tick["sent"]) for tick, _ in zip(ticks, range(8), strict=False)]
+        found = [(tick["flowed"], tick["sent"]) for tick, _ in zip(ticks, range(4), strict=False)]
     assert found[0] == (True, False)
     assert found[-1] == (True, True)
 
 
-def told(served: Served, **headers: str) -> str:
-    """What the page's script is sent first."""
-    with served.client.stream("GET", "/events", headers=headers) as answer:
-        return next(event.data for event in parsed(answer.iter_text()))
-
-
 def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
     """Whatever it is that marks the request."""
-    config = Settings(watch_port=free_ports())
-    with serving(config, facts, Demolition(config, {"stop-redis": STOP_REDIS}, print)) as served:
+    with serving_buttons(print) as served:
+
+        def told(**mark: str) -> str:
+            """All that a person is sent who asks with this header."""
+            with served.events(**mark) as events:
+                return served.client.get("/", headers=mark).text + next(events).data
+
+        token = served.site.scene.token
+        assert told().count(token) == 2
         for name in ("Forwarded", "X-Forwarded-For", "x-forwarded-proto", "X-Real-IP", "Via"):
             mark = {name: "for=203.0.113.9"}
-            html = served.client.get("/", headers=mark).text
-            assert "All is well" in html
-            assert "Stop Redis" not in html + told(served, **mark)
-            assert served.site.scene.token not in html + told(served, **mark)
-            browser = {"Origin": served.url, "Sec-Fetch-Site": "same-origin"}
-            assert served.site.scene.token in served.html
-            assert served.site.scene.token in told(served)
-            form = {"token": served.site.scene.token, "way": "stop-redis"}
-            answer = served.client.post("/break", data=form, headers={**browser, **mark})
+            assert "All is well" in told(**mark)
+            assert "Stop Redis" not in told(**mark)
+            assert token not in told(**mark)
+            form = {"token": token, "way": "stop-redis"}
+            answer = served.client.post("/break", data=form, headers={**served.browser, **mark})
             assert (answer.status_code, "proxy" in answer.text) == (403, True)
         assert not served.site.scene.breakage.way
 
 
 def test_the_process_ends_within_a_second_although_streams_are_open(world: World) -> None:
     page = Page(world)
-    with page.client.stream("GET", "/events") as answer:
-        next(answer.iter_text())
+    with page.events() as events:
+        assert next(events).data
         began = time.monotonic()
         assert page.service.stop() == 0
         assert time.monotonic() - began < 1.5

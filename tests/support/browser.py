@@ -1,6 +1,14 @@
-"""A headless Chromium that reports on a page: its console, its requests, its layout."""
+"""A headless Chromium that reports on a page: its console, its requests, its layout.
+
+Debian's chromium and chromium-driver are enough. Nothing is downloaded, and only servers whose
+pages are opened are contacted.
+"""
 
 import json
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -8,13 +16,32 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
-from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 
-from tests.support.chromium import chromium
+from rocket_rides.parent_death import preexec_die_with_parent
 from tests.support.world import eventually
 
 T = TypeVar("T")
 
+PROGRAMS = ("chromium", "chromedriver")
+FLAGS = (
+    "headless=new",
+    "no-sandbox",  # which root can't have
+    "disable-gpu",
+    "disable-quic",
+    "no-first-run",
+    "disable-background-networking",
+    "disable-component-update",
+    "disable-sync",
+    "no-proxy-server",
+    # One process renders whatever is opened: none is kept for a page that was left, or may come.
+    "renderer-process-limit=1",
+    "disable-site-isolation-trials",
+    "disable-features=BackForwardCache,SpareRendererForSitePerProcess",
+    "remote-debugging-pipe",  # closed with the driver: the browser does not outlive it
+)
+# selenium asks no server which driver to take, nor tells one that it is in use.
+QUIET = {"SE_OFFLINE": "true", "SE_AVOID_STATS": "true"}
 HEIGHT = 900  # pixels
 # Seconds between looks: the page changes once a second, and a look keeps three processes busy.
 LOOK_EVERY = 0.2
@@ -35,15 +62,6 @@ OVERHANG = """
     return pixels;
 """
 TEXTS = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)"
-# Notes all that the elements show, in each frame, as long as it goes on.
-WATCH_TEXTS = """
-    const texts = window.shown = new Set(), selector = arguments[0];
-    const look = () => {
-        for (const element of document.querySelectorAll(selector)) texts.add(element.innerText);
-        requestAnimationFrame(look);
-    };
-    look();
-"""
 # Notes where each button is within the document, in each frame, as long as it goes on.
 WATCH_BUTTONS = """
     const places = window.places = {};
@@ -99,22 +117,18 @@ class Browser:
         """Show the page at `url` in a window `width` pixels wide, as if for the first time."""
         self.driver.get("about:blank")
         self.command("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.colours(dark=dark)
-        self.width(width)
-        self.forget()
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.command("Emulation.setEmulatedMedia", features=[scheme])
+        size = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", **size)
+        self._look()
+        self._console.clear()
+        self._requests.clear()
         self.driver.get(url)
 
     def command(self, name: str, **parameters: object) -> Any:
         """A command of the Chrome DevTools Protocol."""
         return self.driver.execute_cdp_cmd(name, parameters)
-
-    def colours(self, *, dark: bool) -> None:
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.command("Emulation.setEmulatedMedia", features=[scheme])
-
-    def width(self, pixels: int) -> None:
-        size = {"width": pixels, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-        self.command("Emulation.setDeviceMetricsOverride", **size)
 
     def script(self, source: str, *arguments: object) -> Any:
         """Run the body of a function; the page's Content-Security-Policy does not apply to it."""
@@ -141,26 +155,10 @@ class Browser:
         except AssertionError as error:
             raise AssertionError(f"{text!r} is not in {self.texts(selector)}") from error
 
-    def watch_texts(self, selector: str) -> None:
-        """Begin to note what the elements that the selector finds show."""
-        self.script(WATCH_TEXTS, selector)
-
-    def has_shown(self, text: str) -> None:
-        """Wait until one of them has shown the text since then, however briefly."""
-        self.eventually(
-            lambda: any(text in each for each in self.script("return [...window.shown]")), text
-        )
-
     def texts(self, selector: str) -> list[str]:
         """What the elements that the selector finds show."""
         texts: list[str] = self.script(TEXTS, selector)
         return texts
-
-    def forget(self) -> None:
-        """Clear the console and the requests."""
-        self._look()
-        self._console.clear()
-        self._requests.clear()
 
     def console(self) -> list[str]:
         """Warnings and errors, those about the page's Content-Security-Policy included."""
@@ -228,8 +226,33 @@ class Browser:
         return pixels
 
 
+def missing() -> str:
+    """Why there is no browser; empty where there is one."""
+    absent = [program for program in PROGRAMS if not shutil.which(program)]
+    packages = "Debian's packages chromium and chromium-driver have both"
+    return f"no {' and no '.join(absent)}: {packages}" if absent else ""
+
+
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start a browser. All of it ends with the process that started it, however that ends."""
-    with chromium() as driver:
-        yield Browser(driver)
+    """Start one with an empty profile. It ends with its starter, however that ends."""
+    os.environ.update(QUIET)
+    options = ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("goog:perfLoggingPrefs", {"enableNetwork": True, "enablePage": False})
+    service = ChromeService(
+        executable_path=shutil.which("chromedriver") or "",
+        log_output=subprocess.DEVNULL,
+        popen_kw={"preexec_fn": preexec_die_with_parent()},
+    )
+    with tempfile.TemporaryDirectory(
+        prefix="rides-browser-", ignore_cleanup_errors=True
+    ) as profile:
+        for flag in (*FLAGS, f"user-data-dir={profile}"):
+            options.add_argument(f"--{flag}")
+        driver = Chrome(options=options, service=service)
+        try:
+            yield Browser(driver)
+        finally:
+            driver.quit()

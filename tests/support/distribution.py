@@ -1,7 +1,7 @@
 """Which worker of pytest-xdist runs which tests: whole files, those that take longest first.
 
-The tests of a file share its fixtures. The files beside a running fleet share that fleet, those in
-a browser share another, and the files that use Spark share a session, which is a JVM. (Marks for
+The tests of a file share its fixtures. The files beside a running fleet share that fleet and
+a browser, and the files that use Spark share a session, which is a JVM. (Marks for
 `--dist loadgroup` would do, but they have no effect: pytest-xdist 3.8 passes them on by renaming
 tests, which pytest 9.2 does not allow.)
 """
@@ -27,22 +27,12 @@ SPARK = (
     "tests/analytics/test_sums_in_spark.py",
     "tests/analytics/test_warehouse.py",
 )
-BESIDE_A_FLEET = (
-    "tests/fleet/second_terminal/test_breaking.py",
-    "tests/fleet/second_terminal/test_prompts.py",
-)
-IN_A_BROWSER = (
-    "tests/fleet/browser/test_breaking_by_button.py",
-    "tests/fleet/browser/test_live_page.py",
-    "tests/fleet/browser/test_reading_the_page.py",
-    "tests/fleet/browser/test_what_the_browser_sees.py",
-)
+BESIDE_A_FLEET = "tests/fleet/beside/"
 # First those that use Spark: they keep a core busy for minutes. Beside them those that mostly
 # wait, for processes to start and to heal. Then whatever the others would in the end wait for.
 LONGEST = (
     "spark",
     "beside a fleet",
-    "in a browser",
     "tests/fleet/test_chaos.py",
     "tests/fleet/test_servers_process.py",
     "tests/fleet/test_fleet.py",
@@ -70,9 +60,7 @@ def scope_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file in SPARK:
         return "spark"
-    if file in IN_A_BROWSER:
-        return "in a browser"
-    return "beside a fleet" if file in BESIDE_A_FLEET else file
+    return "beside a fleet" if file.startswith(BESIDE_A_FLEET) else file
 
 
 def rank(scope: str) -> int:

@@ -78,6 +78,9 @@ def facts(seconds: float = 0, **changed: Any) -> Facts:
     return Facts(at, Server(True), Server(True), database(**changed), log)
 
 
+WELL, A_TOTAL = facts(), total()
+
+
 def absent(seen: Facts, seconds: float) -> Facts:
     """The same facts, where whatever is missing has been missing for so many seconds."""
     assert seen.database

@@ -1,7 +1,6 @@
 """The whole fleet, as a person starts it, on a data folder and a port of its own."""
 
 import fcntl
-import json
 import os
 import select
 import shutil
@@ -12,7 +11,6 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from decimal import Decimal
 from pathlib import Path
 
 import httpx
@@ -27,9 +25,6 @@ from tests.support.world import PATIENCE, eventually
 # Seconds until all processes of the machine are looked at again, unless those that were found end.
 NEXT_LOOK = 0.5
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
-
-# name: (last ride, total)
-Standings = dict[str, tuple[int, Decimal]]
 
 
 def has_a_full_pipe(pid: int) -> bool:
@@ -63,15 +58,24 @@ class Fleet:
             base_url=self.url, limits=httpx.Limits(max_keepalive_connections=0)
         )
         self.terminal: int | None = None
-        self.started: tuple[str, ...] = ()  # by name; none for all of the Procfile
 
-    def start(self, *processes: str) -> None:
-        """Start the named processes, or all of the Procfile's, and wait until they serve."""
-        self.started = processes
-        self.honcho = self.spawn(self.output, *processes)
+    def open_terminal(self) -> None:
+        """Start it in a terminal of its own from now on."""
+        self._persons_end, self.terminal = os.openpty()
+
+    def close_terminal(self) -> None:
+        """Close that terminal, if it is open: what runs in it is sent SIGHUP."""
+        if self.terminal is not None:
+            os.close(self.terminal)
+            os.close(self._persons_end)
+            self.terminal = None
+
+    def start(self) -> None:
+        """Start all of the Procfile's processes, and wait until they serve."""
+        self.honcho = self.spawn(self.output)
         eventually(self.ready, "a ready fleet")
 
-    def spawn(self, output: Path, *processes: str, **settings: str) -> subprocess.Popen[bytes]:
+    def spawn(self, output: Path) -> subprocess.Popen[bytes]:
         """`honcho start` in a session of its own."""
         given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
         given |= self.settings | {
@@ -79,9 +83,9 @@ class Fleet:
         }
         with output.open("wb") as file:
             return subprocess.Popen(
-                [sys.executable, "-m", "honcho", "--env", os.devnull, "start", *processes],
+                [sys.executable, "-m", "honcho", "--env", os.devnull, "start"],
                 cwd=PROJECT,
-                env=given | settings,
+                env=given,
                 stdin=self.terminal,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -100,11 +104,6 @@ class Fleet:
         """The settings that a person exports in each terminal."""
         return {"DATA_DIR": str(self.data), "API_PORT": self.url.rpartition(":")[2]}
 
-    @property
-    def lives(self) -> bool:
-        """Whether honcho lives: processes that outlive it are no fleet any more."""
-        return hasattr(self, "honcho") and self.honcho.poll() is None
-
     def ready(self) -> bool:
         assert self.honcho.poll() is None, self.output.read_text()
         try:
@@ -115,19 +114,6 @@ class Fleet:
     def is_welcomed(self) -> bool:
         """Whether it has printed its welcome. Fails when it has ended."""
         return self.ready() and "The fleet is up" in self.output.read_text()
-
-    def standings(self) -> Standings:
-        answer = json.loads(self.client.get("/consumers").content, parse_float=Decimal)
-        return {
-            consumer["name"]: (consumer["last_ride_id"], Decimal(consumer["total_distance"]))
-            for consumer in answer["consumers"]
-            if consumer["kind"] == "total"
-        }
-
-    def agrees(self, last_ride: int, total: Decimal) -> None:
-        """Wait until both consumers have the total."""
-        both = dict.fromkeys(("consumer0", "consumer1"), (last_ride, total))
-        eventually(lambda: self.standings() == both, f"{both} in GET /consumers")
 
     def processes(self) -> list[psutil.Process]:
         """Every living process of this fleet, its servers included."""

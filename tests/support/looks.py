@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+import psycopg
+
+from rocket_rides import sessions
 from rocket_rides.settings import Settings
 from tests.support.world import World
 from watch.facts import Database, Facts, Reader
@@ -10,21 +13,21 @@ from watch.gathering import Gatherer
 
 
 @contextmanager
-def looking(world: World, **settings: str) -> Iterator[Gatherer]:
+def looking(world: World, **changed: str) -> Iterator[Gatherer]:
     """A gatherer of the world's facts."""
     ours = {
         "database_url": world.postgres_url,
         "redis_url": world.redis.url,
         "stream_name": world.stream,
     }
-    config = Settings(**{**ours, **settings})  # type: ignore[arg-type]
+    config = Settings(**{**ours, **changed})  # type: ignore[arg-type]
     with closing(Gatherer(config)) as gatherer:
         yield gatherer
 
 
-def look(world: World, **settings: str) -> Facts:
+def look(world: World, **changed: str) -> Facts:
     """The facts as of now."""
-    with looking(world, **settings) as gatherer:
+    with looking(world, **changed) as gatherer:
         return gatherer.gather()
 
 
@@ -42,3 +45,10 @@ def seen(world: World) -> Database:
 def reader(database: Database, name: str) -> Reader:
     [found] = [reader for reader in database.readers if reader.name == name]
     return found
+
+
+def at_work(world: World, name: str) -> psycopg.Connection:
+    """A session with Postgres that is called as a process calls its own."""
+    session = world.connect()
+    session.execute(sessions.RENAME, [name], prepare=False)
+    return session

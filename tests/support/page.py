@@ -1,33 +1,69 @@
-"""The live page in a process of its own, a client for it, and parsers of its HTML and events."""
+"""The live page, in a process of its own or in the test's, a client for it, and its parsers."""
 
-from collections.abc import Iterator
-from html.parser import HTMLParser
-from typing import NamedTuple
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import httpx
+from aiohttp import web
 
+from demo.page import Demolition, Run
 from lab.ports import free_ports
-from tests.support.world import Service, World, eventually
+from rocket_rides.settings import Settings
+from tests.support.facts import facts
+from tests.support.markup import Markup
+from tests.support.world import PATIENCE, Service, World, eventually
+from watch.facts import Facts
+from watch.server import Site
+from watch.watching import Watcher
+
+# A way to break a fleet, for buttons that break nothing.
+STOP_REDIS = SimpleNamespace(
+    label="Stop Redis", summary="Shut Redis down", meanwhile="Redis is stopped"
+)
 
 
-class Page:
-    """`python -m watch` on a world, and a client for it."""
+class Onlooker:
+    """A client for a page. It sends what a browser sends from the page itself."""
 
-    def __init__(self, world: World, **environment: str) -> None:
-        self.world = world
-        self.environment = environment
-        self.port = free_ports()
-        self.url = f"http://127.0.0.1:{self.port}"
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        # No connection outlives its request: the server may just be closing an idle one.
         self.client = httpx.Client(
-            base_url=self.url, timeout=30, limits=httpx.Limits(max_keepalive_connections=0)
+            base_url=self.url, timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0)
         )
-        self.start()
+        self.browser = {"Origin": self.url, "Sec-Fetch-Site": "same-origin"}
 
-    def start(self) -> None:
-        """Start it, or start it again on the same port, and wait for its page."""
-        self.service: Service = self.world.service(
-            "watch", WATCH_PORT=str(self.port), **self.environment
-        )
+    @property
+    def html(self) -> str:
+        return self.client.get("/").raise_for_status().text
+
+    @contextmanager
+    def events(self, **headers: str) -> Iterator[Iterator["Event"]]:
+        """The stream of events that the page's script receives; it does not end."""
+        with self.client.stream("GET", "/events", headers=headers) as answer:
+            answer.raise_for_status()
+            yield parsed(answer.iter_text())
+
+    @contextmanager
+    def ticks(self) -> Iterator[Iterator[Any]]:
+        """The same, decoded from JSON."""
+        with self.events() as events:
+            yield (json.loads(event.data) for event in events)
+
+
+class Page(Onlooker):
+    """`python -m watch` on a world."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(free_ports())
+        self.world = world
+        self.service: Service = world.service("watch", WATCH_PORT=str(self.port))
         eventually(self.answers, "an answer of the live page")
 
     def answers(self) -> bool:
@@ -37,19 +73,70 @@ class Page:
         except httpx.TransportError:
             return False
 
-    @property
-    def html(self) -> str:
-        return self.client.get("/").raise_for_status().text
 
-    @property
-    def metrics(self) -> str:
-        return self.client.get("/metrics").raise_for_status().text
+class Served(Onlooker):
+    """The page, served from the test's own process."""
 
-    def events(self) -> Iterator["Event"]:
-        """The stream of events that the page's script receives; it does not end."""
-        with self.client.stream("GET", "/events") as answer:
-            answer.raise_for_status()
-            yield from parsed(answer.iter_text())
+    def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
+        super().__init__(port)
+        self.watcher, self.site = watcher, site
+        self.ended = threading.Event()
+
+    def form(self, **changed: str) -> dict[str, str]:
+        """The fields of the form that breaks the fleet, as the page has it."""
+        return {**Markup(self.html).form("way"), **changed}
+
+    def press(self, way: str) -> httpx.Response:
+        form = {"token": self.site.scene.token, "way": way}
+        return self.client.post("/break", data=form, headers=self.browser)
+
+
+@contextmanager
+def serving(
+    look: Callable[[], Facts] = facts,
+    config: Settings | None = None,
+    demolition: Demolition | None = None,
+) -> Iterator[Served]:
+    """A server of the page on an event loop in its own thread, until the end of the block."""
+    config = config or Settings(watch_port=free_ports())
+    began = threading.Event()
+    found: list[Served] = []
+
+    async def serve() -> None:
+        watcher = Watcher(look)
+        site = Site(config, watcher, demolition)
+        runner = web.AppRunner(
+            site.application(), access_log=None, keepalive_timeout=1, shutdown_timeout=0.1
+        )
+        await runner.setup()
+        server = runner.server
+        assert server is not None
+        await asyncio.get_running_loop().create_server(server, "127.0.0.1", config.page_port)
+        found.append(served := Served(watcher, site, config.page_port))
+        began.set()
+        while not served.ended.is_set():
+            await asyncio.sleep(0.02)
+        await runner.cleanup()
+
+    thread = threading.Thread(target=asyncio.run, args=[serve()])
+    thread.start()
+    assert began.wait(PATIENCE)
+    try:
+        yield found[0]
+    finally:
+        found[0].client.close()
+        found[0].ended.set()
+        thread.join(PATIENCE)
+
+
+@contextmanager
+def serving_buttons(
+    run: Run, look: Callable[[], Facts] = facts, **settings: str
+) -> Iterator[Served]:
+    """The page of a demo, with one button; `run` breaks the fleet."""
+    config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
+    with serving(look, config, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
+        yield served
 
 
 class Event(NamedTuple):
@@ -79,38 +166,3 @@ def parsed(stream: Iterator[str]) -> Iterator[Event]:
                     data.append(value)
                 case _:
                     assert name in ("", "id", "retry"), line
-
-
-class Markup(HTMLParser):
-    """The elements, attributes and text of some HTML."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attributes)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def handle_comment(self, data: str) -> None:
-        self.text += f"<!--{data}-->"
-
-    @property
-    def names(self) -> set[str]:
-        """The names of all elements and attributes."""
-        return {name for tag, attributes in self.elements for name in (tag, *attributes)}
-
-    def form(self, field: str) -> dict[str, str]:
-        """The fields that the first form with this field or button would send, and `action`."""
-        forms: list[dict[str, str]] = []
-        for tag, attributes in self.elements:
-            if tag == "form":
-                forms.append({"action": attributes.get("action") or "/"})
-            elif forms and (name := attributes.get("name")) and name not in forms[-1]:
-                forms[-1][name] = attributes.get("value") or ""
-        return next(form for form in forms if field in form)

@@ -1,26 +1,14 @@
 """Made-up facts of a whole fleet: every field has a value, and no two have the same."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
-from watch.facts import (
-    Agreement,
-    Counts,
-    Database,
-    Facts,
-    Lead,
-    Log,
-    Reader,
-    Receipts,
-    Reconciliation,
-    Rides,
-    Rollup,
-    Server,
-)
+from tests.support.facts import counts, facts, receipts, reconciliation, rollup
+from tests.support.facts import total as a_total
+from watch.facts import Agreement, Lead, Reader, Rides, Rollup, Server
 
-AT = datetime(2026, 3, 28, 20, tzinfo=UTC)
-UP, AWAY = Server(up=True), Server(up=False, reason="connection refused")
-COUNTS = Counts(
+AWAY = Server(up=False, reason="connection refused")
+COUNTS = counts(
     gaps_healed=2,
     rides_healed=11,
     distance_healed=Decimal("6344.236"),
@@ -30,30 +18,26 @@ COUNTS = Counts(
     crashes_injected=7,
     resets_applied=1,
 )
-LOG = Log(length=900, bytes=65536, last_entry_seconds=0.25)
 
 
-def total(name: str, ride: int = 1000, total: str = "263412.305") -> Reader:
-    return Reader(
-        kind="total",
-        name=name,
-        processes=1,
-        ride=ride,
-        rides_behind=1000 - ride,
-        seconds_behind=(1000 - ride) / 2,
-        total=Decimal(total),
-        latency_seconds=0.012,
+def total(name: str, behind: int = 0, metres: str = "263412.305") -> Reader:
+    return a_total(
+        name,
+        ride=1000 - behind,
+        rides_behind=behind,
+        seconds_behind=behind / 2,
+        total=Decimal(metres),
         counts=COUNTS,
     )
 
 
 READERS = (
     total("consumer0"),
-    total("consumer1", ride=990, total="258001.001"),
-    Reader("rollup", "rollup", 1, 999, 1, 0.5, latency_seconds=0.3, counts=COUNTS),
+    total("consumer1", behind=10, metres="258001.001"),
+    rollup(ride=999, rides_behind=1, seconds_behind=0.5, latency_seconds=0.3, counts=COUNTS),
     Reader("outside", "latecomer", None, 0, 1000, 500.0, counts=COUNTS),
 )
-DATABASE = Database(
+FACTS = facts(
     rides=Rides(
         taken=1005,
         newest=1007,
@@ -66,18 +50,12 @@ DATABASE = Database(
     streamer=Lead(leads=True, standbys=1),
     readers=READERS,
     agreement=Agreement(
-        ride=990,
-        totals={"consumer0": Decimal("258001.001"), "consumer1": Decimal("258001.001")},
+        990,
+        dict.fromkeys(("consumer0", "consumer1"), Decimal("258001.001")),
         too_far_behind=("sleeper",),
     ),
-    rollup=Rollup(
-        lead=Lead(leads=True, standbys=0),
-        complete_to=999,
-        minutes_set_aside=1,
-        dirty_minutes=3,
-    ),
-    receipts=Receipts(
-        workers=2,
+    rollup=Rollup(Lead(True, 0), complete_to=999, minutes_set_aside=1, dirty_minutes=3),
+    receipts=receipts(
         delivered=985,
         dead=10,
         being_sent_again=1,
@@ -92,16 +70,8 @@ DATABASE = Database(
         entries_set_aside=15,
     ),
     dead_letters={"total": 2, "rollup": 1},
-    reconciliations=(
-        Reconciliation(
-            id=8,
-            at=AT - timedelta(hours=17),
-            ride=700,
-            rides=690,
-            total=Decimal("200000.000"),
-            drift={"consumer1": Decimal("0.001")},
-        ),
-        Reconciliation(7, AT - timedelta(hours=41), 300, 290, Decimal("90000.000"), {}),
-    ),
+    reconciliations=(reconciliation(drift={"consumer1": Decimal("0.001")}),),
 )
-FACTS = Facts(at=AT, postgres=UP, redis=UP, database=DATABASE, log=LOG, gathered_in_seconds=0.004)
+assert FACTS.database
+DATABASE = FACTS.database
+RECONCILED = timedelta(hours=35)  # ago

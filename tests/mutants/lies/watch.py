@@ -83,18 +83,21 @@ MUTANTS = [
         "a receipt that waits for nobody waits for a person",
         "SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT",
         "SELECT FROM receipts WHERE dead_at IS NOT NULL LIMIT",
+        tests="services/test_facts_receipts.py",
     ),
     facts(
         "a receipt whose worker was lost is in flight",
         "lease IS NOT NULL AND due_at > now()",
         "lease IS NOT NULL",
         file="rocket_rides/receipts.py",
+        tests="services/test_facts_receipts.py",
     ),
     facts(
         "a dead letter that is sent again lags",
         "SELECT count(*) FILTER (WHERE outcome IS NULL) AS rides,",
         "SELECT count(*) AS rides,",
         file="rocket_rides/standings.py",
+        tests="services/test_facts_receipts.py",
     ),
     facts(
         "a look at the queue passes over all that was ever due",

@@ -1,4 +1,4 @@
-"""A demo and a browser for all tests of this folder: they leave the fleet as it was."""
+"""One fleet, and one browser, for all tests of this folder: they leave the fleet as it was."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +7,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from demo.embedded.welcome import answers
-from tests.support.browser import Browser, browser
-from tests.support.chromium import missing
+from tests.support.browser import Browser, browser, missing
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import eventually
+
+
+@pytest.fixture(scope="package")
+def fleet(prepared: Path) -> Iterator[Fleet]:
+    """All of the Procfile, with all of the page's buttons."""
+    with a_fleet(prepared) as fleet:
+        fleet.start()
+        eventually(fleet.is_welcomed, "the welcome")
+        yield fleet
 
 
 @pytest.fixture(scope="package")
@@ -22,18 +30,9 @@ def chromium() -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture(scope="package")
-def demo(chromium: Browser, prepared: Path) -> Iterator[Fleet]:
-    """All of the Procfile, with all of its buttons."""
-    with a_fleet(prepared) as fleet:
-        fleet.start()
-        eventually(fleet.is_welcomed, "the welcome")
-        yield fleet
-
-
-@pytest.fixture(scope="package")
-def url(demo: Fleet) -> str:
+@pytest.fixture
+def url(fleet: Fleet) -> str:
     """Of its live page, which may be the last part of the fleet to be up."""
-    url = f"http://127.0.0.1:{int(demo.settings['API_PORT']) + 1}/"
+    url = f"http://127.0.0.1:{int(fleet.settings['API_PORT']) + 1}/"
     eventually(lambda: answers(urlsplit(url).netloc, "/healthz"), "the live page")
     return url

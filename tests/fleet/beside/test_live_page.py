@@ -1,13 +1,11 @@
-"""The live page as a person sees it who looks on: what is new appears, and what is lost is said."""
+"""The live page as a person sees it who looks on: what is new, what is lost, what is broken."""
 
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
-import psutil
-import psycopg
 import pytest
+from selenium.webdriver import Keys
 
 from lab.ports import free_ports
 from tests.support.browser import Browser
@@ -24,9 +22,9 @@ MARK = "window.isTheSame = true"
 IS_THE_SAME = "return window.isTheSame === true"
 
 
-def post(demo: Fleet) -> int:
+def post(fleet: Fleet) -> int:
     """A ride more; returns its id."""
-    answer = demo.client.post("/rides", data={"distance": "539.837"}).raise_for_status()
+    answer = fleet.client.post("/rides", data={"distance": "539.837"}).raise_for_status()
     return int(answer.headers["location"].rpartition("/")[2])
 
 
@@ -36,19 +34,19 @@ def shows_ride(chromium: Browser, ride: int) -> bool:
     return len(standings) == 2 and min(standings) >= ride
 
 
-def appears(demo: Fleet, chromium: Browser) -> None:
+def appears(fleet: Fleet, chromium: Browser) -> None:
     """Post a ride, and wait until the page shows that both totals have it."""
-    ride = post(demo)
+    ride = post(fleet)
     chromium.eventually(lambda: shows_ride(chromium, ride), f"ride {ride} on the page")
 
 
 def test_a_ride_appears_without_a_word_of_complaint_or_a_request_elsewhere(
-    demo: Fleet, chromium: Browser, url: str
+    fleet: Fleet, chromium: Browser, url: str
 ) -> None:
     chromium.open(url)
     chromium.script(MARK)
     for _ in range(3):
-        appears(demo, chromium)
+        appears(fleet, chromium)
     assert chromium.script(IS_THE_SAME)
     assert chromium.console() == []
     asked = chromium.requests()
@@ -57,9 +55,9 @@ def test_a_ride_appears_without_a_word_of_complaint_or_a_request_elsewhere(
 
 
 @pytest.fixture
-def another(demo: Fleet) -> Iterator["Another"]:
+def another(fleet: Fleet) -> Iterator["Another"]:
     """A second process that shows the same fleet, since the fleet ends with its own."""
-    another = Another(demo)
+    another = Another(fleet)
     another.start()
     yield another
     another.kill()
@@ -68,14 +66,14 @@ def another(demo: Fleet) -> Iterator["Another"]:
 class Another:
     """`python -m watch` beside the fleet's own."""
 
-    def __init__(self, demo: Fleet) -> None:
-        self.demo = demo
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
         self.port = free_ports()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.process: subprocess.Popen[str]
 
     def start(self) -> None:
-        self.process = person(self.demo, "watch", WATCH_PORT=str(self.port))
+        self.process = person(self.fleet, "watch", WATCH_PORT=str(self.port))
         assert self.process.stdout
         assert "Listening" in self.process.stdout.readline()
 
@@ -85,10 +83,10 @@ class Another:
 
 
 def test_a_page_that_has_lost_its_server_says_so_and_goes_on_by_itself(
-    demo: Fleet, chromium: Browser, another: Another
+    fleet: Fleet, chromium: Browser, another: Another
 ) -> None:
     chromium.open(another.url)
-    appears(demo, chromium)
+    appears(fleet, chromium)
     chromium.script(MARK)
     another.kill()
     killed = time.monotonic()
@@ -100,12 +98,12 @@ def test_a_page_that_has_lost_its_server_says_so_and_goes_on_by_itself(
     chromium.eventually(
         lambda: "lost the server" not in chromium.texts("header")[0], "a page that goes on"
     )
-    appears(demo, chromium)
+    appears(fleet, chromium)
     assert chromium.script(IS_THE_SAME)
 
 
 def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(
-    demo: Fleet, chromium: Browser, url: str
+    fleet: Fleet, chromium: Browser, url: str
 ) -> None:
     """A browser has six for one server."""
     driver = chromium.driver
@@ -116,7 +114,7 @@ def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(
             driver.switch_to.new_window("tab")
             driver.get(url)
             chromium.eventually(lambda: chromium.texts("#clock") != [""], "a page")
-        appears(demo, chromium)
+        appears(fleet, chromium)
     finally:
         for tab in driver.window_handles:
             if tab != first:
@@ -124,47 +122,41 @@ def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(
                 driver.close()
         driver.switch_to.window(first)
     chromium.eventually(lambda: chromium.script("return !document.hidden"), "the first tab")
-    appears(demo, chromium)
+    appears(fleet, chromium)
 
 
-@contextmanager
-def frozen(processes: list[psutil.Process]) -> Iterator[None]:
-    """They stand still during this block."""
-    for process in processes:
-        process.suspend()
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.resume()
+# Of each button that breaks the fleet: whether it can't be pressed.
+DISABLED = """
+    return [...document.querySelectorAll("#breaking button")].map(
+        (button) => button.matches(":disabled"));
+"""
 
 
-def postgres(demo: Fleet) -> list[psutil.Process]:
-    """What a new session and those of the page need: the postmaster, and their own processes."""
-    with psycopg.connect(demo.database) as connection:
-        rows = connection.execute(
-            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'watch%'"
-        ).fetchall()
-    sessions = [psutil.Process(pid) for (pid,) in rows]
-    parent = sessions[0].parent()
-    assert parent
-    return [parent, *sessions]
+def is_being_broken(chromium: Browser) -> bool:
+    """Whether no button can be pressed."""
+    disabled: list[bool] = chromium.script(DISABLED)
+    return bool(disabled) and all(disabled)
 
 
-def redis(demo: Fleet) -> list[psutil.Process]:
-    return [process for process, command in demo.commands() if "valkey-server" in command[0]]
-
-
-@pytest.mark.parametrize(("name", "server"), [("Postgres", postgres), ("Redis", redis)])
-def test_a_server_that_hangs_is_seen_to_be_away_and_to_come_back(
-    demo: Fleet, chromium: Browser, url: str, name: str, server: object
+def test_a_log_that_was_wiped_by_a_button_is_seen_to_heal(
+    fleet: Fleet, chromium: Browser, url: str
 ) -> None:
     chromium.open(url)
-    appears(demo, chromium)
-    with frozen(server(demo)):  # type: ignore[operator]
-        chromium.shows(f"{name} away", "#servers")
-        chromium.shows(f"{name} is away", "#feed li")
-    chromium.shows(f"{name} up", "#servers")
-    chromium.shows(f"{name} is back", "#feed li")
-    appears(demo, chromium)
+    chromium.eventually(lambda: not is_being_broken(chromium), "buttons that can be pressed")
+    while chromium.tab().name != "break-wipe-log":
+        pass
+    chromium.press(Keys.ENTER)
+    chromium.eventually(lambda: is_being_broken(chromium), "buttons that can't be pressed")
+    chromium.shows("Being broken: a consumer is frozen", "#verdict")
+    assert "All is well" not in chromium.texts("#verdict")[0]
+    chromium.shows("Healed: all is well", "#feed li")
+    told = chromium.texts("#feed li")  # the newest first
+    seen = [
+        next(place for place, line in enumerate(told) if words in line)
+        for words in ("Healed: all is well", "consumer1 healed a gap: ", "The log is gone")
+    ]
+    assert seen == sorted(seen)
+    chromium.eventually(lambda: not is_being_broken(chromium), "buttons to be pressed again")
+    chromium.shows("All is well", "#verdict")
     assert chromium.console() == []
+    assert [request for request in chromium.requests() if not request.startswith(url)] == []

@@ -1,0 +1,166 @@
+"""`make break` beside a running fleet: what breaks, what heals, and what a person is told."""
+
+import re
+import signal
+import time
+
+import psutil
+import psycopg
+import pytest
+
+from demo.breaking import healing
+from demo.breaking.healing import LOOK_EVERY
+from tests.support.honcho import Fleet
+from tests.support.jobs import SPARK_PATIENCE
+from tests.support.terminal import person, told
+from tests.support.world import PATIENCE, eventually
+
+LONGEST = 2 * healing.PATIENCE  # seconds: it waits for receipts, which may have to be tried again
+HEALED = ("totals are exact", "minutes are complete", "receipts are delivered or dead letters")
+
+
+def running(fleet: Fleet, *module: str) -> psutil.Process:
+    [process] = [p for p, command in fleet.commands() if command[1:] == ["-m", *module]]
+    return process
+
+
+def consumer1(fleet: Fleet) -> psutil.Process:
+    return running(fleet, "consumers", "consumer1")
+
+
+def is_frozen(process: psutil.Process) -> bool:
+    return process.status() == psutil.STATUS_STOPPED
+
+
+def post_while_frozen(fleet: Fleet, victim: psutil.Process) -> None:
+    """A ride now and then, so that each is seen to be sent: not in one batch with the one before.
+
+    Few, since each needs a receipt, which the simulator may refuse for seconds.
+    """
+    eventually(lambda: is_frozen(victim), "a frozen consumer")
+    while is_frozen(victim):
+        fleet.client.post("/rides", data={"distance": "1"}).raise_for_status()
+        time.sleep(2 * LOOK_EVERY)
+
+
+def is_healed(said: str) -> bool:
+    assert "Healed: " in said.splitlines()[-1], said
+    assert said.count("which is the exact sum of the rides") == 2
+    return all(f"All {claim} up to ride " in said for claim in HEALED)
+
+
+def test_a_log_that_was_wiped_is_seen_to_heal(fleet: Fleet) -> None:
+    before = len(fleet.output.read_text())
+    breaking = person(fleet, "demo.breaking", "wipe-log", "--seconds", "2")
+    post_while_frozen(fleet, consumer1(fleet))
+    said, _ = breaking.communicate(timeout=LONGEST)
+    assert breaking.returncode == 0, said
+    assert "The log is gone" in said
+    assert is_healed(said)
+    healed = "consumer1 healed a gap in the log"
+    eventually(lambda: healed in fleet.output.read_text()[before:], healed)
+
+
+def test_all_connections_are_cut_and_everybody_connects_again(fleet: Fleet) -> None:
+    before = sessions(fleet)
+    assert before
+    status, said = told(fleet, "demo.breaking", "cut-connections")
+    assert status == 0, said
+    assert is_healed(said)
+    assert not before & sessions(fleet)
+    found = re.search(r"those were (\d+) sessions? of Postgres and (\d+) conn", said, re.I)
+    assert found
+    # Not all: some may be about to connect again, after an injected crash.
+    assert int(found[1]) > 2
+    assert int(found[2]) > 2
+
+
+def sessions(fleet: Fleet) -> set[int]:
+    """The pids of the services' sessions with Postgres."""
+    with psycopg.connect(fleet.database) as connection:
+        rows = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name ~ "
+            "'^(streamer|rollup|consumer consumer[01]|receipts receipts[01])'"
+        ).fetchall()
+    return {pid for (pid,) in rows}
+
+
+def test_a_receiver_fails_for_a_while_and_receipts_come_all_the_same(fleet: Fleet) -> None:
+    before = len(fleet.output.read_text())
+    status, said = told(fleet, "demo.breaking", "fail-receiver")
+    assert status == 0, said
+    assert is_healed(said)
+    assert "The receiver works again." in said
+    happened = fleet.output.read_text()[before:]
+    assert "| WARNING refusing all receipts for 5 s" in happened
+    assert re.search(r"receipts[01]\.1 *\| INFO .*receipts? to be sent again later", happened)
+
+
+def test_two_processes_of_one_name_are_one_consumer(fleet: Fleet) -> None:
+    first = consumer1(fleet)
+    with person(fleet, "consumers", "consumer1", HONCHO_PROCESS_NAME="consumer1.2") as second:
+        try:
+            assert second.stdout
+            assert any("stands at" in line for line in second.stdout)
+            breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
+            post_while_frozen(fleet, first)
+            said, _ = breaking.communicate(timeout=LONGEST)
+        finally:
+            second.kill()
+    assert breaking.returncode == 0, said
+    assert all(str(process.pid) in said.splitlines()[0] for process in (first, second))
+    assert is_healed(said)
+
+
+def test_ctrl_z_does_not_leave_a_consumer_frozen(fleet: Fleet) -> None:
+    victim = consumer1(fleet)
+    breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
+    eventually(lambda: is_frozen(victim), "a frozen consumer")
+    breaking.send_signal(signal.SIGTSTP)
+    try:
+        eventually(lambda: not is_frozen(victim), "a consumer that goes on")
+    finally:
+        breaking.send_signal(signal.SIGCONT)
+        breaking.communicate(timeout=LONGEST)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
+    fleet: Fleet, number: signal.Signals
+) -> None:
+    """And until then nobody else breaks the fleet."""
+    victim = consumer1(fleet)
+    breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "60")
+    eventually(lambda: is_frozen(victim), "a frozen consumer")
+    status, said = told(fleet, "demo.breaking", "cut-connections")
+    assert (status, said.count("\n")) == (1, 1)
+    assert "another way of breaking the fleet is under way" in said
+    breaking.send_signal(number)
+    breaking.communicate(timeout=PATIENCE)
+    eventually(lambda: not is_frozen(victim), "a consumer that goes on")
+    assert breaking.returncode != 0
+
+
+EXACT = """
+    SELECT total_distance = (SELECT sum(distance) FROM rides WHERE id <= last_ride_id)
+    FROM checkpoints JOIN consumer_states USING (kind, name) WHERE name = 'consumer1'
+"""
+
+
+def test_a_millimetre_is_added_found_by_a_reconciliation_and_right_again(
+    java: None, fleet: Fleet
+) -> None:
+    """A whole run, as a process of its own, and beside a fleet that goes on."""
+    status, said = told(fleet, "demo.breaking", "change-total")
+    assert status == 0
+    assert "+0.001 m off" in said
+    assert "make reconcile" in said
+    _, said = told(fleet, "demo.breaking", "freeze")
+    assert "consumer1 is already wrong: `make reconcile`" in said
+    reconciliation = person(fleet, "analytics.reconcile")
+    said, _ = reconciliation.communicate(timeout=SPARK_PATIENCE)
+    assert reconciliation.returncode == 1, said
+    assert re.search(r"consumer1 .* \+0\.001  wrong: reset requested", said)
+    assert said.splitlines()[-1].endswith(" was wrong and will be reset.")
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
+        eventually(lambda: connection.execute(EXACT).fetchone() == (True,), "an exact total")
