@@ -41,6 +41,9 @@ def test_a_number_is_rounded_half_even_or_refused(written: str) -> None:
 
 @always
 @given(st.text(max_size=12) | st.text("0123456789.eE+-", max_size=12))
+@example("1_0")
+@example("NaN")
+@example("\N{ARABIC-INDIC DIGIT FIVE}")
 def test_any_text_is_a_distance_or_refused(text: str) -> None:
     try:
         metres = parse(text)

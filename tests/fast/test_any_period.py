@@ -11,7 +11,6 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from api.periods import DAY, HOUR, LONGEST, Period, moment_of
 from consumers.rollup.dirty import _score
-from rocket_rides import durations
 from rocket_rides.log import LARGEST_ID
 from tests.support.properties import always, holds_unless_refused
 
@@ -54,13 +53,6 @@ def test_a_range_that_is_too_long_or_backwards_is_refused(
     for end in (start, start + span):
         with pytest.raises(UnprocessableEntity, match="from must be before to"):
             asked(period, end, start)
-
-
-@always
-@given(st.integers(1, 10**6), st.sampled_from("smhd"))
-def test_a_duration_is_so_many_of_its_unit(number: int, unit: str) -> None:
-    seconds = number * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
-    assert durations.seconds(f"{number}{unit}") == seconds
 
 
 OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timedelta(minutes=minutes))

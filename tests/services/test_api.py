@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 
 import pytest
 
@@ -10,21 +9,7 @@ from api.parameters import KEY_LENGTH
 from tests.support.api import Api, is_problem
 from tests.support.world import World, drain
 
-ROUNDED = {
-    "0.0025000000000000000001": "0.003",  # as a binary float it would be 0.0025
-    "539.837": "539.837",
-    "1": "1.000",
-    "+1.5": "1.500",
-    ".5": "0.500",
-    "5.": "5.000",
-    "1e2": "100.000",
-    "0.0005": "0.000",
-    "0.0015": "0.002",
-    "0.0025": "0.002",
-    "0.00251": "0.003",
-    "999999999.999": "999999999.999",
-    "999999999.9994": "999999999.999",
-}
+JSON = {"Content-Type": "application/json"}
 
 
 def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
@@ -54,50 +39,26 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
     assert ahead["last_redis_id"] != behind["last_redis_id"] == "0-0"
 
 
-def test_a_consumer_whose_total_was_deleted_is_still_shown(world: World, api: Api) -> None:
+def test_a_consumer_without_a_total_and_with_many_unbelieved_entries_is_shown(
+    api: Api, world: World
+) -> None:
     world.consumer("consumer0")
     world.connection.execute("DELETE FROM consumer_states")
-    [shown, _] = api.client.get("/consumers").json()["consumers"]
-    assert (shown["name"], shown["total_distance"]) == ("consumer0", None)
-
-
-def test_entries_that_a_consumer_did_not_believe_are_shown(api: Api, world: World) -> None:
-    world.consumer("consumer0")
     world.connection.execute("UPDATE checkpoints SET unbelieved_entries = 3000000000")
     [shown, _] = api.client.get("/consumers").json()["consumers"]
+    assert (shown["name"], shown["total_distance"]) == ("consumer0", None)
     assert shown["unbelieved_entries"] == 3_000_000_000
 
 
-def test_distances_are_rounded_half_even_to_the_millimetre(api: Api, world: World) -> None:
-    for given, kept in ROUNDED.items():
-        as_form, as_json = (
-            api.post(given),
-            api.client.post(
-                "/rides",
-                content=f'{{"distance": {given}}}',
-                headers={"Content-Type": "application/json"},
-            ),
-        )
-        if Decimal(kept) == 0:
-            assert as_form.status_code == 422
-            continue
-        assert f'"distance":{kept}}}' in as_form.text
-        if as_json.status_code == 201:  # JSON's own grammar is stricter
-            assert f'"distance":{kept}}}' in as_json.text
-    assert world.value("SELECT count(*) FROM rides WHERE distance = 539.837") == 2
-
-
-NOT_DISTANCES = """
-    -5|0|-0|0.0004|1000000000|999999999.9995|NaN|nan|Infinity|-inf|1e400|1e-400|1e99999999999999999
-    0x10|1_000|1,5|five|true|1 000| 5|5 |\u0665|1e|--1|.|+|1.2.3
-"""
-
-
-@pytest.mark.parametrize(
-    "given", ["", *NOT_DISTANCES.strip("\n ").replace("\n    ", "|").split("|")]
-)
-def test_what_is_no_distance_is_refused(api_for_refusals: Api, given: str) -> None:
-    assert is_problem(api_for_refusals.post(given), 422)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_distance_never_goes_through_a_binary_float(api: Api, as_json: bool) -> None:
+    distance = "0.0025000000000000000001"  # a binary float would round it to 0.002
+    answer = (
+        api.client.post("/rides", content=f'{{"distance": {distance}}}', headers=JSON)
+        if as_json
+        else api.post(distance)
+    )
+    assert '"distance":0.003}' in answer.text
 
 
 JSON_REFUSED = [
@@ -105,27 +66,18 @@ JSON_REFUSED = [
     ('{"distance": null}', 422),
     ('{"distance": true}', 422),
     ('{"distance": "5"}', 422),
-    ('{"distance": [5]}', 422),
     ('{"distance": {"m": 5}}', 422),
     ('{"distance": 5, "distance": 6}', 422),
     ('{"distance": -1}', 422),
-    ('{"distance": 1e400}', 422),
-    ('{"distance": 1e9999999999999999999}', 422),
     ('{"distance": -5, "x": 1e9999999999999999999}', 422),
-    ("[5]", 422),
     ('[["distance", 5]]', 422),
     ("5", 422),
-    ('"5"', 422),
-    ("null", 422),
+    ('{"distance": ' + "9" * 15_000 + "}", 422),
     ('{"distance": NaN}', 400),
-    ('{"distance": Infinity}', 400),
-    ('{"distance": 0x10}', 400),
     ('{"distance": 1_000}', 400),
     ('{"distance": 5', 400),
     ("", 400),
-    ("distance=5", 400),
     ('{"distance": ' + "[" * 15_000, 400),
-    ('{"distance": ' + "9" * 15_000 + "}", 422),
     (b'{"distance": 5, "who": "\xff"}', 400),
 ]
 
@@ -134,18 +86,16 @@ JSON_REFUSED = [
 def test_json_that_is_no_ride_is_refused(
     api_for_refusals: Api, body: str | bytes, status: int
 ) -> None:
-    answer = api_for_refusals.client.post(
-        "/rides", content=body, headers={"Content-Type": "application/json"}
-    )
+    answer = api_for_refusals.client.post("/rides", content=body, headers=JSON)
     assert is_problem(answer, status)
 
 
 FORMS_REFUSED = {
     "nothing": "",
     "another field": "length=5",
-    "nested": "distance[]=5",
-    "nested with a key": "distance[m]=5",
-    "nested beside it": "distance=5&distance[]=6",
+    "no number": "distance=five",
+    "less than half a millimetre": "distance=0.0004",
+    "a field of that name, nested": "distance=5&distance[]=6",
     "repeated": "distance=5&distance=5",
     "not UTF-8": "distance=%ff",
     "a NUL": "distance=5%00",
@@ -154,11 +104,8 @@ FORMS_REFUSED = {
 
 @pytest.mark.parametrize("kind", FORMS_REFUSED)
 def test_forms_that_are_no_ride_are_refused(api_for_refusals: Api, kind: str) -> None:
-    answer = api_for_refusals.client.post(
-        "/rides",
-        content=FORMS_REFUSED[kind],
-        headers={"Content-Type": "application/x-www-form-urlencoded"},
-    )
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = api_for_refusals.client.post("/rides", content=FORMS_REFUSED[kind], headers=form)
     assert is_problem(answer, 422)
 
 
@@ -170,17 +117,7 @@ def test_other_requests_are_refused_with_the_right_status(api_for_refusals: Api)
     assert is_problem(client.post("/rides"), 422)
     assert is_problem(client.post("/rides?distance=5"), 422)
     assert is_problem(client.post("/rides", data={"distance": "5" * 17_000}), 413)
-    for path in (
-        "/",
-        "/ride",
-        "/rides/",
-        "//rides",
-        "/rides/x",
-        "/rides/-1",
-        "/rides//1",
-        "/rides/1.0",
-        "/rides/\u0661",
-    ):
+    for path in ("/", "/rides/", "//rides", "/rides/x", "/rides/-1", "/rides//1", "/rides/\u0661"):
         answer = client.get(path)
         assert is_problem(answer, 404), path
         for there_is in ("/rides", "/consumers", "/openapi.json"):
@@ -221,10 +158,3 @@ def api_for_refusals(module_world: World) -> Iterator[Api]:
     assert api.service.stop() == 0
     assert "Traceback" not in api.service.output.read_text()
     assert module_world.truth == (0, 0)
-
-
-def test_an_unknown_path_is_told_what_there_is(api: Api) -> None:
-    answer = api.client.get("/nothing")
-    assert is_problem(answer, 404)
-    for path in ("/rides", "/consumers", "/openapi.json"):
-        assert path in answer.json()["detail"]

@@ -4,32 +4,20 @@ import socket
 
 import httpx
 import psutil
-import pytest
 
 from tests.support.api import Api, within_two_seconds
 from tests.support.hostile import FORM, JSON, ask, statuses
 from tests.support.world import World
 
 
-@pytest.mark.parametrize("chunked", [True, False])
-def test_half_a_body_takes_no_ride(api: Api, world: World, chunked: bool) -> None:
-    """The client breaks off after 'distance=53' of 'distance=539.837'."""
-    length = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 16"
-    body = b"b\r\ndistance=53\r\n" if chunked else b"distance=53"
-    head = b"POST /rides HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded"
-    with socket.create_connection(("127.0.0.1", api.port)) as client:
-        client.sendall(head + b"\r\n" + length + b"\r\n\r\n" + body)
-    assert api.service.stop() == 0  # it has finished what it had begun
-    assert world.truth == (0, 0)
-
-
-def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api) -> None:
+def test_a_client_that_breaks_off_and_still_listens_is_told_so(api: Api, world: World) -> None:
     """And not that its distance is missing: the server hands over nothing of half a body."""
     for head, body in ((FORM, b"distance=53"), (JSON, b'{"distance": 53}')):
         half = head + b"Content-Length: 99\r\n\r\n" + body
         answer = ask(api.port, half, half_close=True)
         assert statuses(answer) == [400]
         assert b"the body is shorter than its Content-Length" in answer
+    assert world.truth == (0, 0)
 
 
 def test_a_taken_port_and_a_bad_address_are_one_clear_line(api: Api, world: World) -> None:
@@ -53,7 +41,7 @@ def test_idle_and_slow_clients_starve_nobody(api: Api) -> None:
     address = ("127.0.0.1", api.port)
     head = b"POST /rides HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
     form = b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
-    others = [socket.create_connection(address) for _ in range(90)]
+    others = [socket.create_connection(address) for _ in range(180)]
     for other in others[30:60]:
         other.sendall(head)
     for other in others[60:]:
@@ -68,16 +56,8 @@ def test_idle_and_slow_clients_starve_nobody(api: Api) -> None:
         client.close()
 
 
-def test_it_ends_cleanly_on_sigterm_with_clients_connected(api: Api) -> None:
-    api.post()
-    assert api.service.stop() == 0
-    assert "Traceback" not in api.service.output.read_text()
-
-
 def test_it_listens_on_loopback_unless_told_otherwise(api: Api) -> None:
-    listening = [
-        line.split()[1]
-        for line in open("/proc/net/tcp").read().splitlines()[1:]  # noqa: SIM115
-        if line.split()[3] == "0A" and line.split()[1].endswith(f":{api.port:04X}")
-    ]
-    assert set(listening) == {f"0100007F:{api.port:04X}"}
+    workers = psutil.Process(api.service.process.pid).children(recursive=True)
+    sockets = [socket for worker in workers for socket in worker.net_connections("tcp")]
+    listening = {socket.laddr for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    assert listening == {("127.0.0.1", api.port)}

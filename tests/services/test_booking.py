@@ -15,7 +15,10 @@ from tests.support.api import (
     is_problem,
     within_two_seconds,
 )
+from tests.support.triggers import trigger
 from tests.support.world import World, eventually, transaction
+
+END_SESSION = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10);"
 
 
 def test_one_key_takes_one_ride_however_often_it_is_sent(api: Api, world: World) -> None:
@@ -49,34 +52,14 @@ def test_twenty_equal_requests_at_once_take_one_ride(api: Api, world: World) -> 
     assert world.staged() == 3
 
 
-def test_a_key_whose_first_request_failed_can_be_used_again(api: Api, world: World) -> None:
-    with transaction(world) as blocker:
-        blocker.execute("LOCK TABLE rides IN SHARE MODE")
-        refused = api.post("5", **{"Idempotency-Key": "k"})
-        assert is_problem(refused, 503, NOT_TAKEN)
-        assert refused.headers["retry-after"]
-    assert api.post("5", **{"Idempotency-Key": "k"}).status_code == 201
-    assert world.truth[1] == 5
-
-
 @pytest.mark.parametrize("state", ["40001", "40P01"])
 def test_serialization_failures_and_deadlocks_are_tried_again(
     api: Api, world: World, state: str
 ) -> None:
     """A trigger fails the first three transactions of each ride, as a conflict would."""
     world.connection.execute("CREATE SEQUENCE attempts")
-    world.connection.execute(
-        f"""
-        CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '{state}'; END IF;
-            RETURN NEW;
-        END $$
-        """
-    )
-    world.connection.execute(
-        "CREATE TRIGGER conflict BEFORE INSERT ON staged_log_records"
-        " FOR EACH ROW EXECUTE FUNCTION conflict()"
-    )
+    fail = f"IF nextval('attempts') % 4 <> 0 THEN RAISE SQLSTATE '{state}'; END IF; RETURN NEW;"
+    trigger(world, "conflict", "BEFORE INSERT ON staged_log_records", fail)
     assert api.post("5").status_code == 201
     assert api.post("6", **{"Idempotency-Key": "k"}).status_code == 201
     assert world.value("SELECT last_value FROM attempts") == 8
@@ -89,41 +72,10 @@ def test_serialization_failures_and_deadlocks_are_tried_again(
     assert hopeless.headers["retry-after"]
 
 
-def test_a_ride_is_written_in_a_serializable_transaction(api: Api, world: World) -> None:
-    world.connection.execute("CREATE TABLE levels (level text)")
-    world.connection.execute(
-        """
-        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            INSERT INTO levels VALUES (current_setting('transaction_isolation'));
-            RETURN NEW;
-        END $$
-        """
-    )
-    for table in ("rides", "staged_log_records", "idempotency_keys"):
-        world.connection.execute(
-            f"CREATE TRIGGER note BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION note()"
-        )
-    api.post("5")
-    api.post("5", **{"Idempotency-Key": "k"})
-    rows = world.connection.execute("SELECT level FROM levels").fetchall()
-    assert rows == [("serializable",)] * 5  # two without a key, three with one
-
-
 def lose_connections_at_commit(world: World) -> None:
     """Make every ride's session end while it commits."""
-    world.connection.execute(
-        """
-        CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            PERFORM pg_terminate_backend(pg_backend_pid());
-            PERFORM pg_sleep(10);
-            RETURN NEW;
-        END $$
-        """
-    )
-    world.connection.execute(
-        "CREATE CONSTRAINT TRIGGER vanish AFTER INSERT ON rides DEFERRABLE INITIALLY DEFERRED"
-        " FOR EACH ROW EXECUTE FUNCTION vanish()"
-    )
+    at_commit = "AFTER INSERT ON rides DEFERRABLE INITIALLY DEFERRED"
+    trigger(world, "vanish", at_commit, f"{END_SESSION} RETURN NEW;")
 
 
 def test_a_connection_lost_at_commit_is_told_and_not_tried_again(api: Api, world: World) -> None:
@@ -172,65 +124,40 @@ def test_stale_connections_are_replaced_before_a_ride_needs_them(api: Api, world
 def test_the_pools_sessions_are_serializable_and_never_hang(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A ride is one statement outside of a transaction block, so the session's level is its own."""
     monkeypatch.setenv("DATABASE_URL", world.postgres_url)
     with open_pool(load()) as pool, pool.connection() as connection:
+        assert connection.autocommit
         for name, wanted in SESSION.items():
             assert connection.execute(f"SHOW {name}").fetchone() == (wanted,)
+    assert SESSION["default_transaction_isolation"] == "serializable"
     assert SESSION["idle_in_transaction_session_timeout"] == "2s"
     lock_timeout = int(SESSION["lock_timeout"].removesuffix("ms")) / 1000
     assert lock_timeout > 0
     assert PATIENCE + 2 * lock_timeout < 2  # for a connection, for the ride and for its key
 
 
-def test_a_lock_on_the_rides_makes_503s_within_two_seconds(api: Api, world: World) -> None:
+def test_a_lock_on_the_rides_makes_503s_within_two_seconds_and_spoils_no_key(
+    api: Api, world: World
+) -> None:
+    under_keys = [partial(api.post, **{"Idempotency-Key": f"k{n}"}) for n in range(30)]
     with transaction(world) as blocker:
         blocker.execute("LOCK TABLE rides IN SHARE MODE")
         with ThreadPoolExecutor(30) as threads:
-            answers = list(threads.map(lambda _: within_two_seconds(api.post), range(30)))
+            answers = list(threads.map(within_two_seconds, under_keys))
     for answer in answers:
         assert is_problem(answer, 503, NOT_TAKEN)
+        assert answer.headers["retry-after"]
         assert answer.json()["detail"].endswith("the ride was not taken")
         assert "\n" not in answer.json()["detail"]
-
-
-def test_a_retry_that_fails_does_not_deny_what_the_first_try_may_have_done(
-    api: Api, world: World
-) -> None:
-    lose_connections_at_commit(world)
-    world.connection.execute("ALTER DATABASE " + world.stream + " CONNECTION LIMIT 0")
-    answer = api.post("5", **{"Idempotency-Key": "k"})
-    assert is_problem(answer, 503, MAYBE_TAKEN)
-    assert answer.json()["detail"].endswith("the ride may have been taken")
+    assert {post().status_code for post in under_keys} == {201}
+    assert world.truth[1] == 30 * 5
 
 
 def test_a_retry_that_is_refused_does_not_deny_it_either(api: Api, world: World) -> None:
     world.connection.execute("CREATE SEQUENCE tries")
-    world.connection.execute(
-        """
-        CREATE FUNCTION falter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('tries') = 1 THEN
-                PERFORM pg_terminate_backend(pg_backend_pid());
-                PERFORM pg_sleep(10);
-            END IF;
-            RAISE 'no more rides';
-        END $$
-        """
-    )
-    world.connection.execute(
-        "CREATE TRIGGER falter BEFORE INSERT ON rides FOR EACH ROW EXECUTE FUNCTION falter()"
-    )
+    falter = f"IF nextval('tries') = 1 THEN {END_SESSION} END IF; RAISE 'no more rides';"
+    trigger(world, "falter", "BEFORE INSERT ON rides", falter)
     answer = api.post("5", **{"Idempotency-Key": "k"})
     assert is_problem(answer, 503, MAYBE_TAKEN)
     assert "no more rides" in answer.json()["detail"]
-
-
-def test_it_starts_without_a_schema(world: World) -> None:
-    world.connection.execute("ALTER TABLE alembic_version RENAME TO away")
-    api = Api(world)
-    assert is_problem(api.client.get("/readyz"), 503)
-    world.connection.execute("ALTER TABLE away RENAME TO alembic_version")
-    world.connection.execute("UPDATE alembic_version SET version_num = '0000'")
-    answer = api.client.get("/readyz")
-    assert is_problem(answer, 503)
-    assert "schema is 0000" in answer.text
-    api.client.close()

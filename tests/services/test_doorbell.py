@@ -120,14 +120,6 @@ def test_a_process_that_is_asked_to_stop_sleeps_no_longer(bell: Doorbell) -> Non
     assert bell.wait(stop, PATIENCE)
 
 
-def test_a_dead_leader_s_bell_is_rung_once(world: World) -> None:
-    with psycopg.connect(world.postgres_url, autocommit=True) as leader:
-        Doorbell(leader).arm()
-    for armed in (1, 0):
-        assert world.value(ARMED) == armed
-        post(world.connection)
-
-
 def test_ringing_takes_no_predicate_lock(world: World, bell: Doorbell) -> None:
     """Else rides would fail to serialize, as each reads what another one writes."""
     bell.arm()
@@ -159,16 +151,6 @@ def leader(world: World) -> Iterator[None]:
         stop.ask()
         thread.join(PATIENCE)
     assert not thread.is_alive()
-
-
-def test_each_ride_wakes_a_leader_that_never_looks_by_itself(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "IDLE_POLL", NEVER)
-    with leader(world):
-        for _ in range(20):
-            post(world.connection)
-            eventually(lambda: world.staged() == 0, "the ride in the log")
 
 
 def test_no_ride_is_missed_between_the_last_look_and_the_sleep(

@@ -12,26 +12,14 @@ import redis
 from consumers.totals.total import Total
 from demo.embedded.servers import Redis
 from lab.chaos.postgres_pair import PostgresPair, connect
-from lab.chaos.redis_pair import RedisPair
 from rocket_rides.log import Log
-from rocket_rides.process import Stop
-from rocket_rides.settings import load
-from rocket_rides.waiting import Progress
-from streamer.__main__ import lead
 from streamer.drain import Streamer
-from streamer.upkeep import Alarms
 from tests.support.api import Api
 from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
-from tests.support.world import Consumer, World, drain, eventually, take
+from tests.support.world import Consumer, World, drain, eventually, exact, take
 
 KEY = {"Idempotency-Key": "k"}
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-
-
-@pytest.fixture
-def redises(stream_server: str) -> Iterator[RedisPair]:
-    with redis_pair(stream_server) as pair:
-        yield pair
 
 
 @pytest.fixture
@@ -40,124 +28,49 @@ def postgreses(prepared: Path) -> Iterator[PostgresPair]:
         yield pair
 
 
-def streamer(world: World, pair: RedisPair, replicas: int) -> Streamer:
-    """On whichever server is the primary now."""
-    log = Log(pair.primary.url, world.stream, replicas=replicas)
-    world.logs.append(log)
-    return Streamer(world.connect(), log)
+def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(world: World) -> None:
+    with redis_pair("valkey") as pair:
+
+        def streamer() -> Streamer:
+            """On whichever server is the primary now."""
+            world.logs.append(Log(pair.primary.url, world.stream, replicas=1))
+            return Streamer(world.connect(), world.logs[-1])
+
+        world.take(1, 2)
+        drain(streamer())
+        pair.cut_off()
+        leader = streamer()
+        world.take(3, 4)
+        with pytest.raises(redis.ConnectionError, match="Redis: 0 of 1 replicas"):
+            drain(leader)
+        assert world.staged() == 2
+        assert pair.missing(world.stream)
+        pair.promote()
+        pair.join()
+        drain(streamer())
+        reader = Consumer(world.logs[-1], Total(world.connect(), "consumer0"))
+        assert reader.run_once().healed == []
+        assert exact(world, reader)
 
 
-def consumer(world: World, pair: RedisPair) -> Consumer:
-    log = Log(pair.primary.url, world.stream)
-    world.logs.append(log)
-    return Consumer(log, Total(world.connect(), "consumer0"))
-
-
-def healed(consumer: Consumer) -> int:
-    """Read to the end; returns how many rides the log did not tell of."""
-    rides = 0
-    for _ in range(5):
-        rides += sum(healed.rides for healed in consumer.run_once().healed)
-    return rides
-
-
-@pytest.mark.stream_servers
-def test_without_wait_what_a_promoted_replica_lacks_is_healed(
-    world: World, redises: RedisPair
-) -> None:
-    world.take(1, 2)
-    drain(streamer(world, redises, replicas=0))
-    redises.join()
-    redises.cut_off()
-    world.take(3, 4)
-    drain(streamer(world, redises, replicas=0))
-    redises.promote()
-    world.take(5)
-    drain(streamer(world, redises, replicas=0))
-    reader = consumer(world, redises)
-    assert healed(reader) == 2
-    assert reader.standing == world.truth
-
-
-@pytest.mark.stream_servers
-def test_with_wait_a_promoted_replica_has_all_that_was_committed_as_sent(
-    world: World, redises: RedisPair
-) -> None:
-    world.take(1, 2)
-    drain(streamer(world, redises, replicas=1))
-    redises.cut_off()
-    leader = streamer(world, redises, replicas=1)
-    world.take(3, 4)
-    with pytest.raises(redis.ConnectionError, match="Redis: 0 of 1 replicas"):
-        drain(leader)
-    assert world.staged() == 2
-    assert redises.missing(world.stream)
-    redises.promote()
-    redises.join()
-    drain(streamer(world, redises, replicas=1))
-    reader = consumer(world, redises)
-    assert healed(reader) == 0
-    assert reader.standing == world.truth
-
-
-@pytest.mark.stream_servers
-def test_a_primary_that_must_have_a_replica_refuses_to_append_without_one(
-    world: World, redises: RedisPair
-) -> None:
-    with redis.Redis.from_url(redises.primary.url) as primary:
-        primary.config_set("min-replicas-to-write", 1)
-    redises.cut_off()
-    world.take(1)
-    with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
-        drain(streamer(world, redises, replicas=0))
-    assert world.staged() == 1
-    assert redises.missing(world.stream) == []
-
-
-@pytest.mark.stream_servers
-def test_an_old_primary_that_comes_back_throws_its_own_entries_away(
-    world: World, redises: RedisPair
-) -> None:
-    redises.cut_off()
-    world.take(1, 2)
-    drain(streamer(world, redises, replicas=0))
-    lost = redises.missing(world.stream)
-    redises.promote()
-    world.take(3)
-    drain(streamer(world, redises, replicas=0))
-    redises.join(lost, world.stream)
-    assert len(lost) == 2
-    assert redises.missing(world.stream) == []
-
-
-def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(
-    world: World, redises: RedisPair
-) -> None:
+def test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing(world: World) -> None:
     """Else each attempt, after each of its failures, would leave a batch in the log."""
-    redises.cut_off()
-    world.take(1)
-    with (
-        Log(redises.primary.url, world.stream, replicas=1) as log,
-        pytest.raises(redis.ConnectionError, match="0 of 1 replicas follow"),
-    ):
-        lead(world.connect(), log, load(), Stop(), Progress(), Alarms())
-    assert redises.missing(world.stream) == []
-    assert world.value("SELECT count(*) FROM terms") == 0
-
-
-def test_a_streamer_waits_for_as_many_as_it_is_told_to(world: World) -> None:
-    """Nobody follows this server."""
     world.take(1)
     world.service("streamer", LOG_REPLICAS="1").says("0 of 1 replicas follow")
     assert world.staged() == 1
+    assert world.records() == []
+    assert world.value("SELECT count(*) FROM terms") == 0
 
 
-@pytest.mark.parametrize("commit", ["on", "remote_apply", "remote_write", "local", "off"])
+@pytest.mark.parametrize("commit", ["remote_write", "local"])
 def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
     postgreses: PostgresPair, redis: Redis, tmp_path: Path, commit: str
 ) -> None:
-    """It is cut off where `synchronous_commit` does not wait for it."""
-    synchronous = commit not in ("local", "off")
+    """It is cut off where `synchronous_commit` does not wait for it.
+
+    Each is the weakest setting that waits for it, or the strongest that does not.
+    """
+    synchronous = commit == "remote_write"
     with world_on_pair(postgreses, redis, tmp_path) as world:
         postgreses.wait_for_standby()
         kept = world.take(1, 2)
@@ -171,9 +84,7 @@ def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
         assert rides == (answered if synchronous else kept)
         world.take(10)
         drain(world.streamer())
-        reader = world.consumer()
-        healed(reader)
-        assert reader.standing == world.truth
+        assert exact(world)
 
 
 class Alone(NamedTuple):

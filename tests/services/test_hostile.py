@@ -1,14 +1,10 @@
 """Hostile requests over real sockets: a 4xx or a closed connection for each; the API lives on."""
 
-import http.client
 import json
 import re
 import socket
 import struct
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import cycle
-from threading import Event
 
 import pytest
 
@@ -16,8 +12,6 @@ from tests.support.api import Api
 from tests.support.hostile import (
     CORPUS,
     FORM,
-    HOLDS_A_THREAD,
-    RIDE,
     SLOW,
     Slow,
     ask,
@@ -30,7 +24,6 @@ from tests.support.hostile import (
 from tests.support.world import World
 
 KEEP_ALIVE = FORM.replace(b"Connection: close\r\n", b"")
-BREATH = 0.1  # seconds between two requests of a client: there are to be many, not to be fast
 
 
 @pytest.fixture(scope="module")
@@ -139,49 +132,3 @@ def test_nothing_is_done_after_a_request_that_is_garbled_or_longer_than_it_says(
         assert first == 201
         assert all(400 <= status < 500 for status in others)
     assert world.value("SELECT sum(distance) FROM rides") == 4
-
-
-def keep_posting(api: Api, served: list[int], client: int, enough: Event) -> None:
-    """A well-behaved client: it counts its rides in `served`, each of them answered with 201."""
-    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    while not enough.wait(BREATH):
-        connection.request("POST", "/rides", RIDE, form)
-        answer = connection.getresponse()
-        assert (answer.status, answer.read()[-2:]) == (201, b"}\n")
-        served[client] += 1
-    connection.close()
-
-
-def keep_attacking(api: Api, enough: Event) -> None:
-    for request in cycle(CORPUS.values()):
-        if enough.wait(BREATH):
-            return
-        assert is_refused(ask(api.port, request))
-
-
-def test_fifty_well_behaved_clients_are_served_while_hundreds_of_hostile_ones_are_refused(
-    world: World,
-) -> None:
-    api = Api(world, API_CLIENT_TIMEOUT="3")
-    served, enough = [0] * 50, Event()
-    # More than twice the threads that a worker once had; the others are a few of each kind.
-    holding = [Slow(api.port, *SLOW[kind]) for kind in HOLDS_A_THREAD * 90]
-    waiting = holding + [Slow(api.port, *behaviour) for behaviour in list(SLOW.values()) * 10]
-    with ThreadPoolExecutor(55) as threads:
-        running = [threads.submit(keep_posting, api, served, n, enough) for n in range(50)]
-        running += [threads.submit(keep_attacking, api, enough) for _ in range(5)]
-        try:
-            while not any(client.ended for client in holding):
-                waiting = go_on(waiting)
-            served_meanwhile = min(served)
-            while waiting:
-                waiting = go_on(waiting)
-        finally:
-            enough.set()
-    for client in running:
-        client.result()
-    assert served_meanwhile > 0
-    assert {status for client in holding for status in statuses(client.received)} <= {100, 408}
-    assert world.value("SELECT count(*) FROM rides") == sum(served)
-    assert "Traceback" not in api.service.output.read_text()

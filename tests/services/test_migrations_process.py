@@ -1,7 +1,5 @@
 """`python -m migrations` as a process: it waits for the server, and tells what has become of it."""
 
-import pytest
-
 from tests.support.world import World
 
 
@@ -26,21 +24,12 @@ def test_what_waiting_would_not_mend_is_one_line(world: World) -> None:
     assert "already exists" in line
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        ("9999", "newer than this code, which needs 0010; install the newer code"),
-        (
-            "0009",
-            "of an earlier design, which this code can't upgrade; start with an empty database",
-        ),
-    ],
-)
-def test_a_schema_that_it_can_not_upgrade_is_one_line(world: World, found: str, said: str) -> None:
-    world.connection.execute("UPDATE alembic_version SET version_num = %s", [found])
+def test_a_schema_that_it_can_not_upgrade_is_one_line(world: World) -> None:
+    world.connection.execute("UPDATE alembic_version SET version_num = '9999'")
     migration = world.service("migrations")
     assert migration.process.wait(30) == 1
     assert migration.output.read_text() == (
-        f"not migrated: the database's schema is {found}, {said}\n"
+        "not migrated: the database's schema is 9999, newer than this code, which needs 0010;"
+        " install the newer code\n"
     )
-    assert world.value("SELECT version_num FROM alembic_version") == int(found)
+    assert world.value("SELECT version_num FROM alembic_version") == 9999

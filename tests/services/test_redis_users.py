@@ -1,20 +1,16 @@
-"""The rights in Redis that docs/production.md gives to each process are enough, and none is idle.
+"""The rights in Redis that docs/production.md gives each process are enough, and none is idle."""
 
-On the embedded server, and over TLS with passwords.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 import redis
 
-from demo.embedded.servers import Redis
 from rocket_rides.log import START
 from rocket_rides.settings import Settings
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
-from tests.support.secure import PASSWORD, USERS, Secure, let_in
+from tests.support.secure import PASSWORD, USERS, let_in
 from tests.support.world import World, eventually
 from watch.gathering import Gatherer
 
@@ -27,14 +23,6 @@ EACH = USERS.keys() - {ONE_FOR_ALL}
 
 def commands(*users: str) -> set[str]:
     return {word[1:] for user in users for word in USERS[user].split() if word[0] == "+"}
-
-
-@pytest.fixture(name="redis", params=["on its socket", "over TLS"])
-def server(request: pytest.FixtureRequest, redis_of_kind: Callable[[str], Redis]) -> Redis:
-    if request.param == "over TLS":
-        secure: Secure = request.getfixturevalue("secure")
-        return secure.redis
-    return redis_of_kind("valkey")
 
 
 @pytest.fixture
@@ -50,12 +38,9 @@ def control(world: World) -> Iterator[redis.Redis]:
 
 
 def test_each_process_has_the_rights_that_it_needs(
-    world: World, staff: Staff, control: redis.Redis, request: pytest.FixtureRequest
+    world: World, staff: Staff, control: redis.Redis
 ) -> None:
     def of(user: str) -> dict[str, str]:
-        if "tls-port" in world.redis.settings:
-            secure: Secure = request.getfixturevalue("secure")
-            return {"REDIS_URL": secure.redis_url(user)}
         return {"REDIS_URL": world.redis.url.replace("//", f"//{user}:{PASSWORD}@", 1)}
 
     def complete() -> bool:

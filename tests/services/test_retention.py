@@ -2,13 +2,11 @@
 
 import subprocess
 
-import psycopg
-
 from analytics.ledger import Owner
 from analytics.ownership import history, why_rebuild
 from rocket_rides import terms
 from rocket_rides.settings import PROJECT
-from tests.support.world import World, catch_up, drain, eventually
+from tests.support.world import World, catch_up, drain, exact
 
 SCRIPT = PROJECT / "docs/retention.sql"
 RECONCILE = """
@@ -34,10 +32,10 @@ DEAD_LETTER = """
 """
 
 
-def forget(connection: psycopg.Connection) -> None:
-    """As `psql -1 -f` does it."""
-    with connection.transaction():
-        connection.execute(SCRIPT.read_text(), prepare=False)
+def forget(world: World) -> None:
+    psql = str(world.postgres.programs / "psql")
+    command = [psql, "-v", "ON_ERROR_STOP=1", "-1", "-f", str(SCRIPT), world.postgres_url]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def ids(world: World, table: str) -> list[int]:
@@ -74,7 +72,7 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     world.connection.execute(APPLIED, [old[0], 500])
     world.connection.execute(APPLIED, [old[1], 500])  # this consumer's newest
     world.connection.execute(ASK, [old[2], "idle"])  # it has yet to look at it
-    forget(world.connection)
+    forget(world)
     kept = world.connection.execute("SELECT reconciliation_id, status FROM resets ORDER BY id")
     assert kept.fetchall() == [(old[1], "applied"), (old[2], "pending")]
     # Two that resets refer to, and the newest run; the mend after it does not count as one.
@@ -83,7 +81,7 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     assert world.value("SELECT count(*) FROM dead_letters WHERE redis_id = '2-0'") == 1
     assert world.value("SELECT count(*) FROM dead_letters") == 1
     young = [reconcile(world, 399), reconcile(world, 1)]
-    forget(world.connection)
+    forget(world)
     assert ids(world, "reconciliations") == [*old[1:3], *young]
 
 
@@ -95,7 +93,7 @@ def test_a_recomputation_stays_until_the_rollup_has_seen_it_and_so_does_what_it_
     world.connection.execute(RECOMPUTED, [old[1], "pending", None])
     world.connection.execute(RECOMPUTED, [old[2], "set aside", 500])
     world.connection.execute(RECOMPUTED, [old[3], "done", 399])
-    forget(world.connection)
+    forget(world)
     assert ids(world, "reconciliations") == old[1:]
     kept = world.connection.execute("SELECT reconciliation_id FROM recomputations ORDER BY 1")
     assert kept.fetchall() == [(old[1],), (old[2],), (old[3],)]
@@ -103,13 +101,16 @@ def test_a_recomputation_stays_until_the_rollup_has_seen_it_and_so_does_what_it_
 
 def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> None:
     names = [lead(world, "1", "2") for _ in range(4)]
-    forget(world.connection)  # nothing has been read or reconciled
+    forget(world)  # nothing has been read or reconciled
     assert [term for _, term in known_terms(world)] == names
-    catch_up(world.consumer())
+    consumer = world.consumer()
     reconcile(world, 0)
+    forget(world)  # this consumer is still below their ends
+    assert [term for _, term in known_terms(world)] == names
+    catch_up(consumer)
     owner = Owner(8, "", names[3])
     last = lead(world, "1")
-    forget(world.connection)
+    forget(world)
     [(zero, unknown), *kept] = known_terms(world)
     assert (zero, kept) == (0, [(6, names[3]), (8, last)])
     assert unknown not in names
@@ -118,68 +119,6 @@ def test_terms_that_nobody_needs_become_one_that_nobody_knows(world: World) -> N
     assert why_rebuild([owner], ours) == ""
     assert ours.end_of(names[0]) == -1
     assert ours.end_of("") == 0
-    forget(world.connection)
+    forget(world)
     assert known_terms(world)[1:] == kept
-
-
-def test_a_term_stays_while_a_consumer_is_below_its_end(world: World) -> None:
-    names = [lead(world, "1", "2") for _ in range(3)]
-    world.consumer()
-    reconcile(world, 0)
-    forget(world.connection)
-    assert [term for _, term in known_terms(world)] == names
-
-
-def test_a_fleet_at_work_does_not_notice(world: World) -> None:
-    for _ in range(5):
-        lead(world, "0.001")
-    services = [
-        world.service("streamer"),
-        *(world.service("consumers", name) for name in ("consumer0", "consumer1")),
-    ]
-    connection = world.connect()
-    eventually(lambda: world.standing("consumer1") == world.standing("consumer0") == world.truth)
-    for number in range(50):
-        world.take("1.001", "2.002")
-        world.connection.execute(APPLIED, [reconcile(world, 500), 500])
-        world.connection.execute(
-            "UPDATE consumer_states SET total_distance = total_distance + 0.001"
-            " WHERE name = 'consumer1'"
-        )
-        world.connection.execute(ASK, [reconcile(world, 0), "consumer1"])
-        world.connection.execute(DEAD_LETTER, [f"{number}-0", 500])
-        forget(connection)
-    eventually(lambda: world.value("SELECT count(*) FROM resets WHERE status = 'pending'") == 0)
-    eventually(lambda: world.standing("consumer1") == world.standing("consumer0") == world.truth)
-    reconcile(world, 0)
-    forget(connection)
-    assert len(known_terms(world)) == 2  # the streamer's, and the one that nobody knows
-    resets = "SELECT count(*) FROM resets WHERE consumer_name = %s AND status = 'applied'"
-    assert world.value(resets, "consumer0") == 1
-    assert world.value(resets, "consumer1") >= 1
-    assert world.value("SELECT sum(unbelieved_entries) FROM checkpoints") == 0
-    for service in services:
-        assert service.stop() == 0
-        said = service.output.read_text()
-        assert "ERROR" not in said
-        assert "Traceback" not in said
-
-
-def test_a_consumer_that_begins_later_ends_exact(world: World) -> None:
-    for _ in range(4):
-        lead(world, "1.5", "2.5")
-    catch_up(world.consumer())
-    reconcile(world, 0)
-    forget(world.connection)
-    assert len(known_terms(world)) == 2
-    late = world.consumer("late")
-    catch_up(late)
-    assert late.standing == world.truth
-
-
-def test_it_is_a_script_for_psql(world: World) -> None:
-    world.connection.execute(DEAD_LETTER, ["1-0", 500])
-    psql = str(world.postgres.programs / "psql")
-    command = [psql, "-v", "ON_ERROR_STOP=1", "-1", "-f", str(SCRIPT), world.postgres_url]
-    subprocess.run(command, check=True, capture_output=True)
-    assert world.value("SELECT count(*) FROM dead_letters") == 0
+    assert exact(world, world.consumer("late"))

@@ -40,18 +40,10 @@ def test_a_second_revision_would_apply(world: World, tmp_path: Path) -> None:
         database.require_current_schema(world.connection)
 
 
-@pytest.mark.parametrize(
-    ("found", "advice"),
-    [
-        ("0009", "of an earlier design, which this code can't upgrade; start with an empty"),
-        ("9999", "newer than this code, .* install the newer code"),
-    ],
-)
-def test_a_schema_of_another_time_is_told_with_what_to_do(
-    world: World, found: str, advice: str
-) -> None:
-    world.connection.execute("UPDATE alembic_version SET version_num = %s", [found])
-    with pytest.raises(Unavailable, match=f"schema is {found}.*{advice}"):
+def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World) -> None:
+    world.connection.execute("UPDATE alembic_version SET version_num = '0009'")
+    advice = "of an earlier design, which this code can't upgrade; start with an empty"
+    with pytest.raises(Unavailable, match=f"schema is 0009.*{advice}"):
         database.require_current_schema(world.connection)
 
 
@@ -73,75 +65,36 @@ MINUTE = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s)"
 REFUSED = {
     "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
-    "a ride backwards": "INSERT INTO rides (distance) VALUES (-1)",
     "a ride of NaN": "INSERT INTO rides (distance) VALUES ('NaN')",
-    "a ride too long": "INSERT INTO rides (distance) VALUES (1e9)",
-    "a ride without a distance": "INSERT INTO rides DEFAULT VALUES",
-    "a record without data": "INSERT INTO staged_log_records VALUES (1, 'create', 'ride', NULL)",
-    "a second streamer state": "INSERT INTO streamer_state (only_row) VALUES (false)",
     "a streamer state again": "INSERT INTO streamer_state DEFAULT VALUES",
-    "a negative last_sent": "UPDATE streamer_state SET last_sent_id = -1",
-    "a term before all rides": "INSERT INTO terms VALUES (-1, '0123456789abcdef')",
     "a term without a name": "INSERT INTO terms VALUES (1, '')",
-    "a term twice": "INSERT INTO terms VALUES (1, '0123456789abcdef'), (2, '0123456789abcdef')",
     "two terms at once": "INSERT INTO terms VALUES (1, repeat('0', 16)), (1, repeat('1', 16))",
-    "an outcome of another kind": RECEIPT % "'lost', 1, now(), NULL, NULL, NULL",
-    "fewer than no attempts": RECEIPT % "NULL, -1, NULL, NULL, NULL, NULL",
     "an outcome at no time": RECEIPT % "'delivered', 1, NULL, NULL, NULL, NULL",
-    "a time of no outcome": RECEIPT % "NULL, 1, now(), NULL, NULL, NULL",
     "a dead letter of no time": RECEIPT % "'dead', 1, now(), NULL, NULL, NULL",
     "a delivered dead letter": RECEIPT % "'delivered', 1, now(), now(), NULL, NULL",
     "a replay of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, now(), NULL",
-    "a drop of what is not dead": RECEIPT % "NULL, 1, NULL, NULL, NULL, now()",
     "a replay of what was dropped": RECEIPT % "'dead', 1, now(), now(), now(), now()",
-    "a second state of receipts": "INSERT INTO receipts_state SELECT false, 0, 0, 0, salt"
-    " FROM receipts_state",
-    "receipts complete to less than nothing": "UPDATE receipts_state SET complete_to = -1",
     "receipts complete beyond the inbox": "UPDATE receipts_state SET complete_to = inbox_to + 1",
     "more attempts excused than made": "INSERT INTO receipts (ride_id, excused) VALUES (1, 1)",
     "a key of no ride": "INSERT INTO idempotency_keys (key, distance) VALUES ('k', 1)",
-    "an empty salt": "UPDATE receipts_state SET salt = ''",
-    "fewer than no entries": "UPDATE checkpoints SET unbelieved_entries = -1",
-    "fewer than no gaps": "UPDATE checkpoints SET gaps_healed = -1",
-    "a checkpoint that was never anywhere": "UPDATE checkpoints SET furthest = -1",
     "a healed distance of NaN": "UPDATE checkpoints SET distance_healed = 'NaN'",
-    "fewer records sent than none": "UPDATE streamer_state SET records_sent = -1",
-    "a worker twice": "INSERT INTO receipts_workers (name) VALUES (''), ('')",
-    "a consumer of no kind": "INSERT INTO checkpoints (name, kind) VALUES ('a', '')",
-    "a consumer twice": "INSERT INTO checkpoints (kind, name) VALUES ('total', 'c')",
     "a total of another kind": "INSERT INTO consumer_states (name, kind) VALUES ('c', 'rollup')",
     "a total of a rollup": "INSERT INTO consumer_states (name) VALUES ('rolled')",
     "a reset of a rollup": RESET % "'rolled', 'pending', NULL, NULL, NULL, NULL, NULL",
     "half a minute": MINUTE % "'2026-03-01 10:00:30Z', 1, 1, 1",
     "no minute at all": MINUTE % "'infinity', 1, 1, 1",
-    "a minute of less than no rides": MINUTE % "'2026-03-01 10:00Z', -1, 1, 1",
     "a minute of NaN": MINUTE % "'2026-03-01 10:00Z', 1, 'NaN', 1",
-    "a minute below nothing": MINUTE % "'2026-03-01 10:00Z', 1, -1, 1",
-    "a minute before all rides": MINUTE % "'2026-03-01 10:00Z', 1, 1, -1",
-    "a second rollup state": "INSERT INTO rollup_state (only_row) VALUES (false)",
-    "complete to less than nothing": "UPDATE rollup_state SET complete_to = -1",
     "a generation without a name": "UPDATE rollup_state SET generation = 'x'",
-    "an Ick without a generation": "UPDATE rollup_state SET ick = 'x'",
-    "a nameless consumer": "INSERT INTO checkpoints (name) VALUES ('')",
     "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
     "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",
     "a state without a checkpoint": "INSERT INTO consumer_states (name) VALUES ('a')",
-    "a negative total": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', -1)",
     "a total of NaN": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', 'NaN')",
-    "a reconciliation before all rides": RECONCILE % "-1, 0, 0, 0, '{}'",
-    "a reconciliation below nothing": RECONCILE % "0, -0.001, 0, 0, '{}'",
     "a reconciliation of NaN": RECONCILE % "0, 'NaN', 0, 0, '{}'",
-    "a negative number of rides": RECONCILE % "0, 0, -1, 0, '{}'",
-    "a job done before it began": RECONCILE % "0, 0, 0, -0.001, '{}'",
     "a job that took NaN": RECONCILE % "0, 0, 0, 'NaN', '{}'",
-    "a comparison with nothing": RECONCILE % "0, 0, 0, 0, NULL",
-    "a reset by nobody": "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (0, 'c')",
     "a reset of nobody": RESET % "'a', 'pending', NULL, NULL, NULL, NULL, NULL",
     "a second reset by the same": RESET % "'r', 'pending', NULL, NULL, NULL, NULL, NULL",
-    "a reset of unknown status": RESET % "'c', 'x', now(), NULL, NULL, NULL, NULL",
     "a pending reset that changed": RESET % "'c', 'pending', now(), NULL, NULL, NULL, NULL",
     "a reset applied at no time": RESET % "'c', 'applied', NULL, 1, 1, 1, 1",
-    "a reset superseded at no time": RESET % "'c', 'superseded', NULL, NULL, NULL, NULL, NULL",
     "a reset applied to nothing": RESET % "'c', 'applied', now(), 1, 1, 1, NULL",
     "a superseded reset with a total": RESET % "'c', 'superseded', now(), NULL, NULL, NULL, 1",
     "a reconciliation gone from under its resets": "DELETE FROM reconciliations",

@@ -1,36 +1,24 @@
 """A bad setting, as a process tells of it."""
 
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from rocket_rides.settings import PROJECT
+from tests.support.forks import Process
+from tests.support.world import PATIENCE
 
-PROCESSES = [
-    "analytics.nightly",
-    "api",
-    "streamer",
-    "consumers",
-    "demo.simulator",
-    "migrations",
-    "demo.embedded",
-]
+PROCESSES = ["analytics.nightly", "api", "streamer", "consumers", "migrations", "demo.embedded"]
 
 
 @pytest.mark.parametrize("module", PROCESSES)
-def test_every_process_refuses_it_without_a_traceback(module: str) -> None:
+def test_every_process_refuses_it_without_a_traceback(module: str, tmp_path: Path) -> None:
     arguments = ["consumer0"] if module == "consumers" else []
-    ended = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=PROJECT,
-        env={"API_PORT": "many", "PATH": "/usr/bin"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines() == [
+    said = tmp_path / "said"
+    with said.open("w") as output:
+        to = output.fileno()
+        ended = Process(module, arguments, {"API_PORT": "many", "PATH": "/usr/bin"}, to, to)
+    assert ended.wait(PATIENCE) == 2
+    assert said.read_text() == (
         "API_PORT=many is refused: Input should be a valid integer, unable to parse string as an"
-        " integer"
-    ]
+        " integer\n"
+    )

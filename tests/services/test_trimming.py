@@ -3,16 +3,14 @@
 from functools import partial
 
 import pytest
-import redis
 
 from rocket_rides.log import LogFull
 from streamer.trimming import Caps, Trimmer
 from tests.support.looks import seen
 from tests.support.receipts import Staff, sent
-from tests.support.receiver import Answer, Receiver
+from tests.support.receiver import Receiver
+from tests.support.triggers import trigger
 from tests.support.world import World, catch_up, drain, eventually
-
-pytestmark = pytest.mark.stream_servers
 
 AN_HOUR = 3600.0
 
@@ -21,6 +19,7 @@ def trimming(world: World, length: int = 10_000, age: float = AN_HOUR) -> Trimme
     return Trimmer(world.connection, world.log(), Caps(length, age))
 
 
+@pytest.mark.stream_servers
 def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -> None:
     consumer = world.consumer()
     log = world.log().redis
@@ -46,19 +45,10 @@ def test_redis_out_of_memory_holds_the_backlog_and_loses_nothing(world: World) -
 def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
     """To delete what Redis then refuses would be written, and taken back, at each attempt."""
     world.connection.execute("CREATE SEQUENCE deletes")  # which no rollback takes back
-    world.connection.execute(
-        """
-        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            PERFORM nextval('deletes');
-            RETURN NULL;
-        END $$
-        """
-    )
-    world.connection.execute(
-        "CREATE TRIGGER note BEFORE DELETE ON staged_log_records EXECUTE FUNCTION note()"
-    )
+    note = "PERFORM nextval('deletes'); RETURN OLD;"
+    trigger(world, "note", "BEFORE DELETE ON staged_log_records", note)
     streamer, control = world.streamer(), world.log().redis
-    world.take(1, 2, 3)
+    world.take(6)
     control.config_set("maxmemory", 1)
     try:
         for _ in range(4):
@@ -69,46 +59,6 @@ def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
     assert world.value("SELECT last_value FROM deletes") == 1
     drain(streamer)
     assert catch_up(world.consumer()).total == 6
-
-
-def test_a_streamer_survives_a_full_redis_by_itself(world: World) -> None:
-    control = world.log().redis
-    streamer = world.service("streamer").says("leading")
-    control.config_set("maxmemory", 1)
-    try:
-        world.take(1, 2, 3)
-        streamer.says("out of memory")
-    finally:
-        control.config_set("maxmemory", 0)
-    eventually(lambda: world.staged() == 0)
-    assert catch_up(world.consumer()).total == 6
-
-
-def test_a_read_only_redis_is_waited_for(world: World) -> None:
-    streamer = world.streamer()
-    control = world.log().redis
-    world.take(1)
-    control.execute_command("REPLICAOF", "127.0.0.1", "1")  # type: ignore[no-untyped-call]
-    try:
-        with pytest.raises(redis.RedisError):
-            streamer.run_once()
-    finally:
-        control.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
-    assert world.staged() == 1
-    assert drain(streamer) == 1
-
-
-def test_trimming_follows_the_slowest_consumer(world: World) -> None:
-    fast, slow = world.consumer("fast"), world.consumer("slow", batch_size=300)
-    world.take(*range(1, 1001))
-    drain(world.streamer())
-    log = world.log()
-    catch_up(fast)
-    assert trimming(world).trim() == 0
-    slow.run_once()
-    assert trimming(world).trim() <= 300
-    assert log.length() >= 700
-    assert catch_up(slow).total == fast.total == 500500
 
 
 @pytest.mark.proves("cap")
@@ -127,27 +77,16 @@ def is_read(staff: Staff, rides: int) -> bool:
     return bool(queued == rides) and staff.pending < rides / 10
 
 
-@pytest.mark.parametrize("refuses", [True, False])
-def test_a_receiver_that_is_absent_or_slow_holds_nothing_in_the_log(
-    world: World, staff: Staff, receiver: Receiver, refuses: bool
+def test_a_receiver_that_is_absent_holds_nothing_in_the_log(
+    world: World, staff: Staff, receiver: Receiver
 ) -> None:
-    receiver.behaviour = Answer(delay=4)
-    if refuses:
-        receiver.goes_away()
+    receiver.goes_away()
     staff.service()
-    for upto in range(1000, 5001, 1000):
+    for upto in (1000, 2000):
         sent(world, 1000)
         eventually(partial(is_read, staff, upto))
         trimming(world).trim()
         assert world.log().length() < upto / 10
-    assert staff.outcomes() < 5000 / 10
     receipts = seen(world).receipts
-    assert receipts.queued + receipts.in_flight + receipts.waiting == receipts.pending > 4000
-    assert (receipts.waiting > 0) == refuses
-
-
-def test_the_leader_trims_while_it_drains(world: World) -> None:
-    world.consumer("gone")
-    world.take(*range(1, 3001))
-    world.service("streamer", STREAM_MAX_LENGTH="1000").says("leading")
-    eventually(lambda: world.staged() == 0 and world.log().length() < 1200)
+    assert receipts.queued + receipts.in_flight + receipts.waiting == receipts.pending > 1600
+    assert receipts.waiting > 0

@@ -34,37 +34,24 @@ def claiming(length: bytes, body: bytes = RIDE) -> bytes:
 
 
 BODIES = {
-    "a form of a megabyte": with_body(FORM, b"distance=" + b"5" * 1_000_000),
     "JSON a byte too long": with_body(JSON, JSON_RIDE.ljust(16 * 1024 + 1)),
     "a length of ten gigabytes": claiming(b"10000000000"),
     "eight thousand fields": with_body(FORM, b"a&" * 8000),
-    "a chunked form": chunked(FORM, b"distance=", b"5"),
     "chunked JSON": chunked(JSON, b'{"distance":', b" 5}"),
-    "chunks without end": chunked(JSON, *[b" " * 8192] * 40),
-    "a chunk that is no chunk after a ride": chunked(JSON, JSON_RIDE, end=b"zz\r\n"),
     "a chunk of negative size": chunked(JSON, end=b"-1\r\n" + JSON_RIDE),
     "a chunk size that overflows": chunked(JSON, end=b"f" * 17 + b"\r\n" + JSON_RIDE),
-    "a chunk extension of 50 KB": chunked(JSON, end=b"f;" + b"x" * 50_000 + b"\r\n" + JSON_RIDE),
     "chunks inside gzip": JSON + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-    "an unknown transfer encoding": JSON + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
 }
 LENGTHS = {
     "two lengths": claiming(b"10\r\nContent-Length: 11"),
-    "a list of lengths": claiming(b"10, 10"),
     "a length and chunks": chunked(JSON + b"Content-Length: 5\r\n", JSON_RIDE),
     "a negative length": claiming(b"-1"),
-    "a signed length": claiming(b"+10"),
     "a hexadecimal length": claiming(b"0xa"),
     "a length past 64 bits": claiming(b"9" * 30),
-    "a length past 63 bits": claiming(b"9223372036854775808"),
 }
 ENCODINGS = {
     "JSON that is not UTF-8": with_body(JSON, b'{"distance": 5, "x": "\xff"}'),
-    "a surrogate in UTF-8": with_body(JSON, b'{"distance": 5, "x": "\xed\xa0\x80"}'),
-    "a surrogate for a distance": with_body(JSON, b'{"distance": "\\ud800"}'),
-    "JSON in UTF-16": with_body(JSON, '{"distance": 5}'.encode("utf-16")),
     "JSON with a byte order mark": with_body(JSON, b"\xef\xbb\xbf" + JSON_RIDE),
-    "a NUL in JSON": with_body(JSON, b'{"distance": 5, "x": "\x00"}'),
     "a NUL in a form": with_body(FORM, b"distance=5\x00"),
     "a NUL in a header": with_body(FORM, RIDE, b"X: a\x00b"),
     "a form in another charset": with_body(POST, RIDE, FORM.split(b"\r\n")[3] + b"; charset=utf-7"),
@@ -72,42 +59,25 @@ ENCODINGS = {
         POST, JSON_RIDE, b'Content-Type: application/json; charset="UTF-16"'
     ),
     "gzip that is gzip": with_body(JSON, gzip.compress(JSON_RIDE), b"Content-Encoding: gzip"),
-    "gzip that is none": with_body(FORM, RIDE, b"Content-Encoding: gzip"),
     "a key that is not ASCII": with_body(FORM, RIDE, b"Idempotency-Key: \xc3\xa9"),
-    "a type that is not ASCII": with_body(POST, RIDE, b"Content-Type: \xff\xfe"),
     "a form in parts": with_body(POST, RIDE, b"Content-Type: multipart/form-data"),
 }
 HEADS = {
     "five thousand headers": get(b"/healthz", *(b"X-%d: a\r\n" % n for n in range(5000))),
     "a header of a megabyte": get(b"/healthz", b"X: " + b"a" * 1_000_000 + b"\r\n"),
-    "a header of 200 KB": get(b"/healthz", b"X: " + b"a" * 200_000 + b"\r\n"),
-    "a header without a colon": get(b"/healthz", b"no colon\r\n"),
     "a header name with a space": get(b"/healthz", b"b ad: 1\r\n"),
-    "a folded header": get(b"/healthz", b"X: a\r\n b\r\n"),
     "two keys": with_body(FORM, RIDE, b"Idempotency-Key: a", b"Idempotency-Key: b"),
     "two types": with_body(JSON, RIDE, b"Content-Type: application/x-www-form-urlencoded"),
     "garbage": b"\x00\x01\x02 garbage\r\n\r\n",
-    "no version": b"GET /healthz\r\n\r\n",
     "another version": b"GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
-    "carriage returns only": b"GET /healthz HTTP/1.1\rHost: x\r\r",
-    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00",
     "TLS": bytes.fromhex("16030100c8010000c40303") + b"\x5a" * 190,
     "an unknown method": b"FOO /rides HTTP/1.1\r\n" + _CLOSE + b"\r\n",
-    "a method of 1 KB": b"A" * 1000 + b" /rides HTTP/1.1\r\n" + _CLOSE + b"\r\n",
-    "a tunnel": b"CONNECT x:443 HTTP/1.1\r\n" + _CLOSE + b"\r\n",
-    "a trace": b"TRACE /healthz HTTP/1.1\r\n" + _CLOSE + b"\r\n",
 }
 URLS = {
     "a path of 100 KB": get(b"/" + b"a" * 100_000),
-    "a path of 60 KB": get(b"/" + b"a" * 60_000),
     "a number of 5,000 digits": get(b"/rides/" + b"9" * 5000),
-    "digits of another script": get(b"/rides/%D9%A1"),
     "bad UTF-8 in the path": get(b"/rides/%ff%fe"),
-    "raw bytes in the path": get(b"/rides/\xff"),
-    "half an escape": get(b"/rides/%2"),
-    "a NUL in the path": get(b"/rides/%00"),
     "a way out": get(b"/../../etc/passwd"),
-    "an empty authority": get(b"http://"),
     "a star": b"OPTIONS * HTTP/1.1\r\n" + _CLOSE + b"\r\n",
 }
 CORPUS = BODIES | LENGTHS | ENCODINGS | HEADS | URLS
@@ -128,7 +98,6 @@ SLOW = {
     "chunks, bit by bit": (JSON + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "no reading": (b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 2000, b"GET"),
 }
-HOLDS_A_THREAD = ["half a body", "a body, bit by bit", "no body after 100 Continue"]
 
 
 def ask(port: int, request: bytes, half_close: bool = False) -> bytes:

@@ -86,7 +86,8 @@ MUTANTS = [
         ", replicas=config.log_replicas",
         "",
         file="streamer/__main__.py",
-        tests="services/test_failover.py::test_a_streamer_waits_for_as_many_as_it_is_told_to",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
     ),
     log(
         "a Redis that syncs its file now and then passes for durable",

@@ -220,7 +220,8 @@ MUTANTS = [
         "a sequence that was set back by one passes",
         "if last_drawn < taken:",
         "if last_drawn < taken - 1:",
-        tests="services/test_mend.py::test_a_sequence_that_was_set_back_by_one_is_not",
+        tests="services/test_mend.py::"
+        "test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already",
     ),
     checks(
         "a sequence that begins again at its end passes",
@@ -232,13 +233,15 @@ MUTANTS = [
         "rides that were not sent yet are forgotten where the sequence is checked",
         "greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken",
         "last_sent_id AS taken",
-        tests="services/test_mend.py::test_a_sequence_that_was_set_back_by_one_is_not",
+        tests="services/test_mend.py::"
+        "test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already",
     ),
     checks(
         "what was sent is forgotten where the sequence is checked",
         "greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken",
         "coalesce((SELECT max(id) FROM rides), 0) AS taken",
-        tests="services/test_mend.py::test_what_was_sent_was_drawn_though_its_rides_are_gone",
+        tests="services/test_mend.py::"
+        "test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already",
     ),
     checks(
         "a record stranded at last_sent itself is overlooked",
