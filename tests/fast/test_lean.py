@@ -17,10 +17,6 @@ def app() -> Flask:
     def with_headers() -> tuple[dict[str, Decimal], int, dict[str, str]]:
         return {"distance": Decimal("539.8370")}, 201, {"Location": "/rides/1"}
 
-    @routes.get("/problem")
-    def problem() -> tuple[dict[str, int], int, dict[str, str]]:
-        return {"status": 400}, 400, {"content-type": "application/problem+json"}
-
     @routes.get("/plain")
     def plain() -> dict[str, int]:
         return {"id": 1}
@@ -42,11 +38,6 @@ def test_an_answer_has_its_status_and_its_headers(app: Flask) -> None:
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.data == b'{"distance":539.8370}\n'
     assert answer.headers["Content-Length"] == str(len(answer.data))
-
-
-def test_an_answer_may_be_of_another_type(app: Flask) -> None:
-    answer = app.test_client().get("/problem")
-    assert answer.headers.getlist("Content-Type") == ["application/problem+json"]
 
 
 def test_the_same_path_is_known_for_every_host_and_method(app: Flask) -> None:

@@ -10,6 +10,8 @@ from streamer.upkeep import Alarms
 from tests.support.triggers import trigger
 from tests.support.world import World, catch_up, chained, eventually, transaction
 
+ATTEMPTS = 4
+
 
 def test_a_second_streamer_stands_by_and_takes_over(world: World) -> None:
     leader = world.service("streamer").says("leading")
@@ -97,3 +99,29 @@ def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
             log.redis.config_set("appendfsync", "always")
         alarms.look(world.connection, log, 0)  # it was right in between
     assert ["everysec" in message for message in caplog.messages] == [True, True]
+
+
+def terms_begun(world: World) -> int:
+    """How often a streamer has taken the lead without committing anything."""
+    return world.value("SELECT coalesce(max(cardinality(void)), 0) FROM terms")
+
+
+def test_a_streamer_says_once_that_it_leads_however_often_it_tries(world: World) -> None:
+    """The warnings about durability, too; and again when it really leads once more."""
+    control = world.log().redis
+    control.config_set("appendfsync", "everysec")
+    streamer = world.service("streamer").says("leading")
+    try:
+        control.execute_command("REPLICAOF", "127.0.0.1", "1")  # type: ignore[no-untyped-call]
+        world.take(1)
+        before = terms_begun(world)
+        eventually(lambda: terms_begun(world) >= before + ATTEMPTS, "more attempts")
+        said = streamer.output.read_text()
+        assert said.count("leading;") == 1
+        assert said.count("appendfsync everysec") == 1
+        assert "trying again until it works" in said
+    finally:
+        control.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+        control.config_set("appendfsync", "always")
+    eventually(lambda: world.staged() == 0)
+    eventually(lambda: streamer.output.read_text().count("leading;") == 2)

@@ -1,16 +1,44 @@
-"""A process of ours that hangs is cut off by the server, and begins again."""
+"""What the processes share: bad settings are refused, text is UTF-8, hung sessions are ended."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from consumers import running
 from consumers.checkpoint import Position
 from consumers.totals.total import Total
-from rocket_rides.database import is_alive
+from rocket_rides import database
 from rocket_rides.process import Stop
 from rocket_rides.settings import Settings
-from tests.support.world import World, eventually
+from tests.support.forks import Process
+from tests.support.world import PATIENCE, World, eventually
+
+PROCESSES = ["analytics.nightly", "api", "streamer", "consumers", "migrations", "demo.embedded"]
+
+
+@pytest.mark.parametrize("module", PROCESSES)
+def test_every_process_refuses_a_bad_setting_without_a_traceback(
+    module: str, tmp_path: Path
+) -> None:
+    arguments = ["consumer0"] if module == "consumers" else []
+    said = tmp_path / "said"
+    with said.open("w") as output:
+        to = output.fileno()
+        ended = Process(module, arguments, {"API_PORT": "many", "PATH": "/usr/bin"}, to, to)
+    assert ended.wait(PATIENCE) == 2
+    assert said.read_text() == (
+        "API_PORT=many is refused: Input should be a valid integer, unable to parse string as an"
+        " integer\n"
+    )
+
+
+def test_every_session_is_in_utf_8(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the database or its clients' environment prefer."""
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    for url in (world.postgres_url, f"{world.postgres_url}&client_encoding=LATIN1"):
+        with database.connect(url, "test") as connection:
+            assert connection.execute("SHOW client_encoding").fetchone() == ("UTF8",)
 
 
 def test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again(
@@ -30,7 +58,7 @@ def test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again
             nonlocal begun
             begun += 1
             if begun == 1:
-                eventually(lambda: not is_alive(self.connection), "an end of the session")
+                eventually(lambda: not database.is_alive(self.connection), "the session's end")
             super().load(at)
             stop.ask()
 

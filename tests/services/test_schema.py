@@ -1,4 +1,4 @@
-"""The schema: what it refuses, what a later one would find, and what another one is told."""
+"""The schema: what it refuses, what a later one would find, and what the migration tells."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,3 +146,35 @@ def test_the_position_is_drawn_from_one_uncached_sequence(world: World) -> None:
         "SELECT seqcache FROM pg_sequence WHERE seqrelid = 'log_position'::regclass"
     ).fetchone()
     assert row == (1,)
+
+
+def test_the_migration_says_that_the_schema_is_up_to_date(world: World) -> None:
+    migration = world.service("migrations")
+    assert migration.process.wait(30) == 0
+    assert "the schema is up to date" in migration.output.read_text()
+
+
+def test_a_migration_that_is_stopped_before_it_is_done_fails(world: World) -> None:
+    migration = world.service("migrations", DATABASE_URL="postgresql:///x?host=/nowhere")
+    migration.says("Postgres can't be reached")
+    assert migration.stop() == 1
+
+
+def test_what_no_waiting_would_mend_ends_the_migration_with_one_line(world: World) -> None:
+    world.connection.execute("DROP TABLE alembic_version")  # and a strange table rides is there
+    strange = world.service("migrations")
+    assert strange.process.wait(30) == 1
+    [line] = strange.output.read_text().splitlines()
+    assert line.startswith("not migrated: ")
+    assert "already exists" in line
+
+
+def test_a_schema_that_can_not_be_upgraded_ends_the_migration_with_one_line(world: World) -> None:
+    world.connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    migration = world.service("migrations")
+    assert migration.process.wait(30) == 1
+    assert migration.output.read_text() == (
+        "not migrated: the database's schema is 9999, newer than this code, which needs 0010;"
+        " install the newer code\n"
+    )
+    assert world.value("SELECT version_num FROM alembic_version") == 9999
