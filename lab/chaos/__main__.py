@@ -30,7 +30,7 @@ from lab.chaos.fleet import Fleet
 from lab.chaos.options import arguments
 from lab.chaos.outcome import judged
 from lab.chaos.play import Play
-from lab.chaos.table import figures, table
+from lab.chaos.table import table
 from lab.chaos.trace.judge import lines
 from rocket_rides.errors import Unavailable
 
@@ -46,12 +46,7 @@ def main() -> int:
         signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:
         stock.require()
-        fleet = Fleet(
-            STREAM_SERVERS[options.stream_server],
-            waits=options.wait,
-            disks=enter_own_namespace(),
-            keeps_log=options.keeps_log,
-        )
+        fleet = Fleet(STREAM_SERVERS[options.stream_server], disks=enter_own_namespace())
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
     keep = True
@@ -77,7 +72,7 @@ def main() -> int:
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(figures(outcome)))
+    print(table(outcome))
     for line in lines(outcome.verdict):
         print(line)
     for finding in outcome.findings:
