@@ -12,6 +12,12 @@ from lab.chaos.fleet import RATE
 from lab.chaos.nemesis import EVERY
 
 SECONDS = 100.0  # about two minutes including start and end
+NUMBERS = {
+    "seconds": "duration of the faults",
+    "rate": "rides a second",
+    "every": "seconds from one fault to the next, on average",
+    "recovery": "seconds that the totals may take to catch up after the last fault",
+}
 
 
 @dataclass(frozen=True)
@@ -41,26 +47,16 @@ def arguments(description: str | None) -> Options:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
-    def add(name: str, help_: str, **others: object) -> None:
-        parser.add_argument(f"--{name}", help=help_, **others)  # type: ignore[arg-type]
-
-    def add_number(name: str, help_: str) -> None:
-        default = getattr(Options, name)
-        add(name, f"{help_} (default: %(default)g)", type=positive, default=default)
-
+    add = parser.add_argument
     new = random.randrange(2**32)
-    add("seed", "repeat the plan of an earlier run (default: a new one)", type=int, default=new)
-    add_number("seconds", "duration of the faults")
-    add_number("rate", "rides a second")
-    add_number("every", "seconds from one fault to the next, on average")
-    add_number("recovery", "seconds that the totals may take to catch up after the last fault")
-    add("faults", f"only these: {','.join(FAULTS)}", type=fault_kinds, default=Options.faults)
-    add(
-        "stream-server",
-        "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)",
-        choices=STREAM_SERVERS,
-        default=Options.stream_server,
-    )
+    add("--seed", type=int, default=new, help="repeat an earlier plan (default: a new one)")
+    for name, meaning in NUMBERS.items():
+        default = getattr(Options, name)
+        add(f"--{name}", type=positive, default=default, help=f"{meaning} (default: {default:g})")
+    kinds = f"only these: {','.join(FAULTS)}"
+    add("--faults", type=fault_kinds, default=Options.faults, help=kinds)
+    server = "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)"
+    add("--stream-server", choices=STREAM_SERVERS, default=Options.stream_server, help=server)
     return Options(**vars(parser.parse_args()))
 
 

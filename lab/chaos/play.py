@@ -13,7 +13,7 @@ from lab.chaos.books.tables import TablesJudge, broken
 from lab.chaos.clients import Crowd
 from lab.chaos.drifts import prepare
 from lab.chaos.faults.scene import Scene
-from lab.chaos.fleet import LONGEST_LOG, STREAM, Fleet
+from lab.chaos.fleet import STREAM, Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
@@ -61,7 +61,7 @@ class Play:
         self.nights = self._nights()
         self.last_nights: list[Night] = []  # after all faults
         self.trace = fleet.folder / "trace.gz"
-        self.recording = Recording(self.trace, LONGEST_LOG)
+        self.recording = Recording(self.trace)
         self.tables = TablesJudge(lambda: fleet.postgres.url)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")

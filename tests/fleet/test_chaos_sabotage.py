@@ -14,6 +14,7 @@ import pytest
 from demo.embedded.servers import Postgres, Redis
 from lab.chaos.books.statements import ALL_TOTALS, COUNTED
 from lab.chaos.books.tables import broken as broken_in
+from lab.chaos.fleet import LONGEST_LOG
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import Loss
 from tests.support import sabotage as broken
@@ -96,7 +97,7 @@ def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
         books = scenario(world)
     loses = scenario in (play.a_lost_log, play.a_flushed_log)
     steps = [Loss("redis-flush", 0, time.monotonic())] * loses + tape.steps
-    return books, judge(lambda: iter(steps))
+    return books, judge(lambda: iter(steps), LONGEST_LOG)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,9 +1,9 @@
 """Which worker of pytest-xdist runs which tests: whole files, those that take longest first.
 
-The tests of a file share its fixtures. The files beside a running fleet share that fleet, those in
-a browser share another, and the files that use Spark share a session, which is a JVM. (Marks for
-`--dist loadgroup` would do, but they have no effect: pytest-xdist 3.8 passes them on by renaming
-tests, which pytest 9.2 does not allow.)
+The tests of a file share its fixtures. Those of a folder beside a running fleet share that fleet,
+and the files that use Spark share a session, which is a JVM. (Marks for `--dist loadgroup` would
+do, but they have no effect: pytest-xdist 3.8 passes them on by renaming tests, which pytest 9.2
+does not allow.)
 """
 
 from collections import Counter
@@ -28,22 +28,13 @@ SPARK = (
     "tests/analytics/test_rollup_proved.py",
     "tests/analytics/test_warehouse.py",
 )
-BESIDE_A_FLEET = (
-    "tests/fleet/second_terminal/test_breaking.py",
-    "tests/fleet/second_terminal/test_prompts.py",
-)
-IN_A_BROWSER = (
-    "tests/fleet/browser/test_breaking_by_button.py",
-    "tests/fleet/browser/test_live_page.py",
-    "tests/fleet/browser/test_reading_the_page.py",
-    "tests/fleet/browser/test_what_the_browser_sees.py",
-)
+# Whose files share a fleet.
+FOLDERS = ("tests/fleet/second_terminal", "tests/fleet/browser")
 # First those that use Spark: they keep a core busy for minutes. Beside them those that mostly
 # wait, for processes to start and to heal. Then whatever the others would in the end wait for.
 LONGEST = (
     "spark",
-    "beside a fleet",
-    "in a browser",
+    *FOLDERS,
     "tests/fleet/test_chaos.py",
     "tests/fleet/test_servers_process.py",
     "tests/fleet/test_fleet.py",
@@ -72,9 +63,8 @@ def scope_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file in SPARK:
         return "spark"
-    if file in IN_A_BROWSER:
-        return "in a browser"
-    return "beside a fleet" if file in BESIDE_A_FLEET else file
+    folder = file.rpartition("/")[0]
+    return folder if folder in FOLDERS else file
 
 
 def rank(scope: str) -> int:

@@ -41,13 +41,14 @@ def findings(
     world: World,
     asks: list[Ask],
     settled: Iterable[str] = (statements.COUNTED,),
+    left: Iterable[str] = (),
     **others: Any,
 ) -> list[str]:
     """The findings of the judge of the books."""
     connection = world.connect()
     prepare(connection)
-    tables = broken(connection, (*AT_ANY_MOMENT, *settled))
-    return check(Evidence(asks, read_final_state(world.connect()), tables=tables, **others))
+    found = [*broken(connection, (*AT_ANY_MOMENT, *settled)), *left]
+    return check(Evidence(asks, read_final_state(world.connect()), found=found, **others))
 
 
 def out_of_order(world: World) -> list[str]:
@@ -149,7 +150,7 @@ def minutes(world: World) -> list[str]:
                 lead.indexer.run_once(lead.reader.at.ride_id)
     with redis.Redis.from_url(world.redis.url) as client:
         left = left_over(world.connection, client, world.stream)
-    return findings(world, asks, settled=[statements.ROLLED_UP], errors=left)
+    return findings(world, asks, settled=[statements.ROLLED_UP], left=left)
 
 
 def delivered(
@@ -186,7 +187,7 @@ def judged(world: World, receiver: Receiver, asks: list[Ask]) -> list[str]:
         world,
         asks,
         settled=settled,
-        errors=left,
+        left=left,
         deliveries=receiver.deliveries,
     )
 

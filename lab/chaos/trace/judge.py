@@ -17,7 +17,7 @@ import msgspec
 from lab.chaos.observer import Told
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change
-from lab.chaos.trace.recording import Commit, Life, Limits, Loss, Step
+from lab.chaos.trace.recording import Commit, Life, Loss, Step
 from lab.chaos.trace.replica import Replica, opened
 from lab.chaos.trace.sending import SendingJudge
 from lab.chaos.trace.specified import NotAllowed
@@ -76,17 +76,15 @@ class Verdict(msgspec.Struct):
         return [why] if self.refused else []
 
 
-def judge(steps: Callable[[], Iterable[Step]]) -> Verdict:
+def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
     """Replay the steps. They are read twice: first for the log, then for the commits."""
-    entries, losses, longest = [], [], 0
+    entries, losses = [], []
     for step in steps():
-        if isinstance(step, Limits):
-            longest = step.longest_log
-        elif isinstance(step, Told):
+        if isinstance(step, Told):
             entries.append(step)
         elif isinstance(step, Loss):
             losses.append(step)
-    judging, count = Judge(LogBook(entries, losses, longest)), 0
+    judging, count = Judge(LogBook(entries, losses, longest_log)), 0
     before: deque[Step] = deque(maxlen=AROUND)
     commits = (step for step in steps() if isinstance(step, Life | Commit))
     for count, step in enumerate(commits, 1):
