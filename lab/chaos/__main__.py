@@ -31,7 +31,6 @@ from lab.chaos.options import arguments
 from lab.chaos.outcome import judged
 from lab.chaos.play import Play
 from lab.chaos.table import table
-from lab.chaos.trace.judge import lines
 from rocket_rides.errors import Unavailable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -73,8 +72,6 @@ def main() -> int:
             signal.signal(each, signal.SIG_IGN)
         fleet.stop(keep=keep)
     print(table(outcome))
-    for line in lines(outcome.verdict):
-        print(line)
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:

@@ -30,6 +30,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
         "faults": f"{struck.total()}: {counted(struck.elements())}",
         "faults that could not be injected": ", ".join(sorted(play.nemesis.moot - struck.keys()))
         or "none",
+        "steps that the specification allowed": counted(outcome.verdict.met.elements()),
         "healed, by all totals": f"{met.gaps:,} gaps, of {met.rides:,} rides",
         "skipped, by all totals": f"{met.skipped:,} sent again, {met.unbelieved:,} untrue",
         "recovery after the last fault": f"{play.recovery:.1f} s",

@@ -10,7 +10,7 @@ database is judged by itself, from the rows that it begins with, which must be r
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -73,7 +73,7 @@ class Verdict(msgspec.Struct):
     @property
     def findings(self) -> list[str]:
         why = f"the specification refuses step {self.steps} of the recording: {self.refused}"
-        return [why] if self.refused else []
+        return ["\n".join([why, *self.around])] if self.refused else []
 
 
 def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
@@ -109,13 +109,3 @@ def shown(step: Step) -> str:
     )
     more = len(step.changes) - 6
     return f"{step.at:.3f} {changes}{f'; {more} more' if more > 0 else ''}"
-
-
-def lines(verdict: Verdict) -> Iterator[str]:
-    """A verdict for a person."""
-    if verdict.refused:
-        yield f"REFUSED: step {verdict.steps}: {verdict.refused}"
-        yield from verdict.around
-    else:
-        yield f"{verdict.steps:,} steps, all allowed"
-    yield ", ".join(f"{name} {count:,}" for name, count in sorted(verdict.met.items()) if count)
