@@ -29,7 +29,7 @@ from rocket_rides.settings import PROJECT
 JOB = (sys.executable, "-m", "analytics.reconcile")
 NEEDED = ("pyspark", "deltalake")
 POLL = 0.05  # seconds
-REST = 10.0  # seconds from the end of a run to the next
+REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
 AGREED, DRIFTED, COULD_NOT_RUN = "agreed", "found drifts", "could not run"
 KILLED, FAILED = "killed", "failed"
