@@ -94,18 +94,16 @@ def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
 def measured(measure: Measure) -> str:
     """Measure a part on a stand of its own; returns its table, with where and when."""
     busy = psutil.cpu_percent(LOOK)
-    if doubtful := busy >= BUSY:
-        say(f"others take {busy:.0f} % of the machine: these figures will not be reliable")
     began = time.monotonic()
     with stand() as servers:
         on = machine(servers.versions())
         figures = measure(servers)
     took = time.monotonic() - began
     told = f"Measured on {datetime.now().astimezone().date()} in {took:.0f} s, on {on}."
-    if doubtful:
-        others = f"When it began, others took {busy:.0f} % of the machine"
-        told += f" **{others}**: these figures are not reliable."
-    return f"{told}\n\n{table(figures, doubtful=doubtful)}"
+    if busy >= BUSY:
+        told += f" **Others took {busy:.0f} % of the machine**: these figures are not reliable."
+        say(told)
+    return f"{told}\n\n{table(figures)}"
 
 
 def machine(versions: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Self
 COLUMNS = ("figure", "measured", "limit measured beside it", "ratio", "goal")
 HOLDS = {"<=": operator.le, ">=": operator.ge}
 WORDS = {"<=": "at most", ">=": "at least"}
-MET, MISSED, DOUBTED = "met", "**missed**", "met, but others used the machine"
+MET, MISSED = "met", "**missed**"
 
 
 class Goal(NamedTuple):
@@ -63,22 +63,21 @@ class Figure:
         subject = self.value if self.goal.subject == "value" else self.ratio
         return subject is not None and HOLDS[self.goal.comparison](subject, self.goal.bound)
 
-    def cells(self, *, doubtful: bool = False) -> tuple[str, ...]:
-        """The row of the table. It is judged unrounded; a `doubtful` run does not count as met."""
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table. It is judged unrounded."""
         measured = f"{number(self.value)} {self.unit}{spread(self.runs)}"
         limit = ratio = goal = ""
         if self.ratio is not None:
             limit = f"{self.limit_name}: {number(median(self.limits))}{spread(self.limits)}"
             ratio = number(self.ratio)
         if self.goal is not None:
-            met = DOUBTED if doubtful else MET
-            goal = f"{self.goal}: {met if self.met else MISSED}"
+            goal = f"{self.goal}: {MET if self.met else MISSED}"
         return self.name, measured, limit, ratio, goal
 
 
-def table(figures: Iterable[Figure], *, doubtful: bool = False) -> str:
+def table(figures: Iterable[Figure]) -> str:
     """The figures as a table."""
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *(each.cells(doubtful=doubtful) for each in figures)]
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *(each.cells() for each in figures)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

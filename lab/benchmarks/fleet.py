@@ -34,28 +34,19 @@ Processes = list[psutil.Process]
 
 
 @contextlib.contextmanager
-def fleet(stand: Stand) -> Iterator[int]:
-    """Run a fleet that is ready and counts rides; yields the API's port."""
-    with totals(stand) as (port, _), others(stand):
-        yield port
-
-
-@contextlib.contextmanager
-def totals(stand: Stand) -> Iterator[tuple[int, Processes]]:
-    """Run what takes and counts rides; yields once a ride is in every total."""
-    with stand.api() as (port, api), stand.services(STREAMER, *TOTALS) as services:
+def fleet(stand: Stand) -> Iterator[tuple[int, Processes]]:
+    """Run a fleet; yields the API's port and all processes, once a ride is in every total."""
+    with (
+        stand.api() as (port, api),
+        stand.services(STREAMER, *TOTALS, ROLLUP) as services,
+        receiver(stand) as url,
+        workers(stand, url) as members,
+    ):
         with stand.connect() as connection, contextlib.closing(load.KeepAlive(port)) as client:
             ride = client.post()
             until(lambda: counted(connection) >= ride, "no ride gets into every total")
-        yield port, [api, *services]
-
-
-@contextlib.contextmanager
-def others(stand: Stand) -> Iterator[Processes]:
-    """Run the rollup and the receipts' workers."""
-    with stand.services(ROLLUP) as rollup, receiver(stand) as url, workers(stand, url) as members:
-        _wait_for_sessions(stand, sessions.ROLLUP)
-        yield [*rollup, *members]
+        wait_for_sessions(stand, sessions.ROLLUP)
+        yield port, [api, *services, *members]
 
 
 @contextlib.contextmanager
@@ -63,11 +54,11 @@ def workers(stand: Stand, url: str) -> Iterator[Processes]:
     """Run the workers that deliver receipts, to this receiver."""
     settings = {"RECEIPT_URL": url, "RECEIPT_SECRET": DEMO_SECRET}
     with stand.services(*WORKERS, **settings) as processes:
-        _wait_for_sessions(stand, *(sessions.receipts(name) for _, name in WORKERS))
+        wait_for_sessions(stand, *(sessions.receipts(name) for _, name in WORKERS))
         yield processes
 
 
-def _wait_for_sessions(stand: Stand, *names: str) -> None:
+def wait_for_sessions(stand: Stand, *names: str) -> None:
     with stand.connect() as connection:
         until(
             lambda: value(connection, AT_WORK, [*names]) == len(names),

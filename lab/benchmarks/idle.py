@@ -1,9 +1,4 @@
-"""What an idle fleet costs in processor time, including its servers. Linux only.
-
-In each round, the rollup and the workers of the receipts are started and stopped again. Their cost
-is the difference from the same fleet without them, so it includes what they cause in servers and
-streamer.
-"""
+"""What an idle fleet costs in processor time, including its servers. Linux only."""
 
 import contextlib
 import time
@@ -22,19 +17,10 @@ SECONDS = 10
 
 def measure(stand: Stand) -> list[Figure]:
     """Processor time of process trees over some seconds."""
-    whole = Figure("Idle fleet, all processes", "% of a core", goal=Goal("value", "<=", 2))
-    more = Figure(
-        "Idle rollup and receipts, all they cause", "% of a core", goal=Goal("value", "<=", 1)
-    )
+    figure = Figure("Idle fleet, all processes", "% of a core", goal=Goal("value", "<=", 2))
     servers = [psutil.Process(server.pid) for server in (stand.postgres, stand.redis)]
-    with fleet.totals(stand) as (_, services):
-        for _ in range(ROUNDS):
-            without = _processor([*servers, *services])
-            with fleet.others(stand) as others:
-                everything = _processor([*servers, *services, *others])
-            whole.runs.append(everything)
-            more.runs.append(everything - without)
-    return [whole, more]
+    with fleet.fleet(stand) as (_, services):
+        return [figure.measure(ROUNDS, lambda: _processor([*servers, *services]))]
 
 
 def _processor(roots: Sequence[psutil.Process]) -> float:

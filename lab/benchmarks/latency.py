@@ -66,7 +66,7 @@ def measure(stand: Stand) -> list[Figure]:
         1000: Percentiles("1,000 rides/s", {99: 25}),
     }
     with (
-        fleet.fleet(stand) as port,
+        fleet.fleet(stand) as (port, _),
         stand.connect() as connection,
         Log(stand.redis.url, "by-hand") as log,
     ):

@@ -30,8 +30,7 @@ from lab.chaos.fleet import Fleet
 from lab.chaos.options import arguments
 from lab.chaos.outcome import judged
 from lab.chaos.play import Play
-from lab.chaos.table import figures, table
-from lab.chaos.trace.judge import lines
+from lab.chaos.table import table
 from rocket_rides.errors import Unavailable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -46,12 +45,7 @@ def main() -> int:
         signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:
         stock.require()
-        fleet = Fleet(
-            STREAM_SERVERS[options.stream_server],
-            waits=options.wait,
-            disks=enter_own_namespace(),
-            keeps_log=options.keeps_log,
-        )
+        fleet = Fleet(STREAM_SERVERS[options.stream_server], disks=enter_own_namespace())
     except NeverStarts as reason:
         raise SystemExit(str(reason)) from None
     keep = True
@@ -77,9 +71,7 @@ def main() -> int:
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(figures(outcome)))
-    for line in lines(outcome.verdict):
-        print(line)
+    print(table(outcome))
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:

@@ -14,14 +14,11 @@ after a second one, the first would seem to be there again.
 """
 
 import random
-import threading
-from contextlib import closing
-from dataclasses import dataclass, field
 from decimal import Decimal
 
 import psycopg
 
-from lab.chaos.fleet import CONSUMERS, Fleet
+from lab.chaos.fleet import CONSUMERS
 from rocket_rides.errors import Unavailable
 
 TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
@@ -110,26 +107,13 @@ def prepare(connection: psycopg.Connection) -> None:
     connection.execute(TABLE, prepare=False)
 
 
-@dataclass
-class Drifts:
-    """Writes drifts into the database of `fleet`."""
-
-    fleet: Fleet
-    made: int = 0  # or tried: the answer may have been lost
-    _guard: threading.Lock = field(default_factory=threading.Lock)
-
-    def make(self, kind: str, dice: random.Random) -> str | None:
-        """Commit one; None if there is no victim. Raises psycopg.Error or Unavailable."""
-        rides = dice.randint(0, 1)
-        values = {
-            "consumer": dice.choice(CONSUMERS),
-            "rides": rides,
-            "distance": MILLIMETRE * (1 - rides),
-        }
-        with self._guard, closing(self.fleet.connect()) as connection, connection.transaction():
-            row = connection.execute(STATEMENTS[kind], values).fetchone()
-            if row is None:
-                return None
-            victim, mark = row
-            self.made += 1
-        return f"{kind} {victim} ({mark})"
+def make(connection: psycopg.Connection, kind: str, dice: random.Random) -> str | None:
+    """Commit a drift, one at a time; None if there is no victim. Raises psycopg.Error."""
+    rides = dice.randint(0, 1)
+    values = {
+        "consumer": dice.choice(CONSUMERS),
+        "rides": rides,
+        "distance": MILLIMETRE * (1 - rides),
+    }
+    row = connection.execute(STATEMENTS[kind], values).fetchone()
+    return f"{kind} {row[0]} ({row[1]})" if row else None

@@ -51,8 +51,7 @@ class Evidence:
     asks: list[Ask]
     final: FinalState
     exits: list[Exit] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)  # each a sentence
-    tables: list[str] = field(default_factory=list)  # what was found in them, each a sentence
+    found: list[str] = field(default_factory=list)  # in tables and logs: each a sentence
     restores: list[Restore] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     settled_at: float = float("inf")  # on the monotonic clock: nothing was left to do

@@ -8,7 +8,7 @@ import psycopg
 from redis import Redis as Client
 
 import migrations
-from demo.embedded.stream_servers import VALKEY, StreamServer
+from demo.embedded.stream_servers import StreamServer
 from demo.embedded.welcome import answers
 from lab.chaos.clocks import Clock, library
 from lab.chaos.disks import Disk
@@ -35,6 +35,7 @@ COMMANDS = {
     **{name: ["consumers.receipts", name] for name in RECEIPTS},
 }
 STREAM = "rocket-rides-log"
+LONGEST_LOG = 1000  # entries
 TOTALS = "SELECT count(*) FROM checkpoints WHERE kind = 'total'"
 READY_LIMIT = 90.0
 
@@ -48,7 +49,7 @@ SETTINGS = {
     "DOUBLE_SEND_RATE": "0.1",
     "LEADER_TIMEOUT": "2",
     "BATCH_SIZE": "20",
-    "STREAM_MAX_LENGTH": "1000",
+    "STREAM_MAX_LENGTH": str(LONGEST_LOG),
     "STREAM_NAME": STREAM,
     "RECEIPT_CONCURRENCY": "16",
     "RECEIPT_TIMEOUT": "1",
@@ -57,27 +58,15 @@ SETTINGS = {
     "CLAIM_AFTER": "2",
     "SWEEP_AFTER": "2",
 }
-NEVER_REACHED = "1000000"  # entries, however far a reader falls behind
 
 
 class Fleet:
     """The fleet, in one temporary folder, with a log file per process."""
 
-    def __init__(
-        self,
-        stream_server: StreamServer = VALKEY,
-        *,
-        waits: bool = False,
-        disks: bool = False,
-        keeps_log: bool = False,
-    ) -> None:
-        """With `waits`, the streamer waits until the replica of Redis has each batch."""
+    def __init__(self, stream_server: StreamServer, *, disks: bool) -> None:
         # In /tmp: paths of sockets must be short, and the servers' user must be able to enter.
         self.folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
         self.folder.chmod(0o755)
-        self.settings = SETTINGS | {"LOG_REPLICAS": str(int(waits))}
-        if keeps_log:
-            self.settings["STREAM_MAX_LENGTH"] = NEVER_REACHED
         self.postgreses = PostgresPair(self.folder)
         self.redises = RedisPair(self.folder, stream_server)
         self.pairs: dict[str, PostgresPair | RedisPair] = {
@@ -135,7 +124,7 @@ class Fleet:
     def environment(self) -> dict[str, str]:
         """The settings of every process of the fleet."""
         port = self.postgreses.proxy.port
-        return self.settings | {
+        return SETTINGS | {
             "API_PORT": str(self.api_port),
             "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/{DATABASE_NAME}",
             "REDIS_URL": f"redis://127.0.0.1:{self.redises.proxy.port}",

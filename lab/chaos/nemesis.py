@@ -20,16 +20,6 @@ from rocket_rides.errors import in_one_line
 EVERY = 1.5  # average seconds from the start of one fault to the start of the next
 AT_A_TIME = 100  # at the most
 TURNS = 0.75  # of the run: within this share, each kind has come once, on average
-# Kinds that never delay the totals.
-HARMLESS = {
-    "lost-outcome",
-    "nightly",
-    "receiver-fails",
-    "stranger",
-    "warehouse-full",
-    "wrong-minute",
-    "wrong-total",
-}
 # Kinds after which the recording begins another life of the database.
 REPLACE_POSTGRES = {"postgres-restore", "postgres-sync-failover", "postgres-async-failover"}
 
@@ -81,9 +71,6 @@ class Nemesis(threading.Thread):
         self._plan = faults
         self._journal = journal.open("w")
         self._guard = threading.Lock()
-        # Faults that may delay the totals: how many have begun, and how many are under way.
-        self.broken = 0
-        self._breaks = 0
 
     def run(self) -> None:
         start = time.monotonic()
@@ -101,18 +88,9 @@ class Nemesis(threading.Thread):
             self.join()
         self._journal.close()
 
-    @property
-    def is_calm(self) -> bool:
-        """Whether no fault that may delay the totals is under way."""
-        return not self._breaks
-
     def _inject(self, fault: Planned) -> None:
         self._note(f"{fault.kind} ...")
         began = time.monotonic()
-        is_harmful = fault.kind not in HARMLESS
-        with self._guard:
-            self._breaks += is_harmful
-            self.broken += is_harmful
         try:
             hit = FAULTS[fault.kind](self._scene, fault.dice)
         except Moot:
@@ -124,8 +102,6 @@ class Nemesis(threading.Thread):
         else:
             self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
             self._note(f"{fault.kind} of {hit}: over")
-        with self._guard:
-            self._breaks -= is_harmful
 
     def _note(self, line: str) -> None:
         with self._guard:

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from rocket_rides.settings import PROJECT
 JOB = (sys.executable, "-m", "analytics.reconcile")
 NEEDED = ("pyspark", "deltalake")
 POLL = 0.05  # seconds
-NICE = 10
 REST = 1.0  # seconds from the end of a run to the next
 LONGEST = 300.0  # seconds that a run may take; under load it takes more than one minute
 AGREED, DRIFTED, COULD_NOT_RUN = "agreed", "found drifts", "could not run"
@@ -52,7 +50,6 @@ class Night:
 
     number: int
     end: str = ""
-    seconds: float = 0.0
     said: str = ""
 
     def __str__(self) -> str:
@@ -64,17 +61,16 @@ class Night:
 
 
 class Nights(Onlooker):
-    """Runs the job until `over` is set, one run at a time. The kernel ends a run with its thread.
+    """Runs the job until `over` is set, again and again.
 
-    `rest`: the seconds from the end of a run to the next.
+    The kernel ends a run with its thread.
     """
 
-    def __init__(self, fleet: Fleet, over: threading.Event, rest: float) -> None:
+    def __init__(self, fleet: Fleet, over: threading.Event) -> None:
         super().__init__("nights")
         self.all: list[Night] = []
         self._fleet = fleet
         self._over = over
-        self._rest = rest
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
@@ -82,15 +78,13 @@ class Nights(Onlooker):
     def look_on(self) -> None:
         while not self._over.is_set():
             self.play()
-            self._over.wait(self._rest)
+            self._over.wait(REST)
 
     def play(self, *, full: bool = False) -> Night:
         """One run, in the calling thread."""
         night = Night(len(self.all) + 1)
         log = self._fleet.folder / f"{night}.log"
-        began = time.monotonic()
         status = self._run(log, ["--full"] if full else [])
-        night.seconds = time.monotonic() - began
         night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
         self.all.append(night)
@@ -110,7 +104,6 @@ class Nights(Onlooker):
                 start_new_session=True,
                 preexec_fn=preexec_die_with_parent(),
             )
-        give_way(job.pid, 0 if self._over.is_set() else NICE)
         try:
             return job.wait(LONGEST)
         except subprocess.TimeoutExpired:
@@ -138,29 +131,12 @@ class Nights(Onlooker):
                     os.killpg(self._process.pid, signal.SIGKILL)
             return True
 
-    def end(self) -> None:
-        """Return when the run that is under way has ended; `over` keeps others from starting."""
-        with self._guard:
-            if self._process:  # no fault is left, so it need not give way to the fleet
-                give_way(self._process.pid, 0)
-        super().end()
-
     def stop(self) -> None:
         """Kill the run, and whatever it has started."""
         self.kill(only_java=False)
         while self.is_alive():
             self.kill(only_java=False)
             self.join(POLL)
-
-
-def give_way(pid: int, nice: int) -> None:
-    """Run at a lower priority than the fleet: in production the job has its own machine.
-
-    Where Linux schedules by session, a process' own priority counts only within its session.
-    """
-    with suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text(str(nice))
-        os.setpriority(os.PRIO_PGRP, pid, nice)
 
 
 def java_of(pid: int) -> list[psutil.Process]:

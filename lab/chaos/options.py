@@ -5,24 +5,18 @@ import random
 import shlex
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.faults import FAULTS
 from lab.chaos.fleet import RATE
 from lab.chaos.nemesis import EVERY
-from lab.chaos.nights import REST
-from lab.chaos.recovery import LONGEST
 
 SECONDS = 100.0  # about two minutes including start and end
-# After these a consumer may read entries again, or count entries that the onlooker did not see.
-LOSE_ENTRIES = {
-    "redis-cut",
-    "redis-flush",
-    "redis-full",
-    "redis-full-long",
-    "redis-failover",
-    "redis-split",
+NUMBERS = {
+    "seconds": "duration of the faults",
+    "rate": "rides a second",
+    "every": "seconds from one fault to the next, on average",
+    "recovery": "seconds that the totals may take to catch up after the last fault",
 }
 
 
@@ -35,17 +29,8 @@ class Options:
     rate: float = RATE
     faults: tuple[str, ...] = tuple(FAULTS)
     every: float = EVERY  # seconds from one fault to the next, on average
-    recovery: float = LONGEST  # seconds
-    rest: float = REST  # seconds from the end of a nightly run to the next
+    recovery: float = 10.0  # seconds
     stream_server: str = "valkey"
-    wait: bool = False
-    record: Path | None = None
-
-    @property
-    def keeps_log(self) -> bool:
-        """Whether these faults take no entry from any reader."""
-        harmless = {"redis-failover"} if self.wait else set()
-        return not (LOSE_ENTRIES - harmless) & set(self.faults)
 
     @property
     def again(self) -> str:
@@ -62,33 +47,16 @@ def arguments(description: str | None) -> Options:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
-    def add(name: str, help_: str, **others: object) -> None:
-        parser.add_argument(f"--{name}", help=help_, **others)  # type: ignore[arg-type]
-
-    def add_number(name: str, help_: str) -> None:
-        default = getattr(Options, name)
-        add(name, f"{help_} (default: %(default)g)", type=positive, default=default)
-
+    add = parser.add_argument
     new = random.randrange(2**32)
-    add("seed", "repeat the plan of an earlier run (default: a new one)", type=int, default=new)
-    add_number("seconds", "duration of the faults")
-    add_number("rate", "rides a second")
-    add_number("every", "seconds from one fault to the next, on average")
-    add_number("recovery", "seconds that a recovery may take")
-    add_number("rest", "seconds from the end of a run of the nightly job to the next")
-    add("faults", f"only these: {','.join(FAULTS)}", type=fault_kinds, default=Options.faults)
-    add(
-        "stream-server",
-        "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)",
-        choices=STREAM_SERVERS,
-        default=Options.stream_server,
-    )
-    add(
-        "wait",
-        "the streamer waits until the replica of Redis has each batch (LOG_REPLICAS=1)",
-        action="store_true",
-    )
-    add("record", "keep the trace of what was committed in this file", type=Path)
+    add("--seed", type=int, default=new, help="repeat an earlier plan (default: a new one)")
+    for name, meaning in NUMBERS.items():
+        default = getattr(Options, name)
+        add(f"--{name}", type=positive, default=default, help=f"{meaning} (default: {default:g})")
+    kinds = f"only these: {','.join(FAULTS)}"
+    add("--faults", type=fault_kinds, default=Options.faults, help=kinds)
+    server = "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)"
+    add("--stream-server", choices=STREAM_SERVERS, default=Options.stream_server, help=server)
     return Options(**vars(parser.parse_args()))
 
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 from lab.chaos import logs
 from lab.chaos.books.judge import check
-from lab.chaos.books.statements import HEALED
-from lab.chaos.books.tables import WHEN_SETTLED, broken, most_of
+from lab.chaos.books.tables import WHEN_SETTLED, broken
 from lab.chaos.evidence import Evidence, read_final_state
-from lab.chaos.fleet import STREAM
+from lab.chaos.fleet import LONGEST_LOG, STREAM
 from lab.chaos.nemesis import REPLACE_POSTGRES
 from lab.chaos.nights import read_warehouse
 from lab.chaos.play import Play
-from lab.chaos.recovery import too_slow
 from lab.chaos.settling import left_over
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
@@ -32,11 +30,14 @@ class Outcome:
 
 def judged(play: Play) -> Outcome:
     """Collect the evidence of a run that is over, and ask both judges."""
-    evidence, recovered = collected(play), play.recoveries.all
-    found = [*check(evidence), *most_of(too_slow(recovered, play.options.recovery))]
-    if play.nemesis.struck and not recovered:
-        found.append("no recovery was seen")
-    verdict = judge(lambda: read(play.trace))
+    evidence = collected(play)
+    found = check(evidence)
+    if play.recovery > play.options.recovery:
+        found.append(
+            f"after the last fault it took {play.recovery:.1f} s until rides were counted, "
+            f"and may take {play.options.recovery:.0f} s"
+        )
+    verdict = judge(lambda: read(play.trace), LONGEST_LOG)
     replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)
     replacements += len(play.nemesis.failures)  # a fault that failed may have replaced it, too
     found += of_the_trace(verdict, len(evidence.final.rides), replacements)
@@ -56,35 +57,32 @@ def collected(play: Play) -> Evidence:
     """The evidence of a run. Raises psycopg.Error or redis.RedisError."""
     fleet, scene, faults = play.fleet, play.scene, set(play.options.faults)
     services = fleet.services.values()
-    errors = play.errors + play.journal.troubles
-    errors += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
-    errors += [onlooker.error for onlooker in play.onlookers if onlooker.error]
-    errors += [failure for server in fleet.servers for failure in server.failures]
-    errors += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
+    found = play.errors + play.journal.troubles
+    found += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
+    found += [onlooker.error for onlooker in play.onlookers if onlooker.error]
+    found += [failure for server in fleet.servers for failure in server.failures]
+    found += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
     server_logs = [server.log for server in fleet.servers]
-    errors += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
+    found += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
     if not play.tables.looks:
-        errors.append("nobody has looked at the tables on the way")
+        found.append("nobody has looked at the tables on the way")
     if play.nemesis.moot and not play.nemesis.struck:
-        errors.append("no fault could be injected on this machine")
+        found.append("no fault could be injected on this machine")
     with closing(fleet.connect()) as connection, fleet.redis_client() as client:
-        tables = [*play.tables.found, *broken(connection, WHEN_SETTLED)]
-        if play.options.keeps_log and not scene.restores and "stranger" not in faults:
-            tables += broken(connection, [HEALED])
-        tables += left_over(connection, client, STREAM)
+        found += [*play.tables.found, *broken(connection, WHEN_SETTLED)]
+        found += left_over(connection, client, STREAM)
         final = read_final_state(connection)
     warehouse = None
     if play.nights:
         try:
             warehouse = [*read_warehouse(fleet.warehouse_dir)]
         except Exception as error:  # whatever the library raises
-            errors.append(f"the warehouse can't be read: {in_one_line(error)}")
+            found.append(f"the warehouse can't be read: {in_one_line(error)}")
     return Evidence(
         play.journal.asks,
         final,
         [end for service in services for end in service.exits],
-        errors,
-        tables,
+        found,
         restores=scene.restores,
         deliveries=fleet.receiver.deliveries,
         settled_at=play.settled_at,

@@ -11,24 +11,23 @@ import redis
 from lab.chaos.books.statements import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken
 from lab.chaos.clients import Crowd
-from lab.chaos.drifts import Drifts, prepare
+from lab.chaos.drifts import prepare
 from lab.chaos.faults.scene import Scene
-from lab.chaos.fleet import CONSUMERS, STREAM, Fleet
+from lab.chaos.fleet import STREAM, Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
-from lab.chaos.options import LOSE_ENTRIES, Options
-from lab.chaos.recovery import Recoveries
+from lab.chaos.options import Options
+from lab.chaos.postgres_pair import ask
 from lab.chaos.settling import is_counted, is_delivered
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Loss, Recording
+from lab.until import until
 from rocket_rides.errors import Unavailable
 
 LOOK = 0.1  # seconds
 GLANCE = 0.5  # seconds between two looks at how far a run is
-AFTERMATH = 1.0  # seconds in which clients still post after the last recovery
-LONGEST_AFTERMATH = 60.0
 # Seconds for everything to be counted, rolled up and delivered, with the last nights in between. A
 # clock of Postgres that was ahead puts a receipt off by up to ten minutes.
 SETTLE_LIMIT = 900.0
@@ -37,8 +36,15 @@ REPAIR_LIMIT = 60.0  # seconds for what the last nights have found to be repaire
 QUIET = 1.2
 # Faults of the nightly job, and drifts, which only it repairs.
 NEED_NIGHTS = {"nightly", "warehouse-full", "wrong-total", "wrong-minute", "lost-outcome"}
-# After these faults, entries may be gone before the onlooker has seen them.
-HIDE_ENTRIES = LOSE_ENTRIES | {"redis-crash", "client-kill", "clock-jump", "disk-full"}
+# After these faults, entries may be gone before the onlooker has seen them, or a reader may read
+# some again.
+HIDE_ENTRIES = {
+    *("redis-crash", "redis-cut", "redis-flush", "redis-full", "redis-full-long"),
+    *("redis-failover", "redis-split", "client-kill", "clock-jump", "disk-full"),
+}
+# The next ride, which has a higher number than any until now; and whether every total has it.
+NEXT_RIDE = "SELECT coalesce(max(id), 0) + 1 FROM rides"
+ALL_HAVE_IT = "SELECT bool_and(last_ride_id >= %s) FROM checkpoints WHERE kind = 'total'"
 
 Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
@@ -54,27 +60,23 @@ class Play:
         self.errors: list[str] = []
         self.nights = self._nights()
         self.last_nights: list[Night] = []  # after all faults
-        longest = int(fleet.settings["STREAM_MAX_LENGTH"])
-        self.trace = options.record or fleet.folder / "trace.gz"
-        self.recording = Recording(self.trace, longest)
+        self.trace = fleet.folder / "trace.gz"
+        self.recording = Recording(self.trace)
         self.tables = TablesJudge(lambda: fleet.postgres.url)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
-        self.recoveries = Recoveries(lambda: fleet.postgres.url, len(CONSUMERS), self.nemesis)
         self.onlookers = self._onlookers()
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
-        self.played = 0.0  # seconds with clients
-        self.seconds = 0.0  # until everything had settled
+        self.recovery = 0.0  # seconds from the last fault until every total had a ride after it
         self.settled_at = float("inf")  # on the monotonic clock
 
     def _nights(self) -> Nights | None:
-        """The nightly job, and the drifts for it, if a fault needs it and it can run."""
+        """The nightly job, if a fault needs it and it can run."""
         with closing(self.fleet.connect()) as connection:
             prepare(connection)
         if NEED_NIGHTS.isdisjoint(self.options.faults) or not can_run():
             return None
-        self.scene.drifts = Drifts(self.fleet)
-        self.scene.nights = Nights(self.fleet, self.scene.over, self.options.rest)
+        self.scene.nights = Nights(self.fleet, self.scene.over)
         return self.scene.nights
 
     def _onlookers(self) -> list[Onlooker]:
@@ -83,7 +85,7 @@ class Play:
         recorder = Recorder(lambda: fleet.postgres.url, self.recording)
         reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
         nights = [self.nights] if self.nights else []
-        return [recorder, reader, self.recoveries, self.tables, *nights]
+        return [recorder, reader, self.tables, *nights]
 
     def run(self, bar: Any) -> None:
         """Play the run to its end; `bar` shows the seconds. Faults are undone, also on errors."""
@@ -107,23 +109,18 @@ class Play:
             bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
             time.sleep(GLANCE)
         bar.set_postfix_str("settling")
-        self.played = self._settle() - started
-        self.seconds = time.monotonic() - started
+        self._settle()
         bar.set_postfix_str("checking")
 
-    def _settle(self) -> float:
+    def _settle(self) -> None:
         """End faults and clients, and wait until the fleet has nothing left to do.
 
-        Returns the monotonic time at which the clients had ended.
+        Raises TimeoutError.
         """
         self.nemesis.end()
-        calm = time.monotonic()
-        while not self.recoveries.is_up_to_date and time.monotonic() < calm + LONGEST_AFTERMATH:
-            time.sleep(LOOK)
-        time.sleep(AFTERMATH)
+        self.recovery = self._recovers()
         self.crowd.end()
-        ended = time.monotonic()
-        settle_by = ended + SETTLE_LIMIT
+        settle_by = time.monotonic() + SETTLE_LIMIT
         if not (self._is_settled(settle_by) and self._nights_end(settle_by)):
             self.errors.append(f"the fleet had not settled after {SETTLE_LIMIT:.0f} s")
         self.settled_at = time.monotonic()
@@ -132,7 +129,13 @@ class Play:
         for onlooker in self.onlookers:
             onlooker.end()
         self._end_recording()
-        return ended
+
+    def _recovers(self) -> float:
+        """Seconds from now until every total has counted a ride that is taken from now on."""
+        began, postgres = time.monotonic(), self.fleet.postgres
+        ride = until(lambda: ask(postgres, NEXT_RIDE), "Postgres is away", SETTLE_LIMIT)
+        until(lambda: ask(postgres, ALL_HAVE_IT, ride), "nobody counts rides", SETTLE_LIMIT)
+        return time.monotonic() - began
 
     def _nights_end(self, settle_by: float) -> bool:
         """Run the job in full; then, when what it found is repaired, once more: that must agree.

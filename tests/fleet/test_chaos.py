@@ -1,7 +1,6 @@
 """Chaos itself: a short run of it, and its end."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -18,11 +17,6 @@ from rocket_rides.settings import PROJECT
 from tests.support.jobs import SHORT_LIVED
 from tests.support.world import eventually
 
-REDIS = ("--stream-server", "redis")
-SHORT_RUNS = [
-    ["--seed", "7", "--seconds", "20", "--rest", "60"],
-    [*REDIS, "--seed", "7", "--seconds", "12", "--faults", "stranger,postgres-restore"],
-]
 LIMIT = 240  # seconds; only a hanging run takes so long
 
 
@@ -50,46 +44,35 @@ def end_of(run: subprocess.Popen[str]) -> str:
     return said
 
 
-@pytest.mark.parametrize("options", SHORT_RUNS, ids=["all faults", "other histories"])
-def test_a_short_run_loses_nothing(options: list[str], tmp_path: Path) -> None:
-    """And does nothing that the specification does not allow; what drifts is repaired."""
-    run = start(*options, "--record", str(tmp_path / "run.gz"))
+def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
+    """Nor does it do what the specification does not allow; and what drifts is repaired.
+
+    The one finding is that the recovery took too long: none can be so quick.
+    """
+    run = start("--seed", "7", "--seconds", "12", "--recovery", "1e-9")
     said = end_of(run)
-    assert run.returncode == 0, said
-    assert said.startswith("seed 7\n")
     rows = (line.strip("| ").split(" | ") for line in said.splitlines() if " | " in line)
     figures = {name.strip(): figure for name, figure in rows}
-    assert figures["lost"] == figures["double"] == "0"
-    assert " steps, all allowed\n" in said
-    for kind in options[-1].split(",") if "--faults" in options else ():
-        assert kind in figures["faults"]
-    if "--faults" not in options and can_run():
-        assert int(figures["drifts"])  # the last nights have found them, and they are repaired
-
-
-def test_a_finding_has_a_line_a_status_and_a_folder_of_logs() -> None:
-    """Here that a recovery took too long: none can be so quick."""
-    run = start("--seconds", "8", "--every", "1", "--faults", "redis-crash", "--recovery", "1e-9")
-    said = end_of(run)
-    assert run.returncode == 1, said
+    assert figures["lost"] == figures["double"] == "0", said
+    assert "moves last_sent" in figures["steps that the specification allowed"]
+    if can_run():
+        assert "wrong-total" in figures["faults"]  # found by a night at the end, and repaired
     finding, again = said.splitlines()[-2:]
-    assert finding.startswith("BROKEN: after redis-crash of redis")
-    assert finding.endswith("until rides were counted, and may take 0 s")
-    assert re.match(r"\d+ findings; python -m lab.chaos --seed ", again)
+    assert run.returncode == 1
+    assert finding.startswith("BROKEN: after the last fault it took")
+    assert again.startswith("1 findings; python -m lab.chaos --seed 7"), said
     folder = Path(again.rpartition(" ")[2])
     assert (folder / "nemesis.log").exists()
     shutil.rmtree(folder)
 
 
 def test_a_run_that_is_interrupted_leaves_nothing_behind() -> None:
-    run = start("--seconds", "600", "--rate", "5", "--faults", "nightly,disk-full")
+    run = start("--seconds", "600", "--rate", "5", "--faults", "wrong-total,disk-full")
     chaos = psutil.Process(run.pid)
     folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
     assert folder
     if can_run():
         eventually(lambda: "java" in names(chaos), "a nightly job", LIMIT)
-    else:
-        eventually(lambda: " of " in journal(folder), "faults", LIMIT)
     started = chaos.children(recursive=True)
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=LIMIT)
@@ -117,12 +100,7 @@ def names(process: psutil.Process) -> set[str]:
     return found
 
 
-def journal(folder: Path) -> str:
-    file = folder / "nemesis.log"
-    return file.read_text() if file.exists() else ""
-
-
-@pytest.mark.parametrize("option", ["--faults=nonsense", "--seconds=0", "--rate=-1", "--rate=nan"])
+@pytest.mark.parametrize("option", ["--faults=nonsense", "--rate=-1"])
 def test_an_option_that_makes_no_sense_is_refused(
     option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,11 +1,14 @@
 """The tests that are marked as proofs, read from their files: no test is imported."""
 
-import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from rocket_rides.settings import PROJECT
+
+# A mark, or the test to which the marks above it belong.
+MARK_OR_TEST = re.compile(r'^@pytest\.mark\.proves\("(.+)"\)$|^def (test_\w+)\(', re.MULTILINE)
 
 
 class Proof(NamedTuple):
@@ -16,20 +19,16 @@ class Proof(NamedTuple):
 
 
 def proofs(tests: Path = PROJECT / "tests") -> list[Proof]:
-    return [
-        Proof(claim, f"{file.relative_to(tests.parent)}::{function.name}")
-        for file in sorted(tests.rglob("test_*.py"))
-        for function in ast.walk(ast.parse(file.read_text()))
-        if isinstance(function, ast.FunctionDef)
-        for claim in marks(function)
-    ]
+    return [proof for file in sorted(tests.rglob("test_*.py")) for proof in marked(file, tests)]
 
 
-def marks(function: ast.FunctionDef) -> Iterator[str]:
-    """The names in its marks."""
-    for decorator in function.decorator_list:
-        match decorator:
-            case ast.Call(func=name, args=[ast.Constant(value=str(claim))]) if (
-                ast.unparse(name) == "pytest.mark.proves"
-            ):
-                yield claim
+def marked(file: Path, tests: Path) -> Iterator[Proof]:
+    """The proofs in one file."""
+    claims: list[str] = []
+    for claim, test in MARK_OR_TEST.findall(file.read_text()):
+        if claim:
+            claims.append(claim)
+            continue
+        for each in claims:
+            yield Proof(each, f"{file.relative_to(tests.parent)}::{test}")
+        claims = []

@@ -14,7 +14,6 @@ from tests.support.prepared import put_into
 from tests.support.world import World
 
 # A database with a slot can't be dropped.
-LONGEST_LOG = 1000  # entries
 FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
 
 
@@ -36,7 +35,7 @@ class Tape:
 
     def __init__(self, world: World) -> None:
         self._file = world.folder / "recording"
-        self.recording = Recording(self._file, LONGEST_LOG)
+        self.recording = Recording(self._file)
         self.recorder = Recorder(lambda: world.postgres_url, self.recording)
         self.reader = LogReader(lambda: world.redis.url, world.stream, self._tell)
         self.told: list[Told] = []

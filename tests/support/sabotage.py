@@ -1,30 +1,25 @@
 """Sabotages: ways to break the code in the test's own process, which the judges must notice."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from standardwebhooks import Webhook
 
 from consumers import digest
 from consumers.gaps import Healed
 from consumers.receipts.courier import Courier
 from consumers.receipts.group import Group
-from consumers.receipts.queue import Ended, Queue
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.round import Round
 from consumers.receipts.statements import SAVE, SWEEP
-from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict
 from consumers.rollup.dirty import DirtyMinutes
-from consumers.rollup.generation import Generation
-from consumers.rollup.marker import Marker
 from consumers.totals.total import Total
 from rocket_rides.log import decode
 from rocket_rides.terms import Range, Terms
 from streamer.barrier import Barrier
+from streamer.drain import MOVE_LAST_SENT
 
 Patch = pytest.MonkeyPatch
 Sabotage = Callable[[Patch], None]
@@ -34,10 +29,9 @@ def skip_the_barrier(patch: Patch) -> None:
     patch.setattr(Barrier, "settled", lambda barrier: barrier._last_drawn())
 
 
-def delete_more_than_was_sent(patch: Patch) -> None:
-    # Past the product's own guard too, which compares the number of rows.
-    everything = "WITH gone AS (DELETE FROM staged_log_records RETURNING id)"
-    patch.setattr("streamer.drain.DELETE_SENT", f"{everything} SELECT FROM gone WHERE id = ANY(%s)")
+def count_no_records(patch: Patch) -> None:
+    move = but_for(MOVE_LAST_SENT, "records_sent = records_sent + %s", "records_sent = 0 * %s")
+    patch.setattr("streamer.drain.MOVE_LAST_SENT", move)
 
 
 def move_the_checkpoint_alone(patch: Patch) -> None:
@@ -73,54 +67,16 @@ def believe_in_every_term(patch: Patch) -> None:
     patch.setattr(Terms, "update", lambda _terms, _rows, last_drawn: Anything(last_drawn))
 
 
-def close_gaps_when_idle_alone(patch: Patch) -> None:
-    def sort_out(entries: list[Any], *others: Any) -> digest.Digest:
-        result = digest.digest(entries, *others)
-        if entries:
-            result.close_gap = lambda *_, **__: None  # type: ignore[method-assign]
-        return result
-
-    patch.setattr("consumers.reader.digest", sort_out)
-
-
 def write_nothing(patch: Patch) -> None:
     patch.setattr("consumers.rollup.indexer.compute_within", lambda *_: None)
-
-
-def mark_new_minutes_alone(patch: Patch) -> None:
-    mark = Marker.prepare
-
-    def mark_once(me: Marker, after: int, upto: int) -> int:
-        return upto if after else mark(me, after, upto)
-
-    patch.setattr(Marker, "prepare", mark_once)
 
 
 def leave_all_dirty(patch: Patch) -> None:
     patch.setattr(DirtyMinutes, "commit", lambda *_: None)
 
 
-def run_ahead(patch: Patch) -> None:
-    complete = Generation.complete
-    patch.setattr(Generation, "complete", lambda me, upto: complete(me, upto + 1))
-
-
-def save_nothing(patch: Patch) -> None:
-    async def forget(_queue: Queue, ended: Sequence[Ended], done: Round) -> None:
-        done.delivered += [end.attempt.receipt.ride_id for end in ended]
-
-    patch.setattr(Queue, "save", forget)
-
-
 def keep_the_lease(patch: Patch) -> None:
     patch.setattr("consumers.receipts.statements.SAVE", but_for(SAVE, "lease = NULL,", ""))
-
-
-def look_for_nothing(patch: Patch) -> None:
-    async def look(*_: object) -> None:
-        pass
-
-    patch.setattr(Upkeep, "run", look)
 
 
 def prove_without_a_look(patch: Patch) -> None:
@@ -139,10 +95,6 @@ def send_nothing(patch: Patch) -> None:
     patch.setattr(Courier, "deliver", deliver)
 
 
-def sign_with_another_secret(patch: Patch) -> None:
-    patch.setattr("consumers.receipts.courier.Webhook", lambda _: Webhook(b"another secret"))
-
-
 def send_other_rides(patch: Patch) -> None:
     _send(patch, lambda genuine: genuine._replace(distance=genuine.distance + Decimal("0.001")))
 
@@ -158,11 +110,6 @@ def _send(patch: Patch, another: Callable[[Receipt], Receipt]) -> None:
         return await genuine(courier, another(receipt), seconds)
 
     patch.setattr(Courier, "deliver", deliver)
-
-
-def give_up_at_once(patch: Patch) -> None:
-    dead = but_for(SAVE, "kind = 'retry' AND", "kind = 'retry' OR")
-    patch.setattr("consumers.receipts.statements.SAVE", dead)
 
 
 def but_for(statement: str, old: str, new: str) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing, nullcontext, suppress
+from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +11,6 @@ import redis
 from consumers.rollup.dirty import MarksLost
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
-from lab.chaos.backup import Backup
 from lab.chaos.books import statements
 from lab.chaos.books.judge import check
 from lab.chaos.books.tables import AT_ANY_MOMENT, broken
@@ -20,10 +19,8 @@ from lab.chaos.drifts import prepare
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.journal import Answer, Ask
 from lab.chaos.receiver import Receiver
-from lab.chaos.restore import Restore
 from lab.chaos.settling import left_over
 from rocket_rides.terms import Term
-from tests.support.clusters import restore, world_of_its_own
 from tests.support.disasters import flush
 from tests.support.receipts import SECRET, USUALLY, Colleague
 from tests.support.world import PATIENCE, World, catch_up, drain, take, transaction
@@ -44,13 +41,14 @@ def findings(
     world: World,
     asks: list[Ask],
     settled: Iterable[str] = (statements.COUNTED,),
+    left: Iterable[str] = (),
     **others: Any,
 ) -> list[str]:
     """The findings of the judge of the books."""
     connection = world.connect()
     prepare(connection)
-    tables = broken(connection, (*AT_ANY_MOMENT, *settled))
-    return check(Evidence(asks, read_final_state(world.connect()), tables=tables, **others))
+    found = [*broken(connection, (*AT_ANY_MOMENT, *settled)), *left]
+    return check(Evidence(asks, read_final_state(world.connect()), found=found, **others))
 
 
 def out_of_order(world: World) -> list[str]:
@@ -66,17 +64,6 @@ def out_of_order(world: World) -> list[str]:
     drain(streamer)
     catch_up(consumer)
     return findings(world, [ask(1, first), ask(2, second), ask(3, third)])
-
-
-def more_than_a_batch(world: World) -> list[str]:
-    """Five records are staged, and a batch has two."""
-    streamer, consumer = world.streamer(batch_size=2), world.consumer()
-    asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2, 3, 4, 5), start=1)]
-    drain(streamer)
-    [last] = world.take(6)
-    drain(streamer)
-    catch_up(consumer)
-    return findings(world, [*asks, ask(6, last)])
 
 
 def two_batches(world: World) -> list[str]:
@@ -132,50 +119,6 @@ def another_fleet(world: World) -> list[str]:
     return findings(world, asks)
 
 
-def a_restored_database(world: World) -> list[str]:
-    """Two rides are in the log, but no longer in the database; three new ones come."""
-    with world_of_its_own(world.redis, world.folder) as own:
-        asks = take_and_count(own, 1)
-        backup = Backup(own.postgres, "first")
-        asks += take_and_count(own, 100, 200)
-        restore(own, backup, recovery_signal=False)
-        restored = Restore(backup.began, time.monotonic())
-        asks += take_and_count(own, 10, 20, 30)
-        return findings(own, asks, restores=[restored])
-
-
-def take_and_count(world: World, *distances: int) -> list[Ask]:
-    rides = world.take(*distances)
-    asks = [ask(distance, ride) for distance, ride in zip(distances, rides, strict=True)]
-    drain(world.streamer())
-    catch_up(world.consumer())
-    return asks
-
-
-def a_lost_tail(world: World) -> list[str]:
-    """The log has lost the newest rides, and another fleet never lets a read be empty."""
-    streamer, consumer = world.streamer(), world.consumer()
-    asks = [ask(1, ride) for ride in world.take(1)]
-    drain(streamer)
-    streamer._log.appending = lambda *_: nullcontext()  # type: ignore[method-assign,assignment]
-    asks += [ask(d, ride) for d, ride in enumerate(world.take(2, 3), start=2)]
-    drain(streamer)
-    for number in (1, 2, 3):
-        stranger_writes(world, number)
-        consumer.run_once()
-    return findings(world, asks)
-
-
-def nonsense(world: World) -> list[str]:
-    """Somebody writes what is no record."""
-    [first] = world.take(1)
-    no_record: dict[Any, Any] = {"data": "nonsense", "prev": "0"}
-    world.log().redis.xadd(world.stream, no_record)
-    drain(world.streamer())
-    catch_up(world.consumer())
-    return findings(world, [ask(1, first)])
-
-
 TAKE_IN_ONE_MINUTE = """
     WITH ride AS (
         INSERT INTO rides (distance, created_at)
@@ -207,7 +150,7 @@ def minutes(world: World) -> list[str]:
                 lead.indexer.run_once(lead.reader.at.ride_id)
     with redis.Redis.from_url(world.redis.url) as client:
         left = left_over(world.connection, client, world.stream)
-    return findings(world, asks, settled=[statements.ROLLED_UP], errors=left)
+    return findings(world, asks, settled=[statements.ROLLED_UP], left=left)
 
 
 def delivered(
@@ -244,7 +187,7 @@ def judged(world: World, receiver: Receiver, asks: list[Ask]) -> list[str]:
         world,
         asks,
         settled=settled,
-        errors=left,
+        left=left,
         deliveries=receiver.deliveries,
     )
 

@@ -204,9 +204,3 @@ REPAIRED = """
     FROM chaos.known_drifts WHERE is_there
 """
 WHEN_SETTLED = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
-
-# For runs whose faults keep no entry from a reader.
-HEALED = """
-    SELECT format('%s healed %s rides in %s gaps of a whole log', name, rides_healed, gaps_healed)
-    FROM checkpoints WHERE kind = 'total' AND (rides_healed, gaps_healed) <> (0, 0)
-"""

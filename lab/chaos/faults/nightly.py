@@ -2,10 +2,10 @@
 
 import random
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
-from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL
+from lab.chaos.drifts import AWAY, MINUTE, OUTCOME, TOTAL, make
 from lab.chaos.faults.scene import Fault, Moot, Scene
 
 LATEST = 15.0  # seconds until the job is killed; a run takes up to a minute
@@ -33,9 +33,9 @@ def kill(scene: Scene, dice: random.Random) -> str:
 def _drift(kind: str, scene: Scene, dice: random.Random) -> str:
     """Make a drift on a victim that has none; wait for one, or for Postgres, if need be."""
     deadline = time.monotonic() + PATIENCE
-    while scene.drifts and time.monotonic() < deadline and not scene.over.is_set():
-        with suppress(*AWAY):
-            if drift := scene.drifts.make(kind, dice):
+    while scene.nights and time.monotonic() < deadline and not scene.over.is_set():
+        with suppress(*AWAY), scene.drifting, closing(scene.fleet.connect()) as connection:
+            if drift := make(connection, kind, dice):
                 return drift
         scene.wait(AGAIN)
     raise Moot

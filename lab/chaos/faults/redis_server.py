@@ -1,7 +1,6 @@
 """Faults of Redis: a crash, the loss of some entries or all, a fail-over to a replica that lags.
 
-Where the streamer waits for the replica (`--wait`), it has committed no entry that the replica
-lacks, so a fail-over loses nothing that counts. The old primary comes back as the replica.
+After a fail-over the old primary comes back as the replica.
 """
 
 import random

@@ -11,7 +11,6 @@ import redis
 
 from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
-from lab.chaos.drifts import Drifts
 from lab.chaos.fleet import Fleet
 from lab.chaos.journal import Journal
 from lab.chaos.nights import Nights
@@ -34,7 +33,7 @@ class Scene:
     backup: Backup | None = None  # the newest
 
     nights: Nights | None = None  # None where the job can't run
-    drifts: Drifts | None = None  # None where no nightly job would repair them
+    drifting: threading.Lock = field(default_factory=threading.Lock)  # held by who makes a drift
 
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, but no longer than the faults go on."""

@@ -10,14 +10,14 @@ database is judged by itself, from the rows that it begins with, which must be r
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from lab.chaos.observer import Told
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change
-from lab.chaos.trace.recording import Commit, Life, Limits, Loss, Step
+from lab.chaos.trace.recording import Commit, Life, Loss, Step
 from lab.chaos.trace.replica import Replica, opened
 from lab.chaos.trace.sending import SendingJudge
 from lab.chaos.trace.specified import NotAllowed
@@ -73,20 +73,18 @@ class Verdict(msgspec.Struct):
     @property
     def findings(self) -> list[str]:
         why = f"the specification refuses step {self.steps} of the recording: {self.refused}"
-        return [why] if self.refused else []
+        return ["\n".join([why, *self.around])] if self.refused else []
 
 
-def judge(steps: Callable[[], Iterable[Step]]) -> Verdict:
+def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
     """Replay the steps. They are read twice: first for the log, then for the commits."""
-    entries, losses, longest = [], [], 0
+    entries, losses = [], []
     for step in steps():
-        if isinstance(step, Limits):
-            longest = step.longest_log
-        elif isinstance(step, Told):
+        if isinstance(step, Told):
             entries.append(step)
         elif isinstance(step, Loss):
             losses.append(step)
-    judging, count = Judge(LogBook(entries, losses, longest)), 0
+    judging, count = Judge(LogBook(entries, losses, longest_log)), 0
     before: deque[Step] = deque(maxlen=AROUND)
     commits = (step for step in steps() if isinstance(step, Life | Commit))
     for count, step in enumerate(commits, 1):
@@ -111,13 +109,3 @@ def shown(step: Step) -> str:
     )
     more = len(step.changes) - 6
     return f"{step.at:.3f} {changes}{f'; {more} more' if more > 0 else ''}"
-
-
-def lines(verdict: Verdict) -> Iterator[str]:
-    """A verdict for a person."""
-    if verdict.refused:
-        yield f"REFUSED: step {verdict.steps}: {verdict.refused}"
-        yield from verdict.around
-    else:
-        yield f"{verdict.steps:,} steps, all allowed"
-    yield ", ".join(f"{name} {count:,}" for name, count in sorted(verdict.met.items()) if count)

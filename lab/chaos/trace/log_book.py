@@ -53,17 +53,18 @@ class LogBook:
         told = self._of_ride.get((term, ride.id), [])
         return [one for one in told if (one.entry.ride, one.entry.prev) == (ride, prev)] or told
 
-    def losses(self, read: list[Seen], since: float, by: float) -> int:
-        """How many causes there are for a reader to have read other entries than `read`.
+    def may_differ(self, read: list[Seen], since: float, by: float) -> bool:
+        """Whether a reader may have read other entries than `read`, which the onlooker saw.
 
-        Each fault between the two moments may have taken entries from the log, or hidden some from
-        the onlooker; and the log may have been trimmed to its longest.
+        A fault between the two moments may have taken entries from the log, or hidden some from the
+        onlooker; or the log may have been trimmed to its longest.
         """
         since = min([since, *(one.at for one in read)])
         first = min((one.before for one in read), default=len(self._times))
         later = bisect_right(self._times, by + UNREAD) - first
-        faults = sum(loss.began <= by and since <= loss.ended + UNREAD for loss in self._losses)
-        return faults + (later > self._longest)
+        return later > self._longest or any(
+            loss.began <= by and since <= loss.ended + UNREAD for loss in self._losses
+        )
 
 
 def as_entry(told: Told) -> Entry:

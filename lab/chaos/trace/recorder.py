@@ -32,18 +32,7 @@ TABLES = {
     "staged_log_records": ("id", "data"),
     "streamer_state": ("last_sent_id",),
     "terms": ("after", "term"),
-    "checkpoints": (
-        "kind",
-        "name",
-        "last_redis_id",
-        "last_ride_id",
-        "gaps_healed",
-        "rides_healed",
-        "distance_healed",
-        "resends_skipped",
-        "unbelieved_entries",
-        "resets_applied",
-    ),
+    "checkpoints": ("kind", "name", "last_redis_id", "last_ride_id", "resets_applied"),
     "consumer_states": ("name", "total_distance"),
     "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),
@@ -79,7 +68,6 @@ class Recorder(Onlooker):
 
     def __init__(self, url: Callable[[], str], recording: Recording) -> None:
         super().__init__("recorder")
-        self.lives = 0
         self._url = url
         self._recording = recording
         self._slot = ""
@@ -131,7 +119,6 @@ class Recorder(Onlooker):
         made_by = psycopg.connect(self._url(), replication="database")  # noqa: TID251
         with closing(made_by) as making:
             tables = read_tables(connection, make_slot(making, slot))
-        self.lives += 1
         self._slot, self._taken = slot, 0
         self._recording.write(Life(time.monotonic(), tables))
         self._records.set()

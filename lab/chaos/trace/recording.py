@@ -22,12 +22,6 @@ from lab.chaos.observer import Told
 from lab.chaos.trace.pgoutput import Change, Row
 
 
-class Limits(msgspec.Struct, frozen=True, tag="limits"):
-    """The first line."""
-
-    longest_log: int  # entries
-
-
 class Life(msgspec.Struct, frozen=True, tag="life"):
     """The database as it was when its slot was made."""
 
@@ -50,17 +44,16 @@ class Loss(msgspec.Struct, frozen=True, tag="loss"):
     ended: float
 
 
-Step = Limits | Life | Commit | Told | Loss
+Step = Life | Commit | Told | Loss
 
 
 class Recording:
     """A compressed file of JSON lines that steps are written to, by any thread."""
 
-    def __init__(self, file: Path, longest_log: int) -> None:
+    def __init__(self, file: Path) -> None:
         self._file = gzip.open(file, "wb", compresslevel=1)  # noqa: SIM115 (closed by `close`)
         self._encode = msgspec.json.Encoder().encode
         self._guard = threading.Lock()
-        self.write(Limits(longest_log))
 
     def write(self, step: Step) -> None:
         line = self._encode(step) + b"\n"
