@@ -28,31 +28,39 @@ FULL: dict[str, System] = {
     "queue": Queue(takes=4, repeats=2, replays=2),
 }
 SMALL: dict[str, System] = {
-    "core, two writers": Core(begun=2, leads=2, losses=0, failovers=0, resends=0),
-    "core, histories": Core(begun=1, leads=2, losses=1, failovers=1, resends=0),
-    "core, a re-send": Core(begun=1, leads=1, losses=1, failovers=1, resends=1),
+    "core, a loss": Core(begun=2, leads=2, losses=1, failovers=0, resends=0),
+    "core, a fail-over": Core(begun=1, leads=2, losses=0, failovers=1, resends=1),
     "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
     "inbox, small": Inbox(drawn=2, flushes=1, mends=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
 }
-# One for each guarantee, numbered as in docs/guarantees.md, which it breaks.
+# Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
 NO_LOSS = {"begun": 2, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-barrier": ("2", Core, NO_LOSS),
+    "writers-first": ("2", Core, NO_LOSS),
     "delete-more": ("1", Core, NO_LOSS | {"begun": 3, "leads": 1}),
     "no-compare-and-set": ("3", Core, NO_LOSS),
+    "checkpoint-alone": ("8", Core, NO_LOSS),
     "past-last-sent": ("11", Core, NO_LOSS),
     "no-terms": ("8", Core, NO_LOSS | {"failovers": 1}),
     "older-generation": ("8", Rollup, SMALL["rollup, small"].bounds),
     "no-heal": ("liveness", Core, {**NO_LOSS, "begun": 1, "leads": 1, "losses": 1}),
     "acknowledged-first": ("15, inbox", Inbox, INBOX),
+    "waits-for-last-sent": ("15, inbox", Inbox, INBOX),
+    "sweep-regardless": ("15, inbox", Inbox, INBOX),
+    "complete-regardless": ("15, complete_to", Inbox, INBOX),
     "outcomes-alone": ("15, complete_to", Inbox, INBOX),
     "unsent-rides": ("11", Queue, QUEUE),
     "late-refusal": ("15, outcome", Queue, QUEUE | {"replays": 0}),
+    "late-delivery": ("15, outcome", Queue, QUEUE),
+    "replay-reopens": ("15, outcome", Queue, QUEUE),
+    "replay-at-once": ("15, one at a time", Queue, QUEUE),
     "number-as-lease": ("15, dead letters", Queue, QUEUE | {"repeats": 0}),
     "written-afterwards": ("15, attempts", Queue, QUEUE),
     "no-deadline": ("15, one at a time", Queue, QUEUE),
+    "no-burial": ("liveness", Queue, QUEUE),
 }
 
 

@@ -89,17 +89,17 @@ class Core(System):
         mine = named(s.leaders, term)
         require(position == s.drawn > mine.settled and not mine.position)
         require(not mine.batch and not self.settled(s, mine))
-        require(mine.waits is None)
+        require((mine.waits is None) != (self.broken == "writers-first"))
         return s.but(leaders=swap(s.leaders, mine, mine.but(position=position)))
 
     def lists_the_writers(self, s: State, term: int) -> State:
         """leader {term} lists the writers, and waits for those that it has listed before"""
         mine, names = named(s.leaders, term), {writer.name for writer in s.writers}
-        require(mine.position)
+        require(mine.position or self.broken == "writers-first")
         require(not mine.waits or not names.issuperset(mine.waits))
         waits = tuple(sorted(names if mine.waits is None else names.intersection(mine.waits)))
         looking = mine.but(waits=waits)
-        if self.broken == "no-barrier" or not waits:
+        if self.broken == "no-barrier" or (mine.position and not waits):
             looking = mine.but(waits=None, settled=mine.position, position=0)
         return s.but(leaders=swap(s.leaders, mine, looking))
 
@@ -174,6 +174,12 @@ class Core(System):
         upto = min(me.known, s.last_sent)
         distance += between(s.rides, last, upto)
         return s.but(consumer=Consumer(at, max(last, upto), distance))
+
+    def commits_half(self, s: State) -> State:
+        """the consumer commits its checkpoint, and crashes before its total is written"""
+        require(self.broken == "checkpoint-alone")
+        moved = self.counts(s).consumer
+        return s.but(consumer=moved.but(distance=s.consumer.distance))
 
     def forgets(self, s: State) -> State:
         """the consumer crashes"""
@@ -264,7 +270,7 @@ class Core(System):
     start = State()
     by_chance: tuple[Step, ...] = (
         *(locks, rolls_back, overtakes, sends_twice, crashes),
-        *(forgets, loses, is_backed_up),
+        *(forgets, commits_half, loses, is_backed_up),
     )
     invariants: ClassVar = {
         "11": nothing_counts_early,

@@ -92,6 +92,7 @@ class Queue(System):
         may = s.outcome != "delivered" and (mine.answer == "delivered" or s.lease == mine.lease)
         if mine.answer == "delivered":
             s = s.but(reached="delivered")
+            may = may and (s.lease == mine.lease or self.broken != "late-delivery")
         if not may and not (mine.answer == "refused" and self.broken == "late-refusal"):
             return s
         s = s.but(lease=0, is_due=True, attempts=s.attempts + (self.broken == "written-afterwards"))
@@ -115,7 +116,7 @@ class Queue(System):
 
     def buries(self, s: Row) -> Row:
         """a worker finds that no attempt is left: the receipt is a dead letter"""
-        require(s.is_open and s.is_exhausted)
+        require(s.is_open and s.is_exhausted and self.broken != "no-burial")
         return s.decided("dead")
 
     def crashes(self, s: Row, attempt: int) -> Row:
@@ -127,6 +128,10 @@ class Queue(System):
         require(s.outcome == "dead")
         before = tuple(mine.but(counts=False) for mine in s.in_flight)
         s = s.but(is_replayed=True, excused=s.attempts, lease=0)
+        if self.broken == "replay-reopens":
+            s = s.but(outcome="")
+        if self.broken == "replay-at-once":
+            s = s.but(is_due=True)
         return s.but(in_flight=before, tried=0, was_refused=False, replays=s.replays + 1)
 
     def ranges(self, s: Row) -> dict[str, Iterable[Any]]:

@@ -30,7 +30,7 @@ def test_no_step_is_idle() -> None:
     for name, system in SMALL.items():
         taken |= {f"{type(system).__name__}.{step}" for step in small(name).transitions}
     steps = {step.__qualname__ for kind in (Core, Rollup, Inbox, Queue) for step in kind().steps}
-    assert steps == taken
+    assert steps - taken == {"Core.commits_half"}  # a sabotage takes it
 
 
 @pytest.mark.parametrize("name", SABOTAGES)

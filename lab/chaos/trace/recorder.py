@@ -32,7 +32,11 @@ TABLES = {
     "staged_log_records": ("id", "data"),
     "streamer_state": ("last_sent_id",),
     "terms": ("after", "term"),
-    "checkpoints": ("kind", "name", "last_redis_id", "last_ride_id", "resets_applied"),
+    "checkpoints": (
+        *("kind", "name", "last_redis_id", "last_ride_id", "resets_applied"),
+        *("gaps_healed", "rides_healed", "distance_healed"),
+        *("resends_skipped", "unbelieved_entries"),
+    ),
     "consumer_states": ("name", "total_distance"),
     "resets": ("consumer_name", "status"),
     "drifts": ("kind", "victim", "mark"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lab.chaos.drifts import TOTAL
 from lab.chaos.trace.recording import Life
-from lab.chaos.trace.rows import number, staged, taken, term_of, text, total_of
+from lab.chaos.trace.rows import Met, met_by, number, staged, taken, term_of, text, total_of
 from lab.chaos.trace.specified import Ride, Terms, Total, require
 
 
@@ -27,6 +27,7 @@ class Replica:
     sent: list[int] = field(default_factory=list)  # rides, sorted
     sums: list[int] = field(default_factory=lambda: [0])  # of the first n rides sent
     totals: dict[str, Total] = field(default_factory=dict)
+    met: dict[str, Met] = field(default_factory=dict)  # by total
     moved: dict[str, float] = field(default_factory=dict)  # by total: when it last did
     drifts: dict[str, int] = field(default_factory=dict)  # by total: what the nemesis added
 
@@ -84,6 +85,7 @@ def opened(life: Life) -> Replica:
             name = text(row, "name")
             replica.drifts[name] = int((TOTAL, name, row["resets_applied"]) in drifts)
             total = replica.totals[name] = total_of(row, totals[name])
+            replica.met[name] = met_by(row)
             require(total.ride_id <= last_sent, "no checkpoint is past last_sent")
             exact = replica.exact(name, total.ride_id)
             require(total.distance == exact, "a total is wrong")

@@ -1,6 +1,7 @@
 """Converts the rows of a recording, which are text as Postgres writes it, into numbers."""
 
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +17,19 @@ class Data(msgspec.Struct):
 
 
 decode_record = msgspec.json.Decoder(Data).decode
+
+
+class Met(NamedTuple):
+    """A total's counts of gaps, re-sends and other entries; the distance is in millimetres."""
+
+    gaps: int = 0
+    rides: int = 0  # in those gaps
+    distance: int = 0  # of those rides
+    skipped: int = 0  # entries that were sent again
+    unbelieved: int = 0  # entries
+
+    def since(self, before: "Met") -> "Met":
+        return Met(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 def number(row: Row, column: str) -> int:
@@ -59,6 +73,14 @@ def staged(row: Row) -> Ride:
     record = decode_record(text(row, "data"))
     require(record.id == number(row, "id"), "a record is about its ride")
     return Ride(record.id, millimetres(record.distance))
+
+
+def met_by(checkpoint: Row) -> Met:
+    gaps, rides, skipped, unbelieved = (
+        number(checkpoint, column)
+        for column in ("gaps_healed", "rides_healed", "resends_skipped", "unbelieved_entries")
+    )
+    return Met(gaps, rides, millimetres(checkpoint["distance_healed"]), skipped, unbelieved)
 
 
 def total_of(row: Row, distance: str | None, was: Total | None = None) -> Total:

@@ -7,7 +7,7 @@ from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
 from lab.chaos.trace.replica import Replica
-from lab.chaos.trace.rows import millimetres, text, total_of
+from lab.chaos.trace.rows import Met, met_by, millimetres, text, total_of
 from lab.chaos.trace.specified import Bounds, Entry, Ride, Total, require
 
 
@@ -46,7 +46,9 @@ class TotalsJudge:
         self._steps["makes something wrong"] += 1
 
     def _moves(self, name: str, row: Row, counted: Row, at: float, *, is_reset: bool) -> None:
-        was = self._replica.totals.get(name)
+        replica = self._replica
+        was, now = replica.totals.get(name), met_by(row)
+        met = now.since(replica.met.get(name, Met()))
         then = total_of(row, counted.get("total_distance"), was)
         if was is None:
             require(then == Total(), "a total begins with nothing")
@@ -55,8 +57,10 @@ class TotalsJudge:
         elif then == was:
             require(not counted, "nothing counts twice")
         else:
-            self._counts(name, was, then, at)
-        self._replica.totals[name], self._replica.moved[name] = then, at
+            self._counts(name, was, then, met, at)
+            met = Met()  # as it was judged
+        require(met == Met(), "what is met is met where entries are read")
+        replica.totals[name], replica.met[name], replica.moved[name] = then, now, at
 
     def _resets(self, name: str, was: Total, then: Total) -> None:
         replica = self._replica
@@ -67,29 +71,32 @@ class TotalsJudge:
         require(then.distance == exact, "a reset makes it right")
         self._steps["resets"] += 1
 
-    def _counts(self, name: str, was: Total, then: Total, at: float) -> None:
+    def _counts(self, name: str, was: Total, then: Total, met: Met, at: float) -> None:
         """Entries between the two positions were read, and the other rides were healed.
 
         After a fault, a reader may have read other entries than the onlooker saw; so may one that a
-        new life set back to before the trimmed log. Then only the result is judged.
+        new life set back to before the trimmed log. Then only the total is judged. Otherwise so is
+        what it says that it has met: gaps, re-sends, and entries that are not ours.
         """
         replica = self._replica
         goes_on = was.ride_id <= then.ride_id <= replica.last_sent
         require(goes_on, "a checkpoint goes on, and is never past last_sent")
         read = self._log.between(was.redis_id, then.redis_id, at)
-        is_older = any(one.at < replica.began for one in read)
         since = replica.moved.get(name, replica.began)
+        is_older = any(one.at < replica.began for one in read)
         if is_older or self._log.may_differ(read, since, at):
             self._steps["counts, unseen"] += 1
         else:
-            self._leads_to([one.entry for one in read], was, then)
+            self._counts_exactly([one.entry for one in read], was, then, met)
         exact = replica.exact(name, then.ride_id)
         require(then.distance == exact, "a total is the sum of its rides")
         counts = replica.sent_between(was.ride_id, then.ride_id)
         self._steps["counts" if counts else "counts nothing"] += 1
+        self._steps["heals"] += met.gaps > 0
+        self._steps["skips what was sent again"] += met.skipped > 0
+        self._steps["disbelieves"] += met.unbelieved > 0
 
-    def _leads_to(self, read: list[Entry], was: Total, then: Total) -> None:
-        """Require that the specification, with these entries, arrives at the same total."""
+    def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
         replica = self._replica
         terms = replica.terms_about({entry.term for entry in read})
         bounds = Bounds(replica.last_sent, replica.drawn, terms)
@@ -99,3 +106,20 @@ class TotalsJudge:
         known = then.ride_id if then.ride_id > last else 0
         told = [Ride(ride, replica.rides[ride]) for ride in rides]
         specified.counts(bounds, told, was.but(entries=tuple(read), known=known), then)
+        there_was = self._met(was, then, true)._replace(unbelieved=len(read) - len(true))
+        require(met == there_was, f"{met} is not what there was: {there_was}")
+
+    def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:
+        """What these entries leave out, up to the total's new ride, and what they repeat."""
+        last, gaps, skipped = was.ride_id, 0, 0
+        for entry in true:
+            if entry.ride.id <= last:
+                skipped += 1
+            else:
+                gaps += last < entry.prev
+                last = entry.ride.id
+        gaps += last < then.ride_id
+        rides = self._replica.sent_between(was.ride_id, then.ride_id)
+        unsaid = {*rides} - {entry.ride.id for entry in true}
+        distance = sum(self._replica.rides[ride] for ride in unsaid)
+        return Met(gaps, len(unsaid), distance, skipped)
