@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from consumers import digest
+from consumers.checkpoint import MOVE
 from consumers.gaps import Healed
 from consumers.receipts.courier import Courier
 from consumers.receipts.group import Group
@@ -53,6 +54,10 @@ def count_again(patch: Patch) -> None:
     patch.setattr("consumers.reader.digest", believe)
 
 
+def count_no_resends(patch: Patch) -> None:
+    patch.setattr("consumers.checkpoint.MOVE", but_for(MOVE, "+ %(skipped)s", ""))
+
+
 class Anything(dict[bytes, Range]):
     """Takes every term for ours, for all ids that were drawn."""
 
@@ -72,7 +77,7 @@ def write_nothing(patch: Patch) -> None:
 
 
 def leave_all_dirty(patch: Patch) -> None:
-    patch.setattr(DirtyMinutes, "commit", lambda *_: None)
+    patch.setattr(DirtyMinutes, "remove", lambda *_: None)
 
 
 def keep_the_lease(patch: Patch) -> None:
