@@ -14,7 +14,7 @@ from pyspark.errors import ArithmeticException
 from analytics.cells import BLOCK, Cell, by_cell, cells
 from analytics.ledger import Ledger
 from analytics.minutes import Minute, by_minute, collected
-from analytics.warehouse import COLUMNS, Warehouse, within
+from analytics.warehouse import COLUMNS, Warehouse
 from tests.support.warehouse import DAYS, night
 
 if TYPE_CHECKING:
@@ -132,14 +132,3 @@ def test_rides_are_added_up_before_the_one_exchange_and_never_in_python(
     assert not any(word in executed for word in IN_PYTHON), executed
     [read] = {*re.findall(r"ReadSchema: struct<([^>]*)>", executed)}
     assert {*re.findall(r"(\w+):", read)} == columns
-
-
-def test_only_the_files_of_the_wanted_blocks_are_read(
-    spark: "SparkSession", warehouse: Warehouse
-) -> None:
-    [block] = warehouse.ledger().blocks
-    wanted = [block.__class__(400, 600, 401, 600, 200, block.distance / len(DAYS))]
-    read = warehouse.read(spark, warehouse.files_of(wanted)).where(within(wanted))
-    [file] = read.inputFiles()
-    assert f"day={DAYS[2]}" in file
-    assert cells(read) == [Cell(401, 600, 200, wanted[0].distance)]
