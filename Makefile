@@ -44,7 +44,7 @@ help:
 # Installs only what is missing and names each step; prints nothing if nothing is missing.
 INSTALL := $(PYTHON) -m demo.install
 
-# honcho, which a Ctrl-C ends at once while it is not ready for it yet: Python would print a traceback.
+# Ctrl-C ends it at once while honcho is not ready for that yet: it would print a traceback.
 QUIET_HONCHO := "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); \
 	import honcho.command; honcho.command.main()"
 

@@ -7,7 +7,6 @@ it has not, or if it could not be broken; one line says why.
 
 import argparse
 import signal
-import sys
 
 from demo import breaking
 from demo.breaking.healing import Kind
@@ -36,8 +35,6 @@ def main() -> None:
         list_ways()
         return
     signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # Ctrl-Z would leave the consumer frozen
-    # Like Ctrl-C. A frozen consumer resumes in any case.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         breaking.run(given.way, settings.load(), show, given.seconds)
     except (Unavailable, breaking.NotHealed) as reason:

@@ -40,7 +40,7 @@ def told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Iterator[Told]:
     """The exit status, and what is said, where no fleet runs."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)}
+    ctrl_z = signal.getsignal(signal.SIGTSTP)
     for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
@@ -61,8 +61,7 @@ def told(
         return status, said.out + said.err
 
     yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    signal.signal(signal.SIGTSTP, ctrl_z)
 
 
 @pytest.mark.parametrize("setting", GIVEN)

@@ -19,13 +19,10 @@ LONGEST = 2 * healing.PATIENCE  # seconds: it waits for receipts, which may have
 HEALED = ("totals are exact", "minutes are complete", "receipts are delivered or dead letters")
 
 
-def running(fleet: Fleet, *module: str) -> psutil.Process:
-    [process] = [p for p, command in fleet.commands() if command[1:] == ["-m", *module]]
-    return process
-
-
 def consumer1(fleet: Fleet) -> psutil.Process:
-    return running(fleet, "consumers", "consumer1")
+    command = ["-m", "consumers", "consumer1"]
+    [process] = [process for process, found in fleet.commands() if found[1:] == command]
+    return process
 
 
 def is_frozen(process: psutil.Process) -> bool:
