@@ -9,16 +9,13 @@ import redis
 
 from consumers.checkpoint import Checkpoint
 from consumers.rollup import generation
-from consumers.rollup.__main__ import lead as lead_until
 from consumers.rollup.dirty import Mark, MarksLost
 from consumers.rollup.generation import KIND, NAME, Generation
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION, compute
-from consumers.rollup.report import Report
 from consumers.rollup.step import Step
-from consumers.running import IDLE_ROUND
+from consumers.running import IDLE_ROUND, rounds
 from lab.chaos.backup import Backup
-from rocket_rides import settings
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.process import Stop
@@ -267,8 +264,7 @@ def test_a_full_batch_that_is_sent_and_not_committed_is_asked_for_ever_less_ofte
     streamer = world.streamer()
     ids = world.take(*[1] * 20)
     world.log().append([(i, f'{{"id": {i}, "distance": 1}}') for i in ids], 1, streamer.term)
-    config = settings.Settings(batch_size=20)
-    stop = Recording(15)
-    lead_until(world.connect(**SESSION), world.log(), config, stop, Progress(), Report())
+    leading, stop = lead(world, batch_size=20), Recording(15)
+    rounds(leading, [], leading.connection, Progress(), stop, crash_rate=0)
     assert min(stop.pauses[-2:]) >= IDLE_ROUND / 2
     assert complete_to(world) == 1
