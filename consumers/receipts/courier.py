@@ -1,10 +1,11 @@
 """Delivers receipts: signs each, posts it to the receiver, and says what came of it.
 
-An attempt is one POST, signed after Standard Webhooks with the time of that attempt. It has one
-time limit in all, from the look-up of the address to the end of the answer's head. The verdict is
-read off the head: no redirect is followed, nothing is decompressed, and a body that does not end
-holds up nobody. (Of bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one
-piece with them.) `verdict` says what an answer means.
+An attempt is one POST, signed after Standard Webhooks with the time of that attempt; if it was sent
+on a kept connection that turns out to be dead, it is sent once more. It has one time limit in all,
+from the look-up of the address to the end of the answer's head. The verdict is read off the head:
+no redirect is followed, nothing is decompressed, and a body that does not end holds up nobody. (Of
+bytes that are no HTTP aiohttp keeps nothing, so no head that comes in one piece with them.)
+`verdict` says what an answer means.
 
 A process that dies in an attempt leaves open whether the receiver has the receipt. It holds nothing
 that others would need: the next attempt is like the first.
@@ -15,6 +16,7 @@ import os
 import ssl
 import time
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -34,6 +36,13 @@ MOST_READ, MOST_KEPT, LONGEST_BODY = 64 * 1024, 1024, 0.25
 LOST = "the connection was lost before the end of the answer's head"
 
 
+class Progress(SimpleNamespace):
+    """How far a request came."""
+
+    reused = False  # it is on a connection that was kept
+    sent = False  # perhaps some of it, on this connection or on one before
+
+
 class Courier:
     """Makes attempts, each within its own time limit. For one event loop, as a context manager.
 
@@ -48,6 +57,7 @@ class Courier:
 
     async def __aenter__(self) -> Self:
         trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reused)
         trace.on_request_headers_sent.append(_note_sent)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._checked),
@@ -73,16 +83,10 @@ class Courier:
             "webhook-timestamp": f"{now.timestamp():.0f}",
             "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
         }
-        sent = asyncio.Event()
+        progress = Progress()
         try:
             async with asyncio.timeout(seconds):
-                response = await self._session.post(
-                    self._url,
-                    data=body,
-                    headers=headers,
-                    allow_redirects=False,
-                    trace_request_ctx=sent,
-                )
+                response = await self._post(body, headers, progress)
         except TimeoutError:
             why = f"timed out after {seconds:.3g} s"
         except aiohttp.ClientResponseError:
@@ -95,11 +99,40 @@ class Courier:
             async with response:
                 return await _verdict(response)
         # Of what was sent, perhaps in part, the receiver may have the whole.
-        return Verdict(Kind.RETRY if sent.is_set() else Kind.AWAY, why)
+        return Verdict(Kind.RETRY if progress.sent else Kind.AWAY, why)
+
+    async def _post(
+        self, body: bytes, headers: dict[str, str], progress: Progress
+    ) -> aiohttp.ClientResponse:
+        """The answer, as soon as its head is complete. aiohttp itself repeats no POST."""
+        post = partial(
+            self._session.post,
+            self._url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            trace_request_ctx=progress,
+        )
+        try:
+            return await post()
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if not progress.reused or _has_begun(error):
+                raise
+        # A connection that was kept is dead, and no byte of an answer came.
+        return await post()
+
+
+async def _note_reused(_session: Any, context: SimpleNamespace, _: Any) -> None:
+    context.trace_request_ctx.reused = True
 
 
 async def _note_sent(_session: Any, context: SimpleNamespace, _: Any) -> None:
-    context.trace_request_ctx.set()
+    context.trace_request_ctx.sent = True
+
+
+def _has_begun(error: aiohttp.ClientConnectionError) -> bool:
+    """Whether some of an answer's head had come when the connection was lost."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 
 def _authorities() -> ssl.SSLContext:

@@ -6,12 +6,13 @@ import pytest
 
 from consumers.receipts.queue import Attempt
 from tests.support.receipts import USUALLY, Colleague, Staff, sent
-from tests.support.receiver import ACCEPT, HANG
+from tests.support.receiver import ACCEPT, HANG, Answer
 
 
 def in_flight(worker: Colleague) -> list[int]:
     """The rides, once there is nothing more to take."""
     for _ in range(5):
+        worker.delivery.has_news()
         worker.deliver()
     return sorted(attempt.receipt.ride_id for attempt in worker.delivery.in_flight)
 
@@ -74,6 +75,15 @@ def test_nothing_is_sent_once_the_lease_has_run_out(staff: Staff) -> None:
     assert staff.receipt(ride_id).reason == "the lease ran out before anything was sent"
     assert staff.world.value("SELECT attempts - excused FROM receipts") == 0
     assert staff.receiver.requests == []
+
+
+def test_a_worker_that_is_to_end_waits_for_what_is_in_flight(staff: Staff) -> None:
+    sent(staff.world, 1)
+    staff.receiver.behaviour = Answer(delay=0.2)
+    one = staff.worker("one")
+    one.until(lambda: one.delivery.in_flight)
+    assert one.run(one.delivery.finish(one.queue, 5)).delivered == [1]
+    assert staff.outcomes() == 1
 
 
 def test_a_worker_that_is_to_end_says_so_of_what_it_cancels(staff: Staff) -> None:

@@ -501,8 +501,6 @@ MUTANTS = [
         "a worker that is to end waits for nothing that is in flight",
         "while self.in_flight and (left := deadline - time.monotonic()) > 0:",
         "while self.in_flight and (left := deadline - time.monotonic()) > 60:",
-        tests="services/test_receipts.py::"
-        "test_sigterm_in_the_middle_of_deliveries_loses_none_and_repeats_none",
     ),
     # The courier, its verdicts, and the breaker.
     courier(
@@ -536,13 +534,28 @@ MUTANTS = [
     ),
     courier(
         "an attempt that was made counts as if nobody had taken it",
-        "Kind.RETRY if sent.is_set() else Kind.AWAY",
-        "Kind.AWAY if sent.is_set() else Kind.AWAY",
+        "Kind.RETRY if progress.sent else Kind.AWAY",
+        "Kind.AWAY if progress.sent else Kind.AWAY",
     ),
     courier(
         "a receiver that is away is asked as if it had failed",
-        "Kind.RETRY if sent.is_set() else Kind.AWAY",
-        "Kind.RETRY if sent.is_set() else Kind.RETRY",
+        "Kind.RETRY if progress.sent else Kind.AWAY",
+        "Kind.RETRY if progress.sent else Kind.RETRY",
+    ),
+    courier(
+        "whatever dies is sent again",
+        "if not progress.reused or _has_begun(error):",
+        "if _has_begun(error):",
+    ),
+    courier(
+        "half an answer is none, and its receipt is sent again at once",
+        "if not progress.reused or _has_begun(error):",
+        "if not progress.reused:",
+    ),
+    courier(
+        "a dead connection is the end of an attempt",
+        "if not progress.reused or _has_begun(error):",
+        "if True:",
     ),
     courier(
         "a body that does not end holds up an attempt",
