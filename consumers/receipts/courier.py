@@ -15,8 +15,6 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
@@ -31,41 +29,18 @@ from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, in_one_line, judge, seconds_of
 from rocket_rides.errors import Refused
 
-# Of an answer: bytes of a line of its head; bytes of its body that are read, so that the connection
-# can be kept, and that are kept for a person; seconds that are waited for them.
-LONGEST_LINE = 64 * 1024
+# Of an answer's body: bytes that are read, so that the connection can be kept, and that are kept
+# for a person; seconds that are waited for them.
 MOST_READ, MOST_KEPT, LONGEST_BODY = 64 * 1024, 1024, 0.25
 
-HALF_A_HEAD = "the connection was lost in the middle of the answer's head"
+LOST = "the connection was lost before the end of the answer's head"
 
 
 class Progress(SimpleNamespace):
     """How far a request came."""
 
-    deadline: float  # on the monotonic clock: nothing is sent later, however long nobody looked
     reused = False  # it is on a connection that was kept
     sent = False  # perhaps some of it, on this connection or on one before
-
-
-def _noticing() -> aiohttp.TraceConfig:
-    """Has aiohttp tell a request's Progress."""
-
-    async def connected(_session: Any, context: SimpleNamespace, _: Any) -> None:
-        if time.monotonic() > context.trace_request_ctx.deadline:
-            raise TimeoutError
-
-    async def reused(session: Any, context: SimpleNamespace, told: Any) -> None:
-        context.trace_request_ctx.reused = True
-        await connected(session, context, told)
-
-    async def sent(_session: Any, context: SimpleNamespace, _: Any) -> None:
-        context.trace_request_ctx.sent = True
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_end.append(connected)
-    trace.on_connection_reuseconn.append(reused)
-    trace.on_request_headers_sent.append(sent)
-    return trace
 
 
 class Courier:
@@ -81,16 +56,17 @@ class Courier:
         self._webhook = Webhook(secret)
 
     async def __aenter__(self) -> Self:
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reused)
+        trace.on_request_headers_sent.append(_note_sent)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._checked),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
-            headers={hdrs.USER_AGENT: "rocket-rides", hdrs.ACCEPT: "*/*"},
+            headers={hdrs.USER_AGENT: "rocket-rides"},
             skip_auto_headers=[hdrs.ACCEPT_ENCODING],
-            trace_configs=[_noticing()],
+            trace_configs=[trace],
         )
         return self
 
@@ -107,19 +83,22 @@ class Courier:
             "webhook-timestamp": f"{now.timestamp():.0f}",
             "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
         }
-        progress = Progress(deadline=time.monotonic() + seconds)
+        progress = Progress()
         try:
-            async with _limit(seconds):
+            async with asyncio.timeout(seconds):
                 response = await self._post(body, headers, progress)
         except TimeoutError:
             why = f"timed out after {seconds:.3g} s"
         except aiohttp.ClientResponseError:
             why = NOT_HTTP
+        except aiohttp.ServerDisconnectedError:
+            why = LOST
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            why = _why(error)
+            why = in_one_line(str(error)) or type(error).__name__
         else:
             async with response:
                 return await _verdict(response)
+        # Of what was sent, perhaps in part, the receiver may have the whole.
         return Verdict(Kind.RETRY if progress.sent else Kind.AWAY, why)
 
     async def _post(
@@ -143,6 +122,19 @@ class Courier:
         return await post()
 
 
+async def _note_reused(_session: Any, context: SimpleNamespace, _: Any) -> None:
+    context.trace_request_ctx.reused = True
+
+
+async def _note_sent(_session: Any, context: SimpleNamespace, _: Any) -> None:
+    context.trace_request_ctx.sent = True
+
+
+def _has_begun(error: aiohttp.ClientConnectionError) -> bool:
+    """Whether some of an answer's head had come when the connection was lost."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+
+
 def _authorities() -> ssl.SSLContext:
     """Whom a certificate must be from: SSL_CERT_FILE names the file, else it is certifi's."""
     trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
@@ -152,42 +144,10 @@ def _authorities() -> ssl.SSLContext:
         raise Refused(f"SSL_CERT_FILE is {trusted}: {error.strerror or error}") from None
 
 
-@asynccontextmanager
-async def _limit(seconds: float) -> AsyncIterator[None]:
-    """Raise TimeoutError after so many seconds, once what has come in by then is read.
-
-    asyncio.timeout alone would also give up what came in time while nobody looked.
-    """
-    async with asyncio.timeout(None) as limit:
-        late = asyncio.get_running_loop().call_later(seconds, limit.reschedule, 0)
-        try:
-            yield
-        finally:
-            late.cancel()
-
-
-def _has_begun(error: aiohttp.ClientConnectionError) -> bool:
-    """Whether some of an answer's head had come when the connection was lost."""
-    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
-
-
-def _why(error: Exception) -> str:
-    """What went wrong, for a person."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        is_of_os = (cause.errno or 0) > 0 and not isinstance(cause, ssl.SSLError)
-        why = os.strerror(cause.errno or 0) if is_of_os else cause.strerror or str(cause)
-        return in_one_line(f"no connection: {why}")
-    if isinstance(error, aiohttp.ClientConnectionError) and _has_begun(error):
-        return HALF_A_HEAD
-    return in_one_line(str(error)) or type(error).__name__
-
-
 async def _verdict(response: aiohttp.ClientResponse) -> Verdict:
     headers = response.headers
     asked = seconds_of(headers[hdrs.RETRY_AFTER]) if hdrs.RETRY_AFTER in headers else 0
-    redirect = headers.get(hdrs.LOCATION, "") if response.status < 400 else ""
-    return judge(response.status, await _beginning(response), asked, redirect)
+    return judge(response.status, await _beginning(response), asked)
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

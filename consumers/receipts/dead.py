@@ -8,27 +8,22 @@ list, for good. Both say which they could not do and why, and then exit with sta
 
 import argparse
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
 
-import msgspec
 import psycopg
-from psycopg.rows import dict_row
 
 from rocket_rides import database, fleet, settings
 from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import LARGEST_ID
-from rocket_rides.receipts import WAITS_FOR_A_DECISION, WEBHOOK_ID
+from rocket_rides.receipts import WAITS_FOR_A_DECISION
 
-COLUMNS = f"""
-    ride_id, {WEBHOOK_ID} AS webhook_id, distance,
-    to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ride_created_at,
-    outcome, reason, attempts - excused AS attempts, first_at, decided_at, dead_at, replay_at,
-    dropped_at
-    FROM receipts JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
+LIST = """
+    SELECT ride_id, distance, dead_at, attempts - excused, reason, replay_at IS NOT NULL
+    FROM receipts JOIN rides ON rides.id = ride_id
+    WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id
 """
-LIST = f"SELECT {COLUMNS} WHERE dead_at IS NOT NULL AND dropped_at IS NULL ORDER BY ride_id"
-SHOW = f"SELECT {COLUMNS} WHERE ride_id = %s"
+ONE = """
+    SELECT outcome, replay_at IS NOT NULL, dropped_at IS NOT NULL FROM receipts WHERE ride_id = %s
+"""
 
 # Locked in the order of their rides, as everywhere; of two people, the second finds nothing to do.
 WHICH = f"""
@@ -48,99 +43,60 @@ DROP = f"""
     UPDATE receipts SET dropped_at = now()
     FROM letters WHERE receipts.ride_id = letters.ride_id RETURNING receipts.ride_id
 """  # noqa: S608
-CHANGES = {"replay": REPLAY, "drop": DROP}
+CHANGES = {"replay": (REPLAY, "to be sent again"), "drop": (DROP, "dropped")}
 
-Letter = dict[str, Any]
-
-ENCODER = msgspec.json.Encoder(decimal_format="number")
 NONE = "no dead letters"
-DONE = {"replay": "to be sent again", "drop": "dropped"}
-WOULD_BE = {"replay": "would be sent again", "drop": "would be dropped"}
 
 
-def find(connection: psycopg.Connection, query: str, *values: object) -> list[Letter]:
-    """What LIST or SHOW finds. Raises psycopg.Error."""
-    return connection.cursor(row_factory=dict_row).execute(query, values).fetchall()
+def letters(connection: psycopg.Connection) -> list[str]:
+    """A line about each dead letter that was not dropped. Raises psycopg.Error."""
+    return [
+        f"ride {ride_id}, {distance} m, dead since {dead_at.isoformat(timespec='seconds')}"
+        f" after {'1 attempt' if attempts == 1 else f'{attempts} attempts'}"
+        f"{' (to be sent again)' if is_replayed else ''}: {reason}"
+        for ride_id, distance, dead_at, attempts, reason, is_replayed in connection.execute(LIST)
+    ]
 
 
 def change(
-    connection: psycopg.Connection,
-    action: str,
-    rides: Sequence[int],
-    *,
-    every: bool = False,
-    dry_run: bool = False,
+    connection: psycopg.Connection, action: str, rides: Sequence[int], *, every: bool = False
 ) -> list[int]:
     """Replay or drop dead letters: all, or those of `rides`; returns the rides that it was done to.
 
-    With `dry_run`, those that it would be done to. Raises psycopg.Error.
+    Raises psycopg.Error.
     """
-    values = {"all": every, "rides": list(rides)}
-    found = connection.execute(WHICH if dry_run else CHANGES[action], values)
+    statement, _ = CHANGES[action]
+    found = connection.execute(statement, {"all": every, "rides": list(rides)})
     return sorted(ride_id for (ride_id,) in found)
 
 
-def why_not(letter: Letter | None) -> str:
-    """Why a receipt can neither be replayed nor dropped."""
-    if letter is None:
+def why_not(connection: psycopg.Connection, ride_id: int) -> str:
+    """Why a receipt can neither be replayed nor dropped. Raises psycopg.Error."""
+    row = connection.execute(ONE, [ride_id]).fetchone()
+    if row is None:
         return "it is not in the queue yet, or there is no such ride"
-    if letter["outcome"] == "delivered":
+    outcome, is_replayed, is_dropped = row
+    if outcome == "delivered":
         return "it was delivered"
-    if letter["replay_at"]:
+    if is_replayed:
         return "it is being sent again already"
-    return "it was dropped" if letter["dropped_at"] else "it is not dead: it is being delivered"
-
-
-def describe(letter: Letter) -> str:
-    """One line about a dead letter."""
-    state = " (to be sent again)" if letter["replay_at"] else ""
-    times = "attempt" if letter["attempts"] == 1 else "attempts"
-    return (
-        f"ride {letter['ride_id']}, {letter['distance']} m, dead since {as_text(letter['dead_at'])}"
-        f" after {letter['attempts']} {times}{state}: {letter['reason']}"
-    )
-
-
-def as_text(value: object) -> str:
-    """A value as the API shows it; a dash for none."""
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return "-" if value is None else str(value)
+    return "it was dropped" if is_dropped else "it is not dead: it is being delivered"
 
 
 def run(connection: psycopg.Connection, arguments: argparse.Namespace) -> int:
     """Do what the command line says; returns the exit status."""
+    refused: list[int] = []
     if arguments.action == "list":
-        letters = find(connection, LIST)
-        say(arguments, letters, [describe(letter) for letter in letters] or [NONE])
-        return 0
-    if arguments.action == "show":
-        [ride_id] = arguments.rides
-        for letter in find(connection, SHOW, ride_id):
-            say(arguments, letter, [f"{name:16}{as_text(value)}" for name, value in letter.items()])
-            return 0
-        raise Unavailable(f"no receipt of ride {ride_id} is in the queue")
-    dry_run = arguments.dry_run
-    done = change(
-        connection, arguments.action, arguments.rides, every=arguments.all, dry_run=dry_run
-    )
-    refused = {
-        ride_id: why_not(next(iter(find(connection, SHOW, ride_id)), None))
-        for ride_id in sorted({*arguments.rides} - {*done})
-    }
-    what = (WOULD_BE if dry_run else DONE)[arguments.action]
-    lines = [f"ride {ride_id}: {what}" for ride_id in done]
-    lines += [f"ride {ride_id}: not done: {why}" for ride_id, why in refused.items()]
-    say(arguments, {"done": done, "refused": refused, "dry_run": dry_run}, lines or [NONE])
-    return 1 if refused else 0
-
-
-def say(arguments: argparse.Namespace, found: object, lines: list[str]) -> None:
-    """Print JSON for a program, or lines for a person."""
-    if arguments.json:
-        lines = [ENCODER.encode(found).decode()]
-    for line in lines:
+        lines = letters(connection)
+    else:
+        done = change(connection, arguments.action, arguments.rides, every=arguments.all)
+        refused = sorted({*arguments.rides} - {*done})
+        _, what = CHANGES[arguments.action]
+        lines = [f"ride {ride}: {what}" for ride in done]
+        lines += [f"ride {ride}: not done: {why_not(connection, ride)}" for ride in refused]
+    for line in lines or [NONE]:
         print(line)  # noqa: T201
+    return 1 if refused else 0
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -150,20 +106,14 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(rides=[], all=False, dry_run=False)
+    parser.set_defaults(all=False)
     actions = parser.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="all dead letters, except those that were dropped")
-    showing = actions.add_parser("show", help="everything about one ride's receipt")
-    showing.add_argument("rides", metavar="ID", nargs=1, type=ride_id)
+    actions.add_parser("list", help="all dead letters, except those that were dropped")
     replaying = actions.add_parser("replay", help="have them sent again")
     replaying.add_argument("rides", metavar="ID", nargs="*", type=ride_id)
     replaying.add_argument("--all", action="store_true", help="every dead letter")
     dropping = actions.add_parser("drop", help="take them off the list, for good")
     dropping.add_argument("rides", metavar="ID", nargs="+", type=ride_id)
-    for action in (replaying, dropping):
-        action.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    for action in (listing, showing, replaying, dropping):
-        action.add_argument("--json", action="store_true", help="for programs")
     arguments = parser.parse_args(words)
     if arguments.action == "replay" and bool(arguments.rides) == arguments.all:
         replaying.error("give the rides' ids, or --all")

@@ -16,7 +16,7 @@ import psycopg
 
 from consumers.receipts.breaker import Breaker
 from consumers.receipts.courier import Courier
-from consumers.receipts.queue import NO_TIME, Attempt, Ended, Queue
+from consumers.receipts.queue import Attempt, Ended, Queue
 from consumers.receipts.round import Round, Step
 from consumers.receipts.upkeep import Upkeep
 from consumers.receipts.verdict import Kind, Verdict, in_one_line
@@ -24,8 +24,7 @@ from rocket_rides.faults import reached
 from rocket_rides.waiting import delays
 
 # Seconds.
-LOOK_AT_ALL_EVERY = 1.0
-SHARE, LONGEST_PAUSE = 0.05, 10.0  # of a worker's time for such looks, at most: see TAKE
+LOOK_AT_ALL_EVERY = 1.0  # see TAKE
 SOON, LATER = 0.002, 0.5  # between looks for what the streamer has sent and is about to commit
 
 STOPPED = Verdict(Kind.STOPPED, "the worker was stopped")
@@ -42,9 +41,7 @@ class Delivery:
         self._concurrency = concurrency  # attempts at once
         self._timeout = timeout  # of one, in seconds
         self._ended: list[Ended] = []
-        self._quarantined: Attempt | None = None  # the one that was sent last
         self._woken = asyncio.Event()
-        self._is_ending = False
         # When something may be due, as far as is known; when all is looked at; on the monotonic
         # clock. The pauses are between looks for what the streamer is about to commit.
         self._look_at = self._look_at_all_at = 0.0
@@ -54,11 +51,6 @@ class Delivery:
         """The inbox has new rides. Unless `settled`, the streamer is about to commit them."""
         self._look_at = 0.0
         self._pauses = None if settled else delays(SOON, LATER)
-        self._woken.set()
-
-    def end(self) -> None:
-        """Take nothing more, and end the wait of `run_once`."""
-        self._is_ending = True
         self._woken.set()
 
     @property
@@ -95,14 +87,17 @@ class Delivery:
             tasks = self.in_flight.values()
             await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             await self._save(queue, done)
-        self._ended += [Ended(attempt, STOPPED) for attempt in self._cancel()]
+        self._ended += [Ended(attempt, STOPPED) for attempt in self.cancel()]
         await self._save(queue, done)
         return done
 
-    def forget(self) -> None:
-        """Lose everything, as a crash would."""
-        self._cancel()
-        self._ended.clear()
+    def cancel(self) -> list[Attempt]:
+        """Give up all that is in flight, and return it. Its receiver may have it all the same."""
+        cancelled = list(self.in_flight)
+        for task in self.in_flight.values():
+            task.cancel()
+        self.in_flight.clear()
+        return cancelled
 
     async def _save(self, queue: Queue, done: Round) -> None:
         if not self._ended:
@@ -115,6 +110,8 @@ class Delivery:
             self._ended += ended  # the next session writes it down
             raise
         again = min(done.again.values(), default=math.inf)
+        if any(end.attempt.is_quarantined for end in ended):
+            again = 0  # another one may be taken now
         self._look_at = min(self._look_at, time.monotonic() + again)
 
     async def _take(self, queue: Queue) -> None:
@@ -124,29 +121,24 @@ class Delivery:
         if looks_at_all:
             queue.look_at_all()
             self._look_at = 0.0
-        if self._room and self._quarantined not in self.in_flight and queue.has_quarantined:
-            attempts = await queue.take_quarantined()
-            self._quarantined = attempts[0] if attempts else None
-            self._send(attempts)
         room = self._room
         if room and now >= self._look_at:
             pauses, self._pauses, self._look_at = self._pauses, None, math.inf
-            attempts = await queue.take(room)  # meanwhile there may be news
+            attempts = await queue.take(  # meanwhile there may be news
+                room, quarantined=not any(attempt.is_quarantined for attempt in self.in_flight)
+            )
             self._send(attempts)
             if len(attempts) == room:
                 self._look_at = 0.0
             elif pauses and not attempts:
                 self._pauses = self._pauses or pauses
                 self._look_at = min(self._look_at, time.monotonic() + next(pauses))
-        if looks_at_all:
-            took = time.monotonic() - now
-            self._look_at_all_at = now + max(LOOK_AT_ALL_EVERY, min(took / SHARE, LONGEST_PAUSE))
+        if looks_at_all:  # however long it took, others come in between
+            self._look_at_all_at = time.monotonic() + LOOK_AT_ALL_EVERY
 
     @property
     def _room(self) -> int:
         """How many attempts may be begun now."""
-        if self._is_ending:
-            return 0
         free = self._concurrency - len(self.in_flight)
         return self.breaker.allows(len(self.in_flight), free)
 
@@ -167,30 +159,15 @@ class Delivery:
             self.in_flight[attempt] = asyncio.create_task(self._make(attempt))
 
     async def _make(self, attempt: Attempt) -> None:
-        """Make an attempt; what came of it is to be written down."""
-        try:
-            verdict = await self._verdict(attempt)
-        except Exception as error:
-            verdict = Verdict(Kind.RETRY, in_one_line(f"{type(error).__name__}: {error}"))
+        """Make an attempt, within what is left of its lease; its end is to be written down."""
+        seconds = min(self._timeout, attempt.deadline - time.monotonic())
+        verdict = TOO_LATE
+        if seconds > 0:
+            try:
+                verdict = await self._courier.deliver(attempt.receipt, seconds)
+            except Exception as error:
+                verdict = Verdict(Kind.RETRY, in_one_line(f"{type(error).__name__}: {error}"))
+            self.breaker.note(verdict)
         del self.in_flight[attempt]
         self._ended.append(Ended(attempt, verdict))
         self._woken.set()
-
-    async def _verdict(self, attempt: Attempt) -> Verdict:
-        """Make the attempt, within what is left of its lease."""
-        seconds = min(self._timeout, attempt.deadline - time.monotonic())
-        if seconds <= 0:
-            return TOO_LATE
-        if not attempt.has_time:
-            return NO_TIME
-        verdict = await self._courier.deliver(attempt.receipt, seconds)
-        self.breaker.note(verdict)
-        return verdict
-
-    def _cancel(self) -> list[Attempt]:
-        """Give up all that is in flight, and return it. Its receiver may have it all the same."""
-        cancelled = list(self.in_flight)
-        for task in self.in_flight.values():
-            task.cancel()
-        self.in_flight.clear()
-        return cancelled

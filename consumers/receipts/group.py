@@ -6,10 +6,10 @@ its members are told GroupGone. On Redis 6.2 and newer and on Valkey:
 
 * A read that waits on a stream that is deleted sleeps on to its time-out on 6.2; newer ones wake.
 * An entry that was trimmed stays pending, under an id without fields. XAUTOCLAIM answers nil for it
-  on 6.2, without its id: so `take_over` looks, and acknowledges it. The sweep finds its ride.
-* Removing a member drops what is pending under its name: `leave` looks first.
-
-Each such look and what follows it is one script, so one atomic step.
+  on 6.2, without its id: so `take_over` looks, and acknowledges it, in one script. The sweep finds
+  its ride.
+* Removing a member drops what is pending under its name, so nobody removes one: a worker is started
+  again under its name.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,9 +19,8 @@ import redis
 
 from rocket_rides.log import START, Entry, Log, entries
 
-# Without the stream, XINFO says "no such key" and XGROUP that it "requires the key to exist"; 7.0
-# says UNBLOCKED to a member that was waiting.
-SIGNS_OF_ITS_END = ("NOGROUP", "UNBLOCKED", "no such key", "requires the key to exist")
+# 7.0 and newer say UNBLOCKED to a member that was waiting.
+SIGNS_OF_ITS_END = ("NOGROUP", "UNBLOCKED")
 
 # KEYS: the stream. ARGV: the group, this member, for how many milliseconds an entry must have been
 # pending, how many at most, and, optionally, under whose name.
@@ -38,12 +37,6 @@ for _, pending in ipairs(redis.call(unpack(ask))) do
   end
 end
 return claimed
-"""
-# ARGV: the group, this member.
-LEAVE = """
-if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
-  redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
-end
 """
 
 
@@ -99,13 +92,7 @@ class Group:
             )
 
     def acknowledge(self, redis_ids: Sequence[str]) -> None:
-        if redis_ids:
-            self._log.command("XACK", self._log.name, self.name, *redis_ids)
-
-    def leave(self) -> None:
-        """Remove this member, unless something is pending under its name."""
-        with _noticing_its_end():
-            self._log.run(LEAVE, self.name, self.member)
+        self._log.command("XACK", self._log.name, self.name, *redis_ids)
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cached_property
+from datetime import datetime
 from typing import LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
@@ -29,11 +27,8 @@ NO_STATE = "streamer_state or receipts_state is empty; the streamer says how to 
 PAGE = 10_000  # rides that a sweep looks at at once
 ALL = "-infinity"  # where a look at the queue begins
 
-NO_TIME = Verdict(Kind.REFUSED, "the ride's created_at is a time that no receipt can state")
 
-
-@dataclass(eq=False)
-class Attempt:
+class Attempt(NamedTuple):
     """An attempt that is written down, and may be made until the `deadline`.
 
     That is on the monotonic clock, and counts from before the lease was asked for: so nothing is
@@ -45,29 +40,14 @@ class Attempt:
     lease: UUID
     number: int
     deadline: float
-
-    @property
-    def has_time(self) -> bool:
-        return self.receipt.created_at is not NO_MOMENT
+    is_quarantined: bool
 
 
-NO_MOMENT = datetime.min.replace(tzinfo=UTC)  # a created_at that no calendar of ours has
-
-
-@dataclass
-class Ended:
+class Ended(NamedTuple):
     """An attempt that has ended."""
 
     attempt: Attempt
     verdict: Verdict
-
-    @cached_property
-    def delay(self) -> float:
-        """Seconds until the next attempt, should there be one: jittered, so that not all meet."""
-        if self.verdict.kind in (Kind.AWAY, Kind.STOPPED):
-            return AWAY_DELAY
-        delay = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (self.attempt.number - 1))
-        return max(self.verdict.retry_after or 0, delay * random.uniform(0.5, 1))
 
 
 class Swept(NamedTuple):
@@ -90,35 +70,32 @@ class Queue:
         self._most = most
         self._lease = lease
         self._begin_at: datetime | str = ALL
-        self.has_quarantined = True  # as far as is known
 
-    async def take(self, room: int) -> list[Attempt]:
-        """Lease up to `room` receipts that are due: the oldest, as far as this session knows."""
-        rows = await self._take(statements.TAKE, room=room, begin_at=self._begin_at)
-        if rows:
-            self._begin_at = rows[-1][1]
-        return [attempt for attempt, _ in rows]
+    async def take(self, room: int, *, quarantined: bool = False) -> list[Attempt]:
+        """Lease up to `room` receipts that are due: the oldest, as far as this session knows.
+
+        One of them may be `quarantined`: it has lost its workers before.
+        """
+        deadline = time.monotonic() + self._lease
+        lease = uuid4()
+        rows = await self._rows(
+            statements.TAKE,
+            room=room,
+            quarantined=int(quarantined),
+            begin_at=self._begin_at,
+            lease=lease,
+            seconds=self._lease,
+        )
+        attempts = []
+        for *ride, number, is_quarantined, due_at in rows:
+            attempts.append(Attempt(Receipt(*ride), lease, number, deadline, is_quarantined))
+            if not is_quarantined:
+                self._begin_at = due_at
+        return attempts
 
     def look_at_all(self) -> None:
         """Have the next look begin at the first row: some that are due may have been passed by."""
         self._begin_at = ALL
-
-    async def take_quarantined(self) -> list[Attempt]:
-        """Lease one that has lost its workers before, if there is one."""
-        attempts = [attempt for attempt, _ in await self._take(statements.TAKE_QUARANTINED)]
-        self.has_quarantined = bool(attempts)
-        return attempts
-
-    async def _take(
-        self, statement: LiteralString, **values: object
-    ) -> list[tuple[Attempt, datetime]]:
-        deadline = time.monotonic() + self._lease
-        lease = uuid4()
-        values |= {"lease": lease, "seconds": self._lease, "most": self._most}
-        return [
-            (Attempt(Receipt(ride, distance, at or NO_MOMENT, name), lease, number, deadline), due)
-            for ride, distance, at, name, number, due in await self._rows(statement, values)
-        ]
 
     async def save(self, ended: Sequence[Ended], done: Round) -> None:
         """Write down how these attempts ended, committed on return; `done` says what that came to.
@@ -139,47 +116,57 @@ class Queue:
         # Of two ends of one ride, that it was delivered.
         last = sorted(ended, key=lambda end: end.verdict.kind is Kind.DELIVERED)
         of = {end.attempt.receipt.ride_id: end for end in last}
-        values = {
-            "rides": list(of),
-            "ids": [end.attempt.receipt.webhook_id for end in of.values()],
-            "leases": [end.attempt.lease for end in of.values()],
-            "kinds": [end.verdict.kind.value for end in of.values()],
-            "reasons": [end.verdict.reason for end in of.values()],
-            "delays": [end.delay for end in of.values()],
-            "most": self._most,
-            "worker": self._worker,
-        }
-        for ride_id, outcome, replay in await self._rows(statements.SAVE, values):
+        delays = {ride_id: delay(end.attempt.number, end.verdict) for ride_id, end in of.items()}
+        rows = await self._rows(
+            statements.SAVE,
+            rides=list(of),
+            ids=[end.attempt.receipt.webhook_id for end in of.values()],
+            leases=[end.attempt.lease for end in of.values()],
+            kinds=[end.verdict.kind.value for end in of.values()],
+            reasons=[end.verdict.reason for end in of.values()],
+            delays=list(delays.values()),
+        )
+        for ride_id, outcome, replay in rows:
             if outcome == "delivered":
                 done.delivered.append(ride_id)
             elif outcome == "dead" and not replay:
                 done.dead[ride_id] = of[ride_id].verdict.reason
             else:
-                done.again[ride_id] = of[ride_id].delay
+                done.again[ride_id] = delays[ride_id]
 
     async def bury(self) -> dict[int, str]:
         """Give up what has had all of its attempts; the rides, and why."""
-        values = {"most": self._most, "worker": self._worker}
-        return dict(await self._rows(statements.BURY, values))
+        return dict(await self._rows(statements.BURY))
 
     async def sweep(self, upto: int) -> Swept:
         """Look whether the rides up to there are in the inbox, and put them there.
 
         Raises Unavailable when the streamer's state, or that of the receipts, is gone.
         """
-        values = {"upto": upto, "page": PAGE, "worker": self._worker}
-        rows = await self._rows(statements.SWEEP, values)
+        rows = await self._rows(statements.SWEEP, upto=upto)
         if not rows:
             raise Unavailable(NO_STATE)
         return Swept(*rows[0])
 
     async def complete(self) -> bool:
         """Move `complete_to` as far as every ride has an outcome; whether there may be more."""
-        return await self._rows(statements.COMPLETE, {"page": PAGE}) == [(True,)]
+        return await self._rows(statements.COMPLETE) == [(True,)]
 
     async def make_due(self) -> None:
         """Have nothing wait longer than anything of ours may."""
         await self._connection.execute(statements.MAKE_DUE)
 
-    async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[TupleRow]:
+    async def _rows(self, statement: LiteralString, **values: object) -> list[TupleRow]:
+        values |= {"worker": self._worker, "most": self._most, "page": PAGE}
         return await (await self._connection.execute(statement, values)).fetchall()
+
+
+def delay(number: int, verdict: Verdict) -> float:
+    """Seconds between the `number`-th attempt, which ended so, and the next, should there be one.
+
+    Jittered, so that not all that failed together meet again.
+    """
+    if verdict.kind in (Kind.AWAY, Kind.STOPPED):
+        return AWAY_DELAY
+    own = min(LONGEST_DELAY, FIRST_DELAY * FACTOR ** (number - 1))
+    return max(verdict.retry_after or 0, own * random.uniform(0.5, 1))

@@ -12,7 +12,6 @@ from rocket_rides.waiting import Complaint
 logger = logging.getLogger("consumer")
 
 EVERY = 1.0  # seconds: one line for all that was delivered meanwhile
-DEAD_NAMED = 10  # in that time
 
 
 class Report:
@@ -23,6 +22,7 @@ class Report:
         self._breaker = breaker
         self._complaint: Complaint | None = None  # while the receiver is away
         self._strangers = ReaderReport(name)
+        # What was not told yet.
         self._delivered = self._again = 0
         self._dead: dict[int, str] = {}
         self._due = 0.0
@@ -47,11 +47,7 @@ class Report:
             logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, reason)
         self._strangers.unbelieved(done.unbelieved)
         self._receiver()
-        self._delivered += len(done.delivered)
-        self._again += len(done.again)
-        self._dead |= done.dead
-        if last or time.monotonic() >= self._due:
-            self._outcomes()
+        self._attempts(done, last)
 
     def _receiver(self) -> None:
         if self._breaker.is_open:
@@ -61,18 +57,18 @@ class Report:
             logger.info("the receiver takes receipts again")
             self._complaint = None
 
-    def _outcomes(self) -> None:
-        if not (self._delivered or self._again or self._dead):
+    def _attempts(self, done: Round, last: bool) -> None:
+        self._delivered += len(done.delivered)
+        self._again += len(done.again)
+        self._dead |= done.dead
+        if not last and time.monotonic() < self._due:
             return
-        told = [f"{receipts(self._delivered)} delivered"] if self._delivered else []
-        if self._again:
-            told.append(f"{receipts(self._again)} to be sent again later")
-        if told:
-            logger.info(", ".join(told))
-        for ride_id, reason in list(self._dead.items())[:DEAD_NAMED]:
-            logger.warning("ride %d's receipt is a dead letter: %s", ride_id, reason)
-        if len(self._dead) > DEAD_NAMED:
-            logger.warning("and %d more dead letters", len(self._dead) - DEAD_NAMED)
+        told = {"delivered": self._delivered, "to be sent again later": self._again}
+        if line := ", ".join(f"{receipts(count)} {what}" for what, count in told.items() if count):
+            logger.info(line)
+        for ride_id, reason in list(self._dead.items())[:1]:
+            what = receipts(len(self._dead))
+            logger.warning("%s given up, the first that of ride %d: %s", what, ride_id, reason)
         self._due = time.monotonic() + EVERY
         self._delivered, self._again, self._dead = 0, 0, {}
 

@@ -51,54 +51,46 @@ SET_ASIDE = """
 
 # Takes what is due, the oldest first, under a lease that is drawn at random; an attempt is written
 # before it is made. A crash before it leaves the rows to others, at once; a crash after it leaves
-# them with their attempt until the lease has run out.
+# them with their attempt until the lease has run out. SKIP LOCKED: what another worker is taking is
+# no more ours.
+#
+# Quarantined is what was taken twice in a row, without anybody having written down how that ended.
+# Perhaps it is what ended its workers. A worker has one of these in flight at a time, so that it
+# takes few others along; those with the fewest such attempts come first.
 #
 # `begin_at`: due times below it have been looked at. While a snapshot is held elsewhere, the index
 # keeps an entry of every row that was ever taken, and a look from the start passes over them all.
-# SKIP LOCKED: what another worker is taking is no more ours. A time that Python can't express has
-# been set by hand.
+#
+# A ride of a time that Python can't express, set by hand, is taken and not returned: it is dead
+# once it has had all its attempts.
 TAKE = f"""
-    WITH due AS MATERIALIZED (
-        SELECT ride_id, due_at FROM receipts
-        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
-          AND due_at >= %(begin_at)s AND due_at <= now()
-          AND attempts - excused < %(most)s
-          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
-        ORDER BY due_at LIMIT %(room)s FOR NO KEY UPDATE SKIP LOCKED
-    ), taken AS (
-        UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
-            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),
-            first_at = coalesce(first_at, now())
-        FROM due WHERE receipts.ride_id = due.ride_id
-        RETURNING receipts.ride_id, attempts - excused AS number, due.due_at
-    )
-    SELECT ride_id, distance,
-           CASE WHEN created_at >= '0002-01-01' AND created_at < '9999-01-01' THEN created_at END,
-           {WEBHOOK_ID}, number, due_at
-    FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state ORDER BY due_at
-"""  # noqa: S608
-
-# The same for one receipt that is quarantined: it was taken twice in a row, and nobody wrote down
-# how that ended. Perhaps it is what ended its workers. A worker has one of these in flight at a
-# time, so that it takes few others along; those with the fewest such attempts come first.
-TAKE_QUARANTINED = f"""
-    WITH due AS MATERIALIZED (
+    WITH quarantined AS MATERIALIZED (
         SELECT ride_id, due_at FROM receipts
         WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished >= 2
           AND (due_at <= now() OR due_at > now() + make_interval(secs => {LONGEST_WAIT}))
           AND attempts - excused < %(most)s
           AND ride_id <= (SELECT last_sent_id FROM streamer_state)
-        ORDER BY unfinished, due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+        ORDER BY unfinished, due_at LIMIT %(quarantined)s FOR NO KEY UPDATE SKIP LOCKED
+    ), others AS MATERIALIZED (
+        SELECT ride_id, due_at FROM receipts
+        WHERE (outcome IS NULL OR replay_at IS NOT NULL) AND unfinished < 2
+          AND due_at >= %(begin_at)s AND due_at <= now()
+          AND attempts - excused < %(most)s
+          AND ride_id <= (SELECT last_sent_id FROM streamer_state)
+        ORDER BY due_at LIMIT %(room)s - (SELECT count(*) FROM quarantined)
+        FOR NO KEY UPDATE SKIP LOCKED
     ), taken AS (
         UPDATE receipts SET attempts = attempts + 1, unfinished = unfinished + 1,
-            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s)
-        FROM due WHERE receipts.ride_id = due.ride_id
-        RETURNING receipts.ride_id, attempts - excused AS number, due.due_at
+            lease = %(lease)s, due_at = now() + make_interval(secs => %(seconds)s),
+            first_at = coalesce(first_at, now())
+        FROM (SELECT * FROM quarantined UNION ALL SELECT * FROM others) due
+        WHERE receipts.ride_id = due.ride_id
+        RETURNING receipts.ride_id, attempts - excused AS number, unfinished > 2 AS is_quarantined,
+            due.due_at
     )
-    SELECT ride_id, distance,
-           CASE WHEN created_at >= '0002-01-01' AND created_at < '9999-01-01' THEN created_at END,
-           {WEBHOOK_ID}, number, due_at
+    SELECT ride_id, distance, created_at, {WEBHOOK_ID}, number, is_quarantined, due_at
     FROM taken JOIN rides ON rides.id = ride_id CROSS JOIN receipts_state
+    WHERE created_at >= '0002-01-01' AND created_at < '9999-01-01' ORDER BY due_at
 """  # noqa: S608
 
 # Writes down how attempts ended. A crash before it leaves attempts without a known end, which are

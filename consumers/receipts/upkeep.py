@@ -35,7 +35,6 @@ class Upkeep:
         if self._seen and swept.last_sent < self._seen[-1][1]:  # the database was restored
             self._seen.clear()
         self._seen.append((now, swept.last_sent))
-        queue.has_quarantined = True  # as far as is known
         if swept.goes_on or goes_on:
             self.due = now
 

@@ -45,18 +45,17 @@ class Verdict(NamedTuple):
     retry_after: float | None = None
 
 
-def judge(status: int, body: bytes = b"", retry_after: float = 0, redirect: str = "") -> Verdict:
+def judge(status: int, body: bytes = b"", retry_after: float = 0) -> Verdict:
     """What an answer whose head is complete means.
 
-    `body` is how its body begins, `retry_after` in seconds or 0, `redirect` where to, or empty.
+    `body` is how its body begins, `retry_after` in seconds or 0.
     """
     if 200 <= status < 300:
         return Verdict(Kind.DELIVERED, f"status {status}")
     if status < 200:
         return Verdict(Kind.RETRY, NOT_HTTP)
-    target = f" to {redirect}" if redirect else ""
     told = body.decode(errors="replace")
-    reason = in_one_line(f"status {status}{target}{': ' if told.strip() else ''}{told}")
+    reason = in_one_line(f"status {status}{': ' if told.strip() else ''}{told}")
     if status >= 500 or status in TRY_AGAIN:
         bounded = min(retry_after, LONGEST_RETRY_AFTER)
         return Verdict(Kind.RETRY, reason, bounded if bounded > 0 else None)

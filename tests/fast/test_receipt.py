@@ -1,34 +1,20 @@
 """Receipts: what is sent, and what an answer means."""
 
-import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 
-import pytest
-
 from consumers.receipts.receipt import Receipt
-from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Kind, Verdict, judge
-
-TAKEN = datetime(2026, 11, 22, 8, 30, 0, 120, UTC)
+from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Kind, judge
 
 
-def test_the_body_is_exact_and_the_same_in_every_time_zone() -> None:
+def test_the_body_is_exact() -> None:
     body = b"""
         {"type":"ride.receipt","timestamp":"2026-11-22T08:30:00.000120Z","data":
         {"ride_id":521,"distance":539.837,"created_at":"2026-11-22T08:30:00.000120Z"}}
     """
-    expected = b"".join(line.strip() for line in body.splitlines())
-    for zone in (UTC, timezone(timedelta(hours=5, minutes=30))):
-        receipt = Receipt(521, Decimal("539.837"), TAKEN.astimezone(zone), "receipt_1")
-        assert receipt.body() == expected
-
-
-@pytest.mark.parametrize("metres", ["0.001", "999999999.999", "1E+3", "5.000", "0.1"])
-def test_a_distance_keeps_every_digit(metres: str) -> None:
-    body = Receipt(1, Decimal(metres), TAKEN, "receipt_1").body()
-    distance = json.loads(body, parse_float=str, parse_int=str)["data"]["distance"]
-    assert Decimal(distance) == Decimal(metres)
-    assert "E" not in distance
+    taken = datetime(2026, 11, 22, 8, 30, 0, 120, UTC)
+    receipt = Receipt(521, Decimal("539.837"), taken, "receipt_1")
+    assert receipt.body() == b"".join(line.strip() for line in body.splitlines())
 
 
 STATUSES = {
@@ -49,13 +35,3 @@ def test_another_attempt_is_made_when_the_receiver_says_within_bounds() -> None:
     assert judge(503, retry_after=0).retry_after is None
     assert judge(503, retry_after=-5).retry_after is None
     assert judge(410, retry_after=7).retry_after is None
-
-
-def test_a_reason_is_one_short_printable_line() -> None:
-    told = b"\x00\x1b[31mno\r\n\xff\t such \xe2\x80\xae shop" + b"x" * 1000
-    reason = judge(404, told).reason
-    assert reason.startswith("status 404: [31mno \N{REPLACEMENT CHARACTER} such shopxxx")
-    assert reason.isprintable()
-    assert len(reason) == 200
-    assert judge(404, b" \r\n") == Verdict(Kind.REFUSED, "status 404")
-    assert judge(301, redirect="https://b/").reason == "status 301 to https://b/"

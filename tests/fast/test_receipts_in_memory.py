@@ -1,23 +1,16 @@
 """What a receipts' worker has in memory: patience with its receiver; and what it says."""
 
 import random
-from datetime import UTC, datetime
-from decimal import Decimal
-from uuid import uuid4
 
 import pytest
 
 from consumers.receipts import dead
 from consumers.receipts.breaker import LONGEST_PAUSE, TRIP, Breaker
-from consumers.receipts.queue import LONGEST_DELAY, Attempt, Ended
-from consumers.receipts.receipt import Receipt
 from consumers.receipts.report import Report
 from consumers.receipts.round import Round
-from consumers.receipts.verdict import LONGEST_RETRY_AFTER, Kind, Verdict
-from rocket_rides.settings import Settings
+from consumers.receipts.verdict import Kind, Verdict
 
 FAILED, DELIVERED = Verdict(Kind.RETRY, "500"), Verdict(Kind.DELIVERED, "204")
-RECEIPT = Receipt(1, Decimal(1), datetime(2026, 11, 22, tzinfo=UTC), "")
 
 
 class Clock:
@@ -25,10 +18,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def ended(verdict: Verdict, number: int) -> Ended:
-    return Ended(Attempt(RECEIPT, uuid4(), number, 0), verdict)
 
 
 def test_a_receiver_that_is_down_for_ten_minutes_is_asked_a_few_times_a_minute() -> None:
@@ -70,32 +59,12 @@ def test_whoever_asks_all_to_wait_is_left_alone_for_as_long() -> None:
     assert breaker.allows(0, 64) == 1
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_what_is_only_delayed_for_minutes_is_not_dead(seed: int) -> None:
-    """The attempts that there may be by default take at least ten minutes."""
-    random.seed(seed)
-    attempts = Settings().receipt_attempts
-    delays = [ended(FAILED, number).delay for number in range(1, attempts)]
-    assert sum(delays) > 600
-    assert max(delays) <= LONGEST_DELAY
-    assert 0.5 <= delays[0] <= 1
-
-
-def test_what_the_receiver_asks_for_is_waited_for() -> None:
-    asked = Verdict(Kind.RETRY, "503", retry_after=LONGEST_RETRY_AFTER)
-    assert ended(asked, 1).delay == LONGEST_RETRY_AFTER
-
-
-@pytest.mark.parametrize(
-    "words", [[], ["replay"], ["replay", "1", "--all"], ["show", "x"], ["drop"], ["drop", "0"],
-              ["show", "٣"], ["replay", "9223372036854775808"], ["show", "-1"]]
-)  # fmt: skip
-def test_the_command_for_dead_letters_refuses_what_it_does_not_understand(
-    words: list[str],
-) -> None:
-    with pytest.raises(SystemExit) as exit_status:
-        dead.parse(words)
-    assert exit_status.value.code == 2
+def test_the_command_for_dead_letters_refuses_what_it_does_not_understand() -> None:
+    refused = ("", "replay", "replay 1 --all", "drop", "drop 0", "drop x", "drop -1", "drop ٣")
+    for words in (*refused, f"replay {2**63}"):
+        with pytest.raises(SystemExit) as exit_status:
+            dead.parse(words.split())
+        assert exit_status.value.code == 2, words
 
 
 def test_a_line_tells_what_happened_and_nothing_that_did_not(
@@ -105,10 +74,11 @@ def test_a_line_tells_what_happened_and_nothing_that_did_not(
     report = Report("one", Breaker())
     report(Round(delivered=[4, 3]), last=True)
     report(Round(again={1: 1.0}), last=True)
-    report(Round(delivered=[5], again={1: 1.0, 2: 1.0}), last=True)
+    report(Round(delivered=[5], again={1: 1.0, 2: 1.0}, dead={6: "410", 7: "422"}), last=True)
     report(Round(), last=True)
     assert caplog.messages == [
         "2 receipts delivered",
         "1 receipt to be sent again later",
         "1 receipt delivered, 2 receipts to be sent again later",
+        "2 receipts given up, the first that of ride 6: 410",
     ]

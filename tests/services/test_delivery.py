@@ -1,29 +1,18 @@
-"""What a worker reads, has in flight, and looks after, on real servers."""
+"""What a worker has in flight, over its sessions and at its end, on real servers."""
 
 import time
 
 import pytest
 
 from consumers.receipts.queue import Attempt
-from consumers.receipts.round import Step
-from rocket_rides.faults import InjectedCrash, crash_at
-from tests.support.receipts import SOON, USUALLY, Colleague, Staff, sent
-from tests.support.receiver import HANG, Answer
-
-
-def test_what_another_has_just_read_is_left_to_it(staff: Staff) -> None:
-    sent(staff.world, 10)
-    one, other = staff.worker("one"), staff.worker("other")
-    assert one.read().made_group
-    with pytest.raises(InjectedCrash), crash_at(Step.AFTER_READING):
-        one.read()
-    assert [other.read().claimed for _ in range(3)] == [0, 0, 0]
-    assert staff.pending == 10
+from tests.support.receipts import USUALLY, Colleague, Staff, sent
+from tests.support.receiver import ACCEPT, HANG, Answer
 
 
 def in_flight(worker: Colleague) -> list[int]:
     """The rides, once there is nothing more to take."""
     for _ in range(5):
+        worker.delivery.has_news()
         worker.deliver()
     return sorted(attempt.receipt.ride_id for attempt in worker.delivery.in_flight)
 
@@ -36,30 +25,23 @@ def test_there_are_never_more_in_flight_than_asked(staff: Staff) -> None:
     assert in_flight(worker) == rides[:4]
 
 
-def test_who_is_to_end_takes_nothing_more(staff: Staff) -> None:
-    rides = sent(staff.world, 5)
+def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(
+    staff: Staff, impatient: None
+) -> None:
+    """The next one comes at once when it has ended."""
     worker = staff.worker("one")
-    worker.until(lambda: staff.world.value("SELECT count(*) FROM receipts") == 5, read_only=True)
-    worker.delivery.end()
-    assert in_flight(worker) == []
-    assert [staff.receipt(ride_id).attempts for ride_id in rides] == [0] * 5
-    assert staff.receiver.requests == []
-
-
-def test_one_that_is_quarantined_is_in_flight_beside_others_and_no_second(staff: Staff) -> None:
-    rides = sent(staff.world, 5)
+    rides = worker.queue_up(5)
     staff.receiver.behaviour = HANG
-    worker = staff.worker("one", SOON._replace(lease=60, timeout=50))
-    worker.until(lambda: staff.world.value("SELECT count(*) FROM receipts") == 5, read_only=True)
     later = "UPDATE receipts SET due_at = now() + interval '5 min' WHERE ride_id = ANY(%s)"
     staff.world.connection.execute(later, [rides[2:]])
     worker.until(lambda: in_flight(worker) == rides[:2])
+    staff.receiver.behaviour = lambda r: ACCEPT if r.ride_id == rides[2] else HANG
     staff.world.connection.execute(
         "UPDATE receipts SET attempts = 2, unfinished = 2, due_at = now() WHERE ride_id = ANY(%s)",
         [rides[2:]],
     )
-    worker.until(lambda: len(worker.delivery.in_flight) > 2)
-    assert in_flight(worker) == rides[:3]
+    worker.until(lambda: staff.receipt(rides[2]).outcome)
+    assert in_flight(worker) == [*rides[:2], rides[3]]
 
 
 def test_what_comes_while_receipts_are_taken_is_not_forgotten(
@@ -72,8 +54,8 @@ def test_what_comes_while_receipts_are_taken_is_not_forgotten(
     worker.until(lambda: staff.outcomes() == 1)
     take = worker.queue.take
 
-    async def take_and_be_told(room: int) -> list[Attempt]:
-        taken = await take(room)
+    async def take_and_be_told(room: int, *, quarantined: bool = False) -> list[Attempt]:
+        taken = await take(room, quarantined=quarantined)
         worker.inbox.run_once()
         worker.delivery.has_news()
         worker.queue.take = take  # type: ignore[method-assign]
@@ -82,16 +64,40 @@ def test_what_comes_while_receipts_are_taken_is_not_forgotten(
     sent(staff.world, 1)
     worker.queue.take = take_and_be_told  # type: ignore[method-assign]
     worker.delivery.has_news()
-    worker.until(lambda: staff.outcomes() == 2, patience=5, deliver_only=True)
+    worker.until(lambda: staff.outcomes() == 2, patience=5, reading=False)
 
 
-def test_as_many_connections_are_kept_as_attempts_are_made_at_once(staff: Staff) -> None:
-    sent(staff.world, 200)
-    staff.receiver.behaviour = Answer(delay=0.005)
-    worker = staff.worker("one", USUALLY._replace(concurrency=4))
-    worker.until(lambda: staff.outcomes() == 200)
-    assert sum(staff.receiver.rides.values()) == len(staff.receiver.rides) == 200
-    assert staff.receiver.connections == 4
+def test_nothing_is_sent_once_the_lease_has_run_out(staff: Staff) -> None:
+    """As after a worker slept between taking a receipt and sending it."""
+    sleeper = staff.worker("sleeper", USUALLY._replace(lease=0))
+    [ride_id] = sleeper.queue_up(1)
+    sleeper.until(lambda: staff.receipt(ride_id).reason)
+    assert staff.receipt(ride_id).reason == "the lease ran out before anything was sent"
+    assert staff.world.value("SELECT attempts - excused FROM receipts") == 0
+    assert staff.receiver.requests == []
+
+
+def test_a_worker_that_is_to_end_waits_for_what_is_in_flight(staff: Staff) -> None:
+    sent(staff.world, 1)
+    staff.receiver.behaviour = Answer(delay=0.2)
+    one = staff.worker("one")
+    one.until(lambda: one.delivery.in_flight)
+    assert one.run(one.delivery.finish(one.queue, 5)).delivered == [1]
+    assert staff.outcomes() == 1
+
+
+def test_a_worker_that_is_to_end_says_so_of_what_it_cancels(staff: Staff) -> None:
+    """Or two deployments, one after the other, would have all of it quarantined."""
+    sent(staff.world, 20)
+    staff.receiver.behaviour = HANG
+    for name in ("one", "two"):
+        worker = staff.worker(name)
+        worker.until(lambda: len(worker.delivery.in_flight) == 20)  # noqa: B023
+        worker.run(worker.delivery.finish(worker.queue, 0))
+        found = staff.world.connection.execute(
+            "SELECT DISTINCT unfinished, attempts - excused, lease, reason FROM receipts"
+        )
+        assert found.fetchall() == [(0, 0, None, "the worker was stopped")]
 
 
 def test_a_sweep_gives_the_log_time_to_bring_what_was_sent(staff: Staff) -> None:
@@ -104,3 +110,11 @@ def test_a_sweep_gives_the_log_time_to_bring_what_was_sent(staff: Staff) -> None
         pass
     assert time.monotonic() - began >= 0.6
     assert swept == [1, 2, 3]
+
+
+def test_no_receipt_waits_until_it_is_as_late_as_a_wrong_clock_said(staff: Staff) -> None:
+    """The clock of Postgres was an hour ahead."""
+    worker = staff.worker("one")
+    worker.queue_up(2)
+    staff.world.connection.execute("UPDATE receipts SET due_at = now() + interval '1 hour'")
+    worker.until(lambda: staff.outcomes() == 2)

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import psycopg
 import pytest
 
-from consumers.receipts.__main__ import IDLE_ROUND as WORKERS_IDLE_ROUND
+from consumers.receipts.worker import IDLE_ROUND as WORKERS_IDLE_ROUND
 from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION as ROLLUP_SESSION
 from consumers.running import IDLE_ROUND

@@ -10,7 +10,6 @@ COUNTS = """
            crashes_injected, resets_applied
     FROM checkpoints WHERE kind = %s AND name = %s
 """
-WORKER = "SELECT delivered, dead, swept FROM receipts_workers WHERE name = %s"
 
 
 class Counts(NamedTuple):
@@ -25,20 +24,8 @@ class Counts(NamedTuple):
     resets: int = 0
 
 
-class WorkerCounts(NamedTuple):
-    """The counts of a worker of the receipts."""
-
-    delivered: int = 0
-    dead: int = 0
-    swept: int = 0
-
-
 def counts(world: World, name: str = "consumer0", kind: str = "total") -> Counts:
     return Counts(*(world.connection.execute(COUNTS, [kind, name]).fetchone() or ()))
-
-
-def worker_counts(world: World, name: str = "one") -> WorkerCounts:
-    return WorkerCounts(*(world.connection.execute(WORKER, [name]).fetchone() or ()))
 
 
 def lose(world: World, *rides: int) -> Decimal:

@@ -158,27 +158,28 @@ class Colleague:
         return self.run(self.delivery.run_once(self.queue, self.upkeep, wait=wait))
 
     def until(
-        self,
-        claim: Callable[[], object],
-        patience: float = PATIENCE,
-        *,
-        read_only: bool = False,
-        deliver_only: bool = False,
+        self, claim: Callable[[], object], patience: float = PATIENCE, *, reading: bool = True
     ) -> list[Round]:
         """Round after round until `claim()` is true; returns what they did."""
         deadline = time.monotonic() + patience
         rounds = []
         while not claim():
             assert time.monotonic() < deadline, "it did not come about"
-            if not deliver_only:
+            if reading:
                 rounds.append(self.read())
-            if not read_only:
-                rounds.append(self.deliver())
+            rounds.append(self.deliver())
         return rounds
+
+    def queue_up(self, rides: int) -> list[int]:
+        """Take rides, and have them read, and not yet delivered."""
+        taken = sent(self._world, rides)
+        while self._world.value("SELECT count(*) FROM receipts") < rides:
+            self.read()
+        return taken
 
     def die(self) -> None:
         """End as by SIGKILL: nothing is written down, all connections are closed."""
-        self.delivery.forget()
+        self.delivery.cancel()
         self.end_session()
 
     def end_session(self) -> None:

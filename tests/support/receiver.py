@@ -8,7 +8,6 @@ import asyncio
 import json
 import ssl
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ class Request(NamedTuple):
     path: str
     headers: dict[str, str]
     body: bytes
-    at: float  # on the monotonic clock, in seconds
 
     @property
     def ride_id(self) -> int:
@@ -118,11 +116,6 @@ class Receiver:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}/receipts"
 
     @property
-    def in_hand(self) -> int:
-        """How many connections are open."""
-        return len(self.open)
-
-    @property
     def rides(self) -> Counter[int]:
         """How often each ride's receipt has come, whatever the answer was."""
         return Counter(request.ride_id for request in list(self.requests))
@@ -138,12 +131,6 @@ class Receiver:
     def comes_back(self) -> None:
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
 
-    def refuses_connections(self) -> None:
-        """Those that there are stay open. Called by a behaviour, so on the receiver's thread."""
-        if self._server:
-            self._server.close()
-            self._server = None
-
     async def _listen(self) -> None:
         self._server = await self._loop.create_server(
             lambda: _Connection(self),
@@ -155,7 +142,9 @@ class Receiver:
         )
 
     async def _close(self) -> None:
-        self.refuses_connections()
+        if self._server:
+            self._server.close()
+            self._server = None
         for connection in list(self.open):
             connection.transport.abort()
 
@@ -195,7 +184,7 @@ class _Connection(asyncio.Protocol):
             if len(rest) < length:
                 return
             body, self._unread = rest[:length], rest[length:]
-            request = Request(first.split()[1], headers, body, time.monotonic())
+            request = Request(first.split()[1], headers, body)
             answer = self._receiver.behaviour(request)
             self._receiver.requests.append(request)
             if answer.delay:

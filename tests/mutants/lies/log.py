@@ -221,11 +221,6 @@ MUTANTS = [
         '"STREAMS", self._log.name, "0"',
     ),
     member(
-        "a member is removed with what is pending under its name",
-        "'-', '+', 1, ARGV[2]) == 0 then",
-        "'-', '+', 1, ARGV[2]) >= 0 then",
-    ),
-    member(
         "a group that is made later is not given what was there",
         "self._log.name, self.name, START,",
         'self._log.name, self.name, "$",',

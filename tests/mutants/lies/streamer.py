@@ -294,7 +294,7 @@ MUTANTS = [
         "mends = mends + 1",
         "mends = mends",
         file="rocket_rides/receipts.py",
-        tests="services/test_queue.py::"
+        tests="services/queue/test_sweeping.py::"
         "test_a_ride_that_is_mended_under_the_sweeps_feet_is_swept_the_next_time",
     ),
     mend(

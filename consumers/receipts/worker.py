@@ -1,0 +1,153 @@
+"""A worker's two loops, in sessions with the servers: one reads the log, one works off the queue.
+
+Each goes on without the other's servers. What is in flight has an event loop, on a thread of its
+own: it goes on between two sessions.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from threading import Thread
+from typing import TypeVar
+
+import psycopg
+import redis
+
+from consumers.receipts.courier import Courier
+from consumers.receipts.delivery import Delivery
+from consumers.receipts.group import Group
+from consumers.receipts.inbox import Inbox
+from consumers.receipts.queue import Queue
+from consumers.receipts.report import Report
+from consumers.receipts.round import Round
+from consumers.receipts.upkeep import Upkeep
+from rocket_rides import database, groups, process, session_settings, sessions, settings
+from rocket_rides.errors import Unavailable, in_one_line
+from rocket_rides.log import Log
+from rocket_rides.waiting import Progress
+
+T = TypeVar("T")
+
+logger = logging.getLogger("consumer")
+
+IDLE_ROUND = 1.0  # seconds, after which a loop sees that it is to stop
+# Then seconds for what is in flight, and to write that down; honcho kills after 5. Then for the
+# loop that reads, which has ended by then unless Redis hangs: to be killed does no harm to it.
+GRACE, LONGEST_SAVE, LONGEST_END = 2.5, 1.0, 1.5
+SESSION = {
+    "lock_timeout": "2s",  # for a row that somebody holds: the others are written without it
+    "statement_timeout": "10s",
+    # A plan from when the tables were empty must not read all of one later.
+    **session_settings.NESTED_LOOPS,
+}
+
+
+class Worker:
+    """One process: its two loops, and what outlives their sessions."""
+
+    def __init__(
+        self, name: str, config: settings.Settings, secret: str, stop: process.Stop
+    ) -> None:
+        self._name = name
+        self._config = config
+        self._stop = stop
+        self._courier = Courier(config.receiver_url, secret)
+        self._delivery = Delivery(self._courier, config.receipt_concurrency, config.receipt_timeout)
+        self._upkeep = Upkeep(config.sweep_after)
+        self._report = Report(name, self._delivery.breaker)
+        self._loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        """Read and deliver until `stop`. Raises SystemExit where only a person can help."""
+        Thread(target=self._loop.run_forever, daemon=True).start()
+        self._await(self._courier.__aenter__())
+        reading = ThreadPoolExecutor(1).submit(
+            process.keep_running,
+            self._read,
+            self._stop,
+            psycopg.Error,
+            redis.RedisError,
+            said_elsewhere=(psycopg.OperationalError, Unavailable),  # by the loop below
+        )
+        reading.add_done_callback(lambda _: self._stop.ask())  # no loop goes on alone
+        try:
+            process.keep_running(self._deliver, self._stop, psycopg.Error)
+            self._await(self._finish())
+        finally:
+            self._await(self._courier.__aexit__())
+        with suppress(TimeoutError):  # Redis may hang
+            reading.result(LONGEST_END)
+
+    def _read(self, progress: Progress) -> None:
+        """One session of the loop that reads the log into the inbox."""
+        config = self._config
+        with (
+            self._session(sessions.inbox(self._name)) as connection,
+            Log(config.log_url, config.stream_name) as log,
+        ):
+            group = Group(log, groups.name_of(connection), self._name)
+            inbox = Inbox(connection, group, config.claim_after)
+            while not self._stop:
+                done = inbox.run_once(wait=IDLE_ROUND)
+                progress.made()
+                self._loop.call_soon_threadsafe(self._hear, done)
+
+    def _hear(self, done: Round) -> None:
+        """What the loop that reads has done."""
+        self._report(done)
+        if done.queued:
+            self._delivery.has_news(done.is_settled)
+
+    def _deliver(self, progress: Progress) -> None:
+        """One session of the loop that works off the queue."""
+        with self._session(f"{self._name} (looking)"):
+            pass
+        self._await(self._work_off(progress))
+
+    async def _work_off(self, progress: Progress) -> None:
+        session = sessions.receipts(self._name)
+        async with await self._connect(sessions.starting(session)) as connection:
+            queue = self._queue(connection)
+            self._delivery.has_news()  # perhaps the session before had more
+            progress.announce(f"{self._name} delivers receipts")
+            is_new = True
+            while not self._stop:
+                done = await self._delivery.run_once(queue, self._upkeep, wait=IDLE_ROUND)
+                progress.made()
+                if is_new:
+                    await connection.execute(sessions.RENAME, [session], prepare=False)
+                    is_new = False
+                self._report(done)
+
+    async def _finish(self) -> None:
+        """Write down how things stand, in a session of its own."""
+        done = Round()
+        try:
+            if not self._delivery.is_done:
+                async with (
+                    asyncio.timeout(GRACE + LONGEST_SAVE),
+                    await self._connect(sessions.receipts(self._name)) as connection,
+                ):
+                    done = await self._delivery.finish(self._queue(connection), GRACE)
+        except (Unavailable, psycopg.Error, TimeoutError) as error:
+            logger.warning("what came of the last attempts is lost: %s", in_one_line(error))
+        self._report(done, last=True)
+
+    @contextmanager
+    def _session(self, name: str) -> Iterator[psycopg.Connection]:
+        """One with a database that has our schema and may be written to."""
+        with database.connect(self._config.postgres_url, name, **SESSION) as connection:
+            database.require_current_schema(connection)
+            database.require_writable(connection)
+            yield connection
+
+    async def _connect(self, name: str) -> psycopg.AsyncConnection:
+        return await database.connect_async(self._config.postgres_url, name, **SESSION)
+
+    def _queue(self, connection: psycopg.AsyncConnection) -> Queue:
+        return Queue(connection, self._name, self._config.receipt_attempts, self._config.lease)
+
+    def _await(self, work: Coroutine[object, object, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -1,0 +1,117 @@
+"""A worker at the queue, and what the queue's tables say."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from psycopg import sql
+
+from consumers.receipts.queue import Attempt, Ended, Queue
+from consumers.receipts.round import Round
+from consumers.receipts.statements import INBOX
+from consumers.receipts.verdict import Kind, Verdict
+from rocket_rides import database, session_settings
+from tests.support.world import World
+
+T = TypeVar("T")
+
+MOST = 3
+LEASE = 60.0  # seconds; nobody waits for it
+DELIVERED, REFUSED = Verdict(Kind.DELIVERED, "204"), Verdict(Kind.REFUSED, "410")
+FAILED, AWAY = Verdict(Kind.RETRY, "503"), Verdict(Kind.AWAY, "no address")
+STOPPED = Verdict(Kind.STOPPED, "stopped")
+
+LATER = "UPDATE receipts SET due_at = now() - interval '1 second'"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+class Desk:
+    """A worker at the queue, on an event loop and a connection of its own."""
+
+    def __init__(self, world: World, name: str = "one", most: int = MOST) -> None:
+        self._runner = asyncio.Runner()
+        self._name = name
+        session = {**session_settings.NESTED_LOOPS, "lock_timeout": "10s"}
+        self.connection = self.run(database.connect_async(world.postgres_url, name, **session))
+        self.queue = Queue(self.connection, name, most, LEASE)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def bring(self, *rides: int) -> int:
+        """Put rides into the inbox; returns how many are new to it."""
+        values = {"rides": list(rides), "worker": self._name, "unbelieved": 0}
+
+        async def bring() -> int:
+            cursor = await self.connection.execute(INBOX, values)
+            [count] = await cursor.fetchone() or [0]
+            return int(count)
+
+        return self.run(bring())
+
+    def take(self, room: int = 100, *, quarantined: bool = False) -> list[Attempt]:
+        """Take what is due, wherever in the queue it is."""
+        self.queue.look_at_all()
+        return self.run(self.queue.take(room, quarantined=quarantined))
+
+    def takes(self, room: int = 100, *, quarantined: bool = False) -> list[int]:
+        """The rides that it takes."""
+        return [of.receipt.ride_id for of in self.take(room, quarantined=quarantined)]
+
+    def first(self) -> Attempt:
+        """An attempt for ride 1 that is under way, and for no other ride."""
+        postponed = "UPDATE receipts SET due_at = 'infinity' WHERE ride_id > 1"
+        self.run(self.connection.execute(postponed))
+        return self.again()
+
+    def again(self) -> Attempt:
+        """Another one."""
+        self.run(self.connection.execute(LATER + " WHERE ride_id = 1"))
+        [attempt] = self.take()
+        return attempt
+
+    def save(self, *ended: tuple[Attempt, Verdict]) -> Round:
+        done = Round()
+        self.run(self.queue.save([Ended(*end) for end in ended], done))
+        return done
+
+    def close(self) -> None:
+        with self._runner:
+            self.run(self.connection.close())
+
+
+Desks = Callable[..., Desk]
+
+
+def row(world: World, *columns: str, ride: int = 1) -> tuple[Any, ...] | None:
+    query = sql.SQL("SELECT {} FROM receipts WHERE ride_id = %s").format(
+        sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    return world.connection.execute(query, [ride]).fetchone()
+
+
+def rows(world: World) -> list[int]:
+    return [ride for (ride,) in world.connection.execute("SELECT ride_id FROM receipts ORDER BY 1")]
+
+
+def counted(world: World) -> tuple[int, int, int]:
+    """What the workers have delivered, buried or been refused, and swept."""
+    return database.one_row(
+        world.connection.execute(
+            "SELECT coalesce(sum(delivered), 0)::int, coalesce(sum(dead), 0)::int,"
+            " coalesce(sum(swept), 0)::int FROM receipts_workers"
+        )
+    )
+
+
+def state(world: World) -> tuple[int, int]:
+    return database.one_row(
+        world.connection.execute("SELECT inbox_to, complete_to FROM receipts_state")
+    )
+
+
+def waits(world: World, statement: "Future[Any]") -> bool:
+    """Whether it waits for a lock."""
+    assert not statement.done()
+    return world.value(WAITING) == 1

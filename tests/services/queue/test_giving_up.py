@@ -1,0 +1,160 @@
+"""What is given up, what a person decides about it, and what a wrong clock put off."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from consumers.receipts.dead import change
+from consumers.receipts.round import Round
+from consumers.receipts.statements import LONGEST_WAIT
+from consumers.receipts.verdict import LONGEST_RETRY_AFTER
+from tests.services.queue.desk import (
+    AWAY,
+    DELIVERED,
+    FAILED,
+    LATER,
+    LEASE,
+    MOST,
+    REFUSED,
+    STOPPED,
+    Desk,
+    counted,
+    row,
+    rows,
+    waits,
+)
+from tests.support.world import World, eventually, transaction
+
+
+def bury(desk: Desk) -> dict[int, str]:
+    return desk.run(desk.queue.bury())
+
+
+def test_what_has_had_all_its_attempts_is_dead_once_the_last_lease_is_over(
+    desk: Desk, world: World
+) -> None:
+    """Or when it was put off for longer than any wait of ours: a clock was ahead."""
+    world.connection.execute(
+        "UPDATE receipts SET attempts = 3, unfinished = ride_id, due_at = now() + interval '1 m'"
+    )
+    assert bury(desk) == {}
+    world.connection.execute(LATER + " WHERE ride_id = 1")
+    put_off = "UPDATE receipts SET due_at = now() + interval '1 h' WHERE ride_id = 3"
+    world.connection.execute(put_off)
+    told = "3 attempts, the last {} without a known end"
+    assert bury(desk) == {1: told.format(1), 3: told.format(3)}
+    assert row(world, "outcome", "reason", "lease", ride=3) == ("dead", told.format(3), None)
+    assert bury(desk) == {}
+    assert counted(world) == (0, 2, 0)
+
+
+def test_a_row_without_a_ride_is_gone_when_it_has_had_all_its_attempts(
+    desk: Desk, world: World
+) -> None:
+    world.connection.execute("DELETE FROM rides WHERE id = 2")
+    world.connection.execute("UPDATE receipts SET attempts = 3, unfinished = 3 WHERE ride_id = 2")
+    assert bury(desk) == {}
+    assert rows(world) == [1, 3]
+    assert counted(world) == (0, 0, 0)
+
+
+def test_what_has_an_outcome_is_not_given_up(desk: Desk, world: World) -> None:
+    [one, two, _] = desk.take()
+    desk.save((one, DELIVERED), (two, REFUSED))
+    world.connection.execute("UPDATE receipts SET attempts = 9, due_at = '-infinity'")
+    assert [*bury(desk)] == [3]
+    assert row(world, "outcome") == ("delivered",)
+    assert row(world, "reason", ride=2) == ("410",)
+
+
+def test_to_give_up_waits_for_nobody(desk: Desk, world: World) -> None:
+    world.connection.execute("UPDATE receipts SET attempts = 3")
+    with transaction(world) as other:
+        other.execute("SELECT FROM receipts WHERE ride_id = 2 FOR UPDATE")
+        assert [*bury(desk)] == [1, 3]
+
+
+def test_to_make_due_waits_for_nobody(desk: Desk, world: World) -> None:
+    world.connection.execute("UPDATE receipts SET due_at = now() + interval '1 day'")
+    with transaction(world) as other:
+        other.execute("SELECT FROM receipts WHERE ride_id = 2 FOR UPDATE")
+        desk.run(desk.queue.make_due())
+        assert sorted(desk.takes()) == [1, 3]
+
+
+def test_what_a_wrong_clock_put_off_is_made_due_and_nothing_else(desk: Desk, world: World) -> None:
+    wait = "UPDATE receipts SET due_at = now() + make_interval(secs => %s) WHERE ride_id = %s"
+    for ride, seconds in ((1, LONGEST_WAIT + 60), (2, LONGEST_RETRY_AFTER), (3, LEASE)):
+        world.connection.execute(wait, [seconds, ride])
+    desk.run(desk.queue.make_due())
+    assert desk.takes() == [1]
+
+
+def test_what_came_before_a_replay_may_only_say_that_it_was_delivered(
+    desk: Desk, world: World
+) -> None:
+    late = desk.first()
+    desk.save((late, REFUSED))
+    assert change(world.connection, "replay", [1]) == [1]
+    for verdict in (REFUSED, FAILED, AWAY, STOPPED):
+        assert desk.save((late, verdict)) == Round()
+    assert row(world, "outcome", "attempts", "excused") == ("dead", 1, 1)
+    assert world.value("SELECT count(*) FROM receipts WHERE replay_at IS NOT NULL") == 1
+    assert desk.save((late, DELIVERED)).delivered == [1]
+    assert row(world, "outcome", "replay_at", "dead_at") == ("delivered", None, None)
+
+
+def test_a_replay_has_as_many_attempts_as_at_first_and_is_dead_until_it_is_decided(
+    desk: Desk, world: World
+) -> None:
+    """It counts once more when that is decided, and not for each attempt in between."""
+    desk.save((desk.first(), REFUSED))
+    change(world.connection, "replay", [1])
+    for number in range(1, MOST):
+        attempt = desk.again()
+        assert attempt.number == number
+        assert [*desk.save((attempt, FAILED)).again] == [1]
+        assert row(world, "outcome") == ("dead",)
+        assert desk.take() == []  # before it is due
+        assert counted(world) == (0, 1, 0)
+    assert desk.save((desk.again(), FAILED)).dead == {1: "503"}
+    assert row(world, "attempts", "replay_at") == (1 + MOST, None)
+    assert counted(world) == (0, 2, 0)
+
+
+def test_a_replay_takes_up_what_is_quarantined_as_if_it_were_new(desk: Desk, world: World) -> None:
+    world.connection.execute("UPDATE receipts SET attempts = 3, unfinished = 3")
+    bury(desk)
+    change(world.connection, "replay", [1])
+    assert desk.takes() == [1]
+    # And is given up as any other.
+    world.connection.execute("UPDATE receipts SET attempts = 6, unfinished = 3 WHERE ride_id = 1")
+    world.connection.execute(LATER)
+    assert [*bury(desk)] == [1]
+    assert row(world, "outcome", "replay_at") == ("dead", None)
+
+
+def test_what_is_being_sent_again_can_be_neither_dropped_nor_replayed(
+    desk: Desk, world: World
+) -> None:
+    desk.save((desk.first(), REFUSED))
+    for action in ("replay", "drop"):
+        assert change(world.connection, action, [2, 3]) == []  # they are not dead
+    change(world.connection, "replay", [1])
+    assert change(world.connection, "drop", [1]) == change(world.connection, "replay", [1]) == []
+    desk.save((desk.again(), REFUSED))
+    assert change(world.connection, "drop", [1]) == [1]
+    assert change(world.connection, "replay", [1]) == []
+    assert desk.take() == []
+
+
+def test_whoever_replays_waits_for_others_in_the_order_of_the_rides(
+    desk: Desk, world: World, beside: ThreadPoolExecutor
+) -> None:
+    desk.save(*((attempt, REFUSED) for attempt in reversed(desk.take())))
+    world.connection.execute("UPDATE receipts SET reason = 'moved' WHERE ride_id = 1")
+    with transaction(world) as other:
+        other.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
+        replayed = beside.submit(change, world.connect(), "replay", [], every=True)
+        eventually(lambda: waits(world, replayed))
+        other.execute("SELECT FROM receipts WHERE ride_id > 1 FOR UPDATE NOWAIT")
+        other.commit()
+    assert replayed.result() == [1, 2, 3]

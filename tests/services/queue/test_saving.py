@@ -1,0 +1,153 @@
+"""Who may say what came of an attempt, and what that changes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from consumers.receipts.round import Round
+from consumers.receipts.verdict import Kind, Verdict
+from tests.services.queue.desk import (
+    AWAY,
+    DELIVERED,
+    FAILED,
+    MOST,
+    REFUSED,
+    STOPPED,
+    WAITING,
+    Desk,
+    Desks,
+    counted,
+    row,
+    waits,
+)
+from tests.support.world import World, eventually, transaction
+
+UNWRITABLE = Verdict(Kind.REFUSED, "\x00")
+
+
+def test_a_delivery_wins_over_a_refusal_and_never_the_reverse(desk: Desk, world: World) -> None:
+    attempt = desk.first()
+    assert desk.save((attempt, REFUSED)).dead == {1: "410"}
+    assert row(world, "outcome", "reason", "attempts") == ("dead", "410", 1)
+    assert desk.save((attempt, DELIVERED)).delivered == [1]
+    for verdict in (REFUSED, FAILED, AWAY, DELIVERED):
+        assert desk.save((attempt, verdict)) == Round()
+    assert row(world, "outcome", "reason", "dead_at") == ("delivered", None, None)
+
+
+def test_an_attempt_that_failed_has_no_outcome_until_it_was_the_last(
+    desk: Desk, world: World
+) -> None:
+    attempt = desk.first()
+    for attempts in range(1, MOST):
+        assert [*desk.save((attempt, FAILED)).again] == [1]
+        found = row(world, "outcome", "attempts", "unfinished", "lease", "reason")
+        assert found == (None, attempts, 0, None, "503")
+        attempt = desk.again()
+    assert desk.save((attempt, FAILED)).dead == {1: "503"}
+    assert row(world, "outcome", "attempts", "unfinished") == ("dead", MOST, 0)
+
+
+@pytest.mark.parametrize("verdict", [AWAY, STOPPED])
+def test_an_attempt_that_nobody_took_does_not_count(
+    desk: Desk, world: World, verdict: Verdict
+) -> None:
+    for attempts in range(1, 2 * MOST):
+        attempt = desk.first()
+        assert attempt.number == 1
+        # Its end may be written twice, when the answer to the first writing was lost.
+        assert [*desk.save((attempt, verdict)).again] == [1]
+        assert desk.save((attempt, verdict)) == Round()
+        found = row(world, "outcome", "attempts", "excused", "unfinished")
+        assert found == (None, attempts, attempts, 0)
+
+
+def test_whoever_was_superseded_may_only_say_that_it_was_delivered(
+    desk: Desk, world: World
+) -> None:
+    """By another attempt, whose number may be the same: the lease tells them apart."""
+    late = desk.first()
+    desk.save((late, AWAY))
+    current = desk.again()
+    assert current.number == late.number
+    for verdict in (REFUSED, FAILED, AWAY, STOPPED):
+        assert desk.save((late, verdict)) == Round()
+    assert row(world, "outcome", "unfinished", "lease") == (None, 1, current.lease)
+    # Of both at once, it is the delivery that counts.
+    assert desk.save((late, DELIVERED), (current, REFUSED)).delivered == [1]
+    assert row(world, "outcome") == ("delivered",)
+
+
+def test_a_refusal_that_waited_for_a_delivery_changes_nothing(
+    desk: Desk, world: World, beside: ThreadPoolExecutor
+) -> None:
+    attempt = desk.first()
+    with transaction(world) as other:
+        other.execute(
+            "UPDATE receipts SET outcome = 'delivered', decided_at = now() WHERE ride_id = 1"
+        )
+        saved = beside.submit(desk.save, (attempt, REFUSED))
+        eventually(lambda: waits(world, saved))
+        other.commit()
+    assert saved.result() == Round()
+    assert row(world, "outcome", "reason") == ("delivered", None)
+
+
+def test_the_outcome_of_another_history_is_not_ours(desk: Desk, world: World) -> None:
+    attempts = desk.take()
+    world.connection.execute("UPDATE rides SET created_at = created_at - interval '1 day'")
+    for verdict in (DELIVERED, REFUSED):
+        assert desk.save(*((attempt, verdict) for attempt in attempts)) == Round()
+    assert row(world, "outcome", "unfinished") == (None, 1)
+
+
+def test_what_failed_is_due_after_its_delay(desk: Desk, world: World) -> None:
+    saved = desk.save((desk.first(), FAILED._replace(retry_after=200.0)))
+    assert saved.again == {1: 200}
+    waits_for = "SELECT extract(epoch FROM due_at - now()) FROM receipts WHERE ride_id = 1"
+    assert 190 < world.value(waits_for) <= 200
+
+
+def test_one_that_postgres_does_not_take_holds_up_no_other(desk: Desk, world: World) -> None:
+    [one, two, three] = desk.take()
+    saved = desk.save((one, UNWRITABLE), (two, DELIVERED), (three, FAILED))
+    assert (saved.delivered, [*saved.again], [*saved.unwritten]) == ([2], [3], [1])
+    assert "NUL" in saved.unwritten[1]
+    # So the others are not sent again when their leases are over.
+    assert row(world, "outcome", ride=2) == ("delivered",)
+    assert row(world, "lease", "unfinished", ride=3) == (None, 0)
+
+
+def test_one_whose_row_somebody_holds_holds_up_no_other(desk: Desk, world: World) -> None:
+    [one, two, _] = desk.take()
+    desk.run(desk.connection.execute("SET lock_timeout = '50ms'"))
+    with transaction(world) as person:
+        person.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
+        saved = desk.save((one, DELIVERED), (two, DELIVERED))
+    assert (saved.delivered, [*saved.unwritten]) == ([2], [1])
+
+
+def test_each_outcome_is_counted_once_and_when_it_is_decided(desk: Desk, world: World) -> None:
+    [one, two, three] = desk.take()
+    desk.save((one, FAILED), (two, DELIVERED))
+    assert counted(world) == (1, 0, 0)
+    for _ in range(2):
+        desk.save((three, REFUSED))
+    assert counted(world) == (1, 1, 0)
+
+
+def test_two_who_save_the_same_rides_wait_for_each_other_in_the_order_of_the_rides(
+    desk: Desk, desks: Desks, world: World, beside: ThreadPoolExecutor
+) -> None:
+    """Whatever the order is in which their attempts ended. So neither waits in a circle."""
+    attempts = sorted(desk.take(), key=lambda attempt: attempt.receipt.ride_id)
+    forwards = [(attempt, DELIVERED) for attempt in attempts]
+    other = desks("two")
+    with transaction(world) as third:
+        third.execute("SELECT FROM receipts WHERE ride_id = 1 FOR UPDATE")
+        saved = beside.submit(desk.save, *reversed(forwards)), beside.submit(other.save, *forwards)
+        eventually(lambda: world.value(WAITING) == 2)
+        third.execute("SELECT FROM receipts WHERE ride_id > 1 FOR UPDATE NOWAIT")
+        third.commit()
+    assert sorted(len(each.result().delivered) for each in saved) == [0, 3]
+    assert counted(world) == (3, 0, 0)
