@@ -37,7 +37,7 @@ PAST_RUNS = """
            (compared #>> '{rollup,agrees}')::boolean,
            (compared #>> '{receipts,agrees}')::boolean, (compared #>> '{outbox,agrees}')::boolean
     FROM (
-        SELECT * FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 366
+        SELECT * FROM reconciliations WHERE NOT compared ? 'stranded' ORDER BY id DESC LIMIT 366
     ) run
     LEFT JOIN jsonb_to_recordset(compared -> 'consumers')
         consumer(name text, drift numeric, stray boolean) ON true

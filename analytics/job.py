@@ -12,9 +12,9 @@ sum of what lies between two cuts; the marks are those cuts where a total is wan
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
 change, and a reset is exact wherever its consumer stands by then. There is one exception: an
-operator's repair (`python -m streamer.mend`) may count records that were staged below `last_sent`,
-as by hand. That changes what earlier rides add up to, so a run that it falls into ends without a
-result, and the next one reads all rides again.
+operator's repair (`python -m streamer.repair`) may count records that were staged below
+`last_sent`, as by hand. That changes what earlier rides add up to, so a run that it falls into ends
+without a result, and the next one reads all rides again.
 """
 
 import random
@@ -46,7 +46,7 @@ from analytics.warehouse import Warehouse
 from rocket_rides.faults import reached
 
 HAD_RIDES = """
-    SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'mended' ORDER BY id DESC LIMIT 1
+    SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'stranded' ORDER BY id DESC LIMIT 1
 """
 
 
@@ -93,7 +93,7 @@ class Job:
             ]
             self._prove_others(rides, full, result)
             # A repair changes sums that are taken above.
-            ownership.require_unmended(self.connection, frozen.history)
+            ownership.require_no_repair(self.connection, frozen.history)
             if not check and (full or not result.mismatches):
                 self._emit(rides, ledger, frozen, result, started)
                 self._tidy(result)
@@ -193,7 +193,7 @@ class Job:
         with self.connection.transaction():
             emit(self.connection, result)  # fails without the connection, which holds the lock
             # A later repair asks for resets of its own, which supersede these.
-            ownership.require_unmended(self.connection, frozen.history)
+            ownership.require_no_repair(self.connection, frozen.history)
             files = self.warehouse.place(rides.new, rebuilding=not after)
             reached(Step.AFTER_PLACING)
             owner = frozen.history.owner(ledger.last_ride_id)

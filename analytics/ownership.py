@@ -82,7 +82,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
         raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
     return (
         "holds rides that this database has lost: it was restored to an earlier time,"
-        " or failed over with loss, or rides were mended since"
+        " or failed over with loss, or stranded rides were counted since"
     )
 
 
@@ -92,10 +92,12 @@ def has_all(newest: Owner, ours: History) -> bool:
     return here and newest.upto <= ours.end_of(newest.term)
 
 
-def require_unmended(connection: psycopg.Connection, then: History) -> None:
+def require_no_repair(connection: psycopg.Connection, then: History) -> None:
     """Raise Unavailable if there may be rides that were settled `then`, and not there yet."""
     if not has_all(then.owner(then.last_sent), history(connection, terms.last_sent(connection))):
-        raise Unavailable("rides were mended meanwhile: the next run reads everything again")
+        raise Unavailable(
+            "stranded rides were counted meanwhile: the next run reads everything again"
+        )
 
 
 def _is_ours(owner: Owner, ours: History) -> bool:

@@ -114,7 +114,7 @@ class Proved(NamedTuple):
 class ReceiptsVerdict:
     """Of the rides with a receipt, up to the receipts' complete_to."""
 
-    upto: int = 0  # the complete_to; the least, if a mend has set it back meanwhile
+    upto: int = 0  # the complete_to; the least, if a repair has set it back meanwhile
     rides: int = 0  # looked at
     missing: Some = field(default_factory=Some)  # they have no outcome
     strange: Some = field(default_factory=Some)  # they have an outcome, and don't exist

@@ -11,7 +11,7 @@ Answer = dict[str, Any]
 LIMIT = 100_000
 
 CONSUMERS = f"""
-    SELECT kind, name, total_distance, last_ride_id, last_redis_id, unbelieved_entries,
+    SELECT kind, name, total_distance, last_ride_id, last_redis_id, entries_not_ours,
            rides_behind, seconds_behind, newest.*
     FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN LATERAL (

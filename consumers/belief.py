@@ -75,7 +75,7 @@ def set_aside(connection: psycopg.Connection, kind: str, name: str, found: SetAs
 
 
 @dataclass
-class Unbelieved:
+class NotOurs:
     """How many entries were not ours, by the term that they carry."""
 
     foreign: Counter[bytes] = field(default_factory=Counter)

@@ -29,7 +29,7 @@ MOVE = """
         distance_healed = distance_healed + %(distance)s,
         resends_skipped = resends_skipped + %(skipped)s,
         entries_set_aside = entries_set_aside + %(set_aside)s,
-        unbelieved_entries = unbelieved_entries + %(unbelieved)s
+        entries_not_ours = entries_not_ours + %(not_ours)s
     WHERE kind = %(kind)s AND name = %(name)s
       AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s
 """
@@ -103,7 +103,7 @@ class Checkpoint:
             **HealedSum.of(healed)._asdict(),
             "skipped": batch.skipped,
             "set_aside": sum(new),
-            "unbelieved": batch.unbelieved.total,
+            "not_ours": batch.not_ours.total,
             "from_redis_id": before.redis_id,
             "from_ride_id": before.ride_id,
         }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from consumers.belief import Bounds, SetAside, Unbelieved, is_ours
+from consumers.belief import Bounds, NotOurs, SetAside, is_ours
 from consumers.gaps import Gap
 from rocket_rides.log import Entry, Invalid, Record, decode
 
@@ -17,7 +17,7 @@ class Digest:
     gaps: list[Gap] = field(default_factory=list)
     skipped: int = 0
     set_aside: list[SetAside] = field(default_factory=list)
-    unbelieved: Unbelieved = field(default_factory=Unbelieved)
+    not_ours: NotOurs = field(default_factory=NotOurs)
 
     def close_gap(self, upto: int, *, is_last: bool = True) -> None:
         """Add what is left up to there as a gap, or a piece of one: the log does not contain it."""
@@ -32,7 +32,7 @@ def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: 
     `bounds` must have been read after the entries: else one of a term that has just begun would
     count as foreign.
 
-    An entry that is not ours tells nothing and is counted as unbelieved (`consumers.belief`). Of
+    An entry that is not ours tells nothing and is counted as not ours (`consumers.belief`). Of
     the others, one at or below `last_ride_id` is a re-send and is skipped; one whose `prev` is
     above it shows a gap; and one past `last_sent` is held: it ends the batch, because the streamer
     is about to commit it or will send it again. Nothing counts before it is committed.
@@ -46,7 +46,7 @@ def digest(entries: list[Entry], last_ride_id: int, last_redis_id: str, bounds: 
             result.last_redis_id = entry.redis_id
             continue
         if not is_ours(record, bounds):
-            result.unbelieved.add(record, bounds)
+            result.not_ours.add(record, bounds)
             result.last_redis_id = entry.redis_id
             continue
         if record.id > bounds.last_sent:

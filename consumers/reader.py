@@ -152,9 +152,7 @@ class Reader(Generic[H]):
             reached(Step.BEFORE_COMMIT)
         self.at = to
         reached(Step.AFTER_COMMIT)
-        return Round(
-            batch.records, healed, batch.skipped, batch.set_aside, batch.unbelieved, rewound
-        )
+        return Round(batch.records, healed, batch.skipped, batch.set_aside, batch.not_ours, rewound)
 
     def _repair(self) -> Round:
         """Let the handler do what is asked of it, in a transaction of its own."""

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from typing import Any
 
-from consumers.belief import Unbelieved
+from consumers.belief import NotOurs
 from consumers.gaps import Healed
 from consumers.reader import Reader
 from consumers.round import Round
@@ -14,7 +14,7 @@ logger = logging.getLogger("consumer")
 
 TERMS_NAMED = 100
 # All are counted; only the first of each term are reported.
-IF_MORE_COME = "If unbelieved_entries in GET /consumers goes on rising,"
+IF_MORE_COME = "If entries_not_ours in GET /consumers goes on rising,"
 
 
 class Named:
@@ -54,7 +54,7 @@ class Report:
             )
         if done.skipped:
             logger.info("skipped %s sent again", rides(done.skipped))
-        self.unbelieved(done.unbelieved)
+        self.not_ours(done.not_ours)
 
     def news(self, done: Round, reader: Reader[Any]) -> None:
         """Report the gaps, and the batch in one line."""
@@ -74,11 +74,11 @@ class Report:
             healed.gap.upto,
         )
 
-    def unbelieved(self, unbelieved: Unbelieved) -> None:
+    def not_ours(self, found: NotOurs) -> None:
         """Report each term once; later entries under it are only counted."""
-        uncommitted = unbelieved.uncommitted.copy()
+        uncommitted = found.uncommitted.copy()
         without_term = uncommitted.pop(NO_TERM, 0)
-        if foreign := self._foreign.unnamed(unbelieved.foreign):
+        if foreign := self._foreign.unnamed(found.foreign):
             logger.warning(
                 "%s skipped %s from another database, or from a past that this one has lost. %s"
                 " another database writes to this stream: give it a STREAM_NAME of its own",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from consumers.belief import SetAside, Unbelieved
+from consumers.belief import NotOurs, SetAside
 from consumers.gaps import Healed
 from rocket_rides.log import Record
 
@@ -24,7 +24,7 @@ class Round:
     healed: list[Healed] = field(default_factory=list)  # as well
     skipped: int = 0  # re-sends
     set_aside: list[SetAside] = field(default_factory=list)
-    unbelieved: Unbelieved = field(default_factory=Unbelieved)
+    not_ours: NotOurs = field(default_factory=NotOurs)
     rewound: bool = False  # to the start of the log, which was wiped or restored
     held: bool = False  # the streamer has not committed the next entry yet
     repair: object = None  # what the handler reports about its repair

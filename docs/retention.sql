@@ -28,7 +28,7 @@ DELETE FROM reconciliations
 WHERE created_at < now() - interval '400 days'
   AND NOT EXISTS (SELECT FROM resets WHERE reconciliation_id = reconciliations.id)
   AND NOT EXISTS (SELECT FROM recomputations WHERE reconciliation_id = reconciliations.id)
-  AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations WHERE NOT compared ? 'mended');
+  AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations WHERE NOT compared ? 'stranded');
 
 -- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So
 -- leave them, unless leaders change every few minutes for years. Readers below a term's end need
@@ -40,7 +40,7 @@ INSERT INTO terms (after, term)
 SELECT 0, left(md5(random()::text), 16) FROM (
     SELECT max(after) AS first FROM terms WHERE after < least(
         (SELECT min(last_ride_id) FROM checkpoints),
-        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'mended'
+        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'stranded'
          ORDER BY id DESC LIMIT 1)
     )
 ) needed
@@ -50,7 +50,7 @@ DELETE FROM terms
 WHERE after > 0 AND after < (
     SELECT max(after) FROM terms WHERE after < least(
         (SELECT min(last_ride_id) FROM checkpoints),
-        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'mended'
+        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'stranded'
          ORDER BY id DESC LIMIT 1)
     )
 );

@@ -7,7 +7,7 @@ from rocket_rides.words import DEAD, DELIVERED, IN_FLIGHT, QUEUED, WAITING
 SET_BACK = """
     WITH set_back AS (SELECT %s::bigint - 1 AS upto)
     UPDATE receipts_state SET inbox_to = least(inbox_to, upto),
-        complete_to = least(complete_to, upto), mends = mends + 1
+        complete_to = least(complete_to, upto), set_backs = set_backs + 1
     FROM set_back
 """
 

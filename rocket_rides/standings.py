@@ -68,7 +68,7 @@ RECEIPTS_LAG = f"""
 # A reader lacks `pending` rides and all those after `upto`, and none up to `complete_to`. The
 # rollup has counted a ride when its minute is computed, not when its checkpoint has passed it.
 READERS = """
-    SELECT kind, name, last_ride_id, last_redis_id, unbelieved_entries,
+    SELECT kind, name, last_ride_id, last_redis_id, entries_not_ours,
            0 AS pending, counted AS upto, counted AS complete_to
     FROM checkpoints CROSS JOIN LATERAL (
         SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
@@ -76,7 +76,7 @@ READERS = """
     ) what
     UNION ALL
     SELECT 'group', 'receipts', (SELECT least(complete_to, last_sent_id) FROM streamer_state),
-           NULL, (SELECT coalesce(sum(unbelieved_entries), 0)::bigint FROM receipts_workers),
+           NULL, (SELECT coalesce(sum(entries_not_ours), 0)::bigint FROM receipts_workers),
            pending, upto, complete_to
     FROM receipts_lag
 """
@@ -101,7 +101,7 @@ STANDINGS_GIVEN_RECEIPTS_LAG = f"""
             GROUP BY step
         ) sums
     )
-    SELECT kind, name, last_ride_id, last_redis_id, unbelieved_entries,
+    SELECT kind, name, last_ride_id, last_redis_id, entries_not_ours,
            least(%(limit)s, pending + (SELECT rides FROM later)[step]) AS rides_behind,
            CASE WHEN created_at IS NULL THEN 0
                 WHEN isfinite(created_at)

@@ -92,5 +92,5 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
     named = ", ".join(late[:10]) + (" and more" if len(late) > 10 else "")
     return [
         f"stranded (staged too late) and never sent: records {named};"
-        " python -m streamer.mend gets them counted"
+        " python -m streamer.repair gets them counted"
     ]

@@ -40,7 +40,7 @@ RECEIPTS_FACTS = f"""
         'workers', (SELECT count(DISTINCT name) FROM sessions
                     WHERE starts_with(name, '{RECEIPTS}')),
         'delivered', done.delivered, 'swept', done.swept, 'given_up', done.given_up,
-        'unbelieved_entries', done.unbelieved_entries, 'entries_set_aside', done.entries_set_aside,
+        'entries_not_ours', done.entries_not_ours, 'entries_set_aside', done.entries_set_aside,
         'dead', (SELECT count(*) FROM (
             SELECT FROM receipts WHERE {WAITS_FOR_A_DECISION} LIMIT %(limit)s) letters),
         'being_sent_again', (SELECT count(*) FROM (
@@ -57,7 +57,7 @@ RECEIPTS_FACTS = f"""
     )
     FROM (SELECT coalesce(sum(delivered), 0) AS delivered, coalesce(sum(swept), 0) AS swept,
                  coalesce(sum(dead), 0) AS given_up,
-                 coalesce(sum(unbelieved_entries), 0) AS unbelieved_entries,
+                 coalesce(sum(entries_not_ours), 0) AS entries_not_ours,
                  coalesce(sum(entries_set_aside), 0) AS entries_set_aside
           FROM receipts_workers) done
     LEFT JOIN receipts_lag lag ON true
@@ -109,7 +109,7 @@ KEPT = f"""
          WHERE status = 'applied')
         UNION ALL
         (SELECT created_at, json_build_object(
-             'what', 'ran', 'at', created_at, 'run', id, 'mended', compared ? 'mended',
+             'what', 'ran', 'at', created_at, 'run', id, 'is_repair', compared ? 'stranded',
              'rides', rides, 'total', total_distance)
          FROM reconciliations ORDER BY id DESC LIMIT {NEWEST})
         UNION ALL

@@ -121,7 +121,7 @@ def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Itera
         healed = f"{count(rides, 'ride')}, {metres(distance)} m"
         times = "a gap" if gaps == 1 else f"{number(gaps)} gaps"
         yield Event(at, "healed", f"{name} healed {times}: {healed}")
-    if strange := rise(before.unbelieved_entries, now.unbelieved_entries):
+    if strange := rise(before.entries_not_ours, now.entries_not_ours):
         entries = "an entry" if strange == 1 else count(strange, "entry")
         yield Event(at, "news", f"{name} left out {entries} that this database never committed")
 

@@ -54,7 +54,7 @@ class Counts:
     distance_healed: Decimal
     resends_skipped: int
     entries_set_aside: int
-    unbelieved_entries: int
+    entries_not_ours: int
     crashes_injected: int
     resets_applied: int
 
@@ -133,7 +133,7 @@ class Receipts:
     queued: int = 0
     in_flight: int = 0
     waiting: int = 0  # for their next attempt
-    unbelieved_entries: int = 0  # as of a reader
+    entries_not_ours: int = 0  # as of a reader
     entries_set_aside: int = 0
 
 

@@ -46,15 +46,15 @@ class Reset(Kept, tag="reset"):
 
 
 class Ran(Kept, tag="ran"):
-    """A reconciliation, or a mend, ended."""
+    """A reconciliation, or a repair, ended."""
 
     run: int
-    mended: bool
+    is_repair: bool
     rides: int
     total: Decimal
 
     def happened(self) -> Happened:
-        kind = "mend" if self.mended else "reconciliation"
+        kind = "repair" if self.is_repair else "reconciliation"
         found = f"{count(self.rides, 'ride')}, {metres(self.total)} m"
         return Happened(self.at, f"{kind} {self.run}: {found}")
 

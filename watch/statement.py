@@ -75,7 +75,7 @@ READERS = f"""
             'gaps_healed', gaps_healed, 'rides_healed', rides_healed,
             'distance_healed', distance_healed, 'resends_skipped', resends_skipped,
             'entries_set_aside', entries_set_aside,
-            'unbelieved_entries', checkpoints.unbelieved_entries,
+            'entries_not_ours', checkpoints.entries_not_ours,
             'crashes_injected', crashes_injected, 'resets_applied', resets_applied
         )
     ) ORDER BY kind, name), '[]')

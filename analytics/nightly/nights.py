@@ -9,7 +9,7 @@ import psycopg
 MISSED = """
     SELECT coalesce((SELECT created_at FROM rides ORDER BY id LIMIT 1) < %(due)s, false)
         AND NOT EXISTS (
-            SELECT FROM reconciliations WHERE created_at >= %(due)s AND NOT compared ? 'mended'
+            SELECT FROM reconciliations WHERE created_at >= %(due)s AND NOT compared ? 'stranded'
         )
 """
 

@@ -3,12 +3,12 @@
 There is never more than one: the ride is the key of the table. That there is one is a join of the
 rides' index with the receipts, in Postgres. Each stretch of rides is one statement, so one
 snapshot, which also bounds it by the `complete_to` of that moment: an outcome never goes away, so
-the workers may go on meanwhile, and where a mend has set `complete_to` back, nothing above it is
+the workers may go on meanwhile, and where a repair has set `complete_to` back, nothing above it is
 called missing.
 
 A night looks at the rides since the last one, at the stretches that the last one could not prove,
 because something was wrong or `complete_to` had been set back, and at a random sample of the
-others. With a warehouse that is made anew, as it is after a mend, it looks at all. And each night
+others. With a warehouse that is made anew, as it is after a repair, it looks at all. And each night
 looks for outcomes below every ride, and above those that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row

@@ -7,7 +7,7 @@ A minute is compared if the snapshot shows no ride of it above c, up to `last_se
 promises of its row, whose label is U, is the sum of the minute's rides up to U; and if U is below
 C, that there is no ride of the minute between them. No label is above the snapshot's `last_sent`.
 So the row of a minute that is compared must be the sum of the minute's rides up to c, whatever U
-is, and that is what Spark has: the rollup may go on meanwhile. Where a mend has set C back, the
+is, and that is what Spark has: the rollup may go on meanwhile. Where a repair has set C back, the
 minutes that it is about have a ride above C. And a minute that is not compared has a ride above c,
 so its day is one of those in question once C has passed that ride.
 
@@ -42,7 +42,7 @@ UNPROVED_DAYS = f"""
     UNION
     SELECT (minute AT TIME ZONE 'UTC')::date FROM recomputations
     WHERE status <> 'done' OR reconciliation_id = (
-        SELECT max(id) FROM reconciliations WHERE NOT compared ? 'mended'
+        SELECT max(id) FROM reconciliations WHERE NOT compared ? 'stranded'
     )
 """  # noqa: S608
 DAYS_ROLLED_UP = f"""

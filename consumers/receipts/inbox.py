@@ -83,12 +83,12 @@ class Inbox:
             if is_ours(record, bounds):
                 rides.append(record.id)
             else:
-                done.unbelieved.add(record, bounds)
+                done.not_ours.add(record, bounds)
         group, worker = self._group.name, self._group.member
         for entry, reason in done.set_aside:
             kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
             self._connection.execute(SET_ASIDE, kept | {"group": group, "worker": worker})
-        values = {"rides": rides, "worker": worker, "unbelieved": done.unbelieved.total}
+        values = {"rides": rides, "worker": worker, "not_ours": done.not_ours.total}
         [done.queued] = one_row(self._connection.execute(INBOX, values))
         done.is_settled = max(rides, default=0) <= bounds.last_sent
         reached(Step.BEFORE_ACKNOWLEDGING)

@@ -45,7 +45,7 @@ class Report:
             logger.warning("%s set aside entry %s: %s", self._name, entry.redis_id, reason)
         for ride_id, reason in done.unwritten.items():
             logger.warning("what came of ride %d's receipt can't be written: %s", ride_id, reason)
-        self._strangers.unbelieved(done.unbelieved)
+        self._strangers.not_ours(done.not_ours)
         self._receiver()
         self._attempts(done, last)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from consumers.belief import SetAside, Unbelieved
+from consumers.belief import NotOurs, SetAside
 
 
 class Step(Enum):
@@ -24,7 +24,7 @@ class Round:
     is_settled: bool = True  # the streamer had committed all of them
     claimed: int = 0  # entries that a member had read, and not acknowledged in time
     set_aside: list[SetAside] = field(default_factory=list)
-    unbelieved: Unbelieved = field(default_factory=Unbelieved)
+    not_ours: NotOurs = field(default_factory=NotOurs)
     made_group: bool = False  # it was not there
     # Of the loop that works off the queue: rides.
     delivered: list[int] = field(default_factory=list)

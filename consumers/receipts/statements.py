@@ -27,10 +27,10 @@ INBOX = """
         SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, unbelieved_entries)
-        SELECT %(worker)s, %(unbelieved)s WHERE %(unbelieved)s > 0
+        INSERT INTO receipts_workers AS worker (name, entries_not_ours)
+        SELECT %(worker)s, %(not_ours)s WHERE %(not_ours)s > 0
         ON CONFLICT (name) DO UPDATE SET
-            unbelieved_entries = worker.unbelieved_entries + excluded.unbelieved_entries
+            entries_not_ours = worker.entries_not_ours + excluded.entries_not_ours
     )
     SELECT count(*) FROM queued
 """
@@ -185,14 +185,14 @@ BURY = f"""
 # not brought: after a flush, a restore, a trim, or a crash before INBOX. A crash leaves nothing:
 # the next sweep finds the same rides.
 #
-# `upto` is settled, and long enough ago for the log to have brought it. Only a mend stages rides
-# below it; it counts itself in `mends`, which is read in the snapshot of the rides and compared as
-# it is when the watermark moves. So the watermark passes no ride that was not looked at. While
+# `upto` is settled, and long enough ago for the log to have brought it. Only a repair stages rides
+# below it; it counts itself in `set_backs`, which is read in the snapshot of the rides and compared
+# as it is when the watermark moves. So the watermark passes no ride that was not looked at. While
 # somebody holds its row, it stays: nobody waits for him. Where `last_sent` is lower than `upto`,
 # this database was restored, and what was seen before says nothing.
 SWEEP = """
     WITH state AS MATERIALIZED (
-        SELECT inbox_to, mends, last_sent_id,
+        SELECT inbox_to, set_backs, last_sent_id,
                CASE WHEN %(upto)s <= last_sent_id THEN %(upto)s ELSE 0 END AS upto
         FROM receipts_state CROSS JOIN streamer_state
     ), page AS MATERIALIZED (
@@ -216,7 +216,8 @@ SWEEP = """
     ), moved AS (
         UPDATE receipts_state SET inbox_to = looked.upto
         FROM state CROSS JOIN looked CROSS JOIN free
-        WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to
+        WHERE receipts_state.set_backs = state.set_backs
+          AND receipts_state.inbox_to = state.inbox_to
           AND looked.upto > state.inbox_to
     )
     SELECT last_sent_id, is_full, ARRAY(SELECT ride_id FROM swept ORDER BY ride_id),
@@ -228,7 +229,7 @@ SWEEP = """
 # same compare as SWEEP. A crash leaves nothing.
 COMPLETE = """
     WITH state AS MATERIALIZED (
-        SELECT inbox_to, complete_to, mends FROM receipts_state
+        SELECT inbox_to, complete_to, set_backs FROM receipts_state
     ), page AS MATERIALIZED (
         SELECT ride_id, outcome FROM receipts
         WHERE ride_id > (SELECT complete_to FROM state) AND ride_id <= (SELECT inbox_to FROM state)
@@ -241,7 +242,8 @@ COMPLETE = """
         FROM page
     )
     UPDATE receipts_state SET complete_to = looked.upto FROM state CROSS JOIN looked
-    WHERE receipts_state.mends = state.mends AND receipts_state.complete_to = state.complete_to
+    WHERE receipts_state.set_backs = state.set_backs
+      AND receipts_state.complete_to = state.complete_to
       AND looked.upto > state.complete_to
     RETURNING is_full
 """

@@ -1,6 +1,6 @@
 """A generation: one lead's right to move the rollup's checkpoint and to say how far it is complete.
 
-Whoever takes the lead draws a random generation, and so does a mend. In one transaction it is
+Whoever takes the lead draws a random generation, and so does a repair. In one transaction it is
 written to `rollup_state` and the checkpoint goes back to `complete_to`: the rides past it may have
 been marked in an Ick that is lost. From then on nothing that an earlier leader attempts is done,
 however late it wakes up, because each of its transactions first locks the row, and finds another
@@ -79,4 +79,4 @@ class Generation:
 
 
 def overtaken() -> Overtaken:
-    return Overtaken("another process, or a mend, has begun a new generation of the rollup")
+    return Overtaken("another process, or a repair, has begun a new generation of the rollup")

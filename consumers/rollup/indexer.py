@@ -65,21 +65,21 @@ class Indexer:
         StateLost, redis.RedisError or psycopg.Error: then what was not taken out stays dirty.
         """
         self._dirty.add(asked := recomputations.pending(self._connection, AT_ONCE))
-        suspects, batch, more = [], [], False
+        quarantined, batch, more = [], [], False
         if self._dirty.count:
             first = self._dirty.first(self._size + len(self._attempts))
-            suspects = [mark for mark in first if mark.minute in self._attempts]
+            quarantined = [mark for mark in first if mark.minute in self._attempts]
             batch = [mark for mark in first if mark.minute not in self._attempts][: self._size]
         if batch:
             more = len(batch) == self._size
             more |= not self._take(batch)
-        if suspects:
-            tried = self._try(min(suspects, key=lambda mark: self._attempts[mark.minute]))
-            more |= tried and len(suspects) > 1
+        if quarantined:
+            tried = self._try(min(quarantined, key=lambda mark: self._attempts[mark.minute]))
+            more |= tried and len(quarantined) > 1
         again = set_aside.to_retry(self._connection)
         if again and (error := self._compute([again], LONG)):
             self._set_aside(again, refusal(error), 1)
-        if batch or suspects or again or marked_upto > self._generation.complete_to:
+        if batch or quarantined or again or marked_upto > self._generation.complete_to:
             lowest = self._dirty.lowest()
             self._generation.complete(marked_upto if lowest is None else lowest - 1)
         return more or again is not None or len(asked) == AT_ONCE
@@ -87,7 +87,8 @@ class Indexer:
     def _take(self, batch: Sequence[Mark]) -> bool:
         """Compute minutes together; returns whether they could be.
 
-        If not, the next batch is a quarter of this; one that failed alone is a suspect.
+        If not, the next batch is a quarter of this. A minute that failed alone is quarantined: from
+        then on it is tried by itself.
         """
         if self._compute(batch, SHORT) is None:
             self._size = min(self._size * 2, AT_ONCE)
@@ -98,18 +99,18 @@ class Indexer:
             self._attempts[batch[0].minute] = 1
         return False
 
-    def _try(self, suspect: Mark) -> bool:
+    def _try(self, mark: Mark) -> bool:
         """Compute a minute that failed alone before, or set it aside; False if it was locked."""
-        self._attempts[suspect.minute] += 1
-        attempts = self._attempts[suspect.minute]
-        error = self._compute([suspect], LONG if attempts == ATTEMPTS else SHORT)
+        self._attempts[mark.minute] += 1
+        attempts = self._attempts[mark.minute]
+        error = self._compute([mark], LONG if attempts == ATTEMPTS else SHORT)
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return False  # it stays dirty, until whoever has the lock lets go of it
         if error and attempts < ATTEMPTS:
             return True
         if error:
-            self._set_aside(suspect, refusal(error), ATTEMPTS if attempts == ATTEMPTS else 1)
-        self._remove([suspect])
+            self._set_aside(mark, refusal(error), ATTEMPTS if attempts == ATTEMPTS else 1)
+        self._remove([mark])
         return True
 
     def _compute(self, marks: Sequence[Mark], limit: str) -> psycopg.Error | None:

@@ -19,7 +19,7 @@ KEYS = "SELECT key, ride_id FROM idempotency_keys"
 OUTCOMES = "SELECT ride_id, outcome FROM receipts"
 MET = """
     SELECT coalesce(sum(gaps_healed), 0)::int, coalesce(sum(rides_healed), 0)::int,
-           coalesce(sum(resends_skipped), 0)::int, coalesce(sum(unbelieved_entries), 0)::int
+           coalesce(sum(resends_skipped), 0)::int, coalesce(sum(entries_not_ours), 0)::int
     FROM checkpoints WHERE kind = 'total'
 """
 
@@ -30,7 +30,7 @@ class Met(NamedTuple):
     gaps: int
     rides: int  # in those gaps
     skipped: int  # entries that were sent again
-    unbelieved: int  # foreign or uncommitted entries
+    not_ours: int  # foreign or uncommitted entries
 
 
 @dataclass

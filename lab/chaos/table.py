@@ -32,7 +32,7 @@ def figures(outcome: Outcome) -> dict[str, str]:
         or "none",
         "steps that the specification allowed": counted(outcome.verdict.met.elements()),
         "healed, by all totals": f"{met.gaps:,} gaps, of {met.rides:,} rides",
-        "skipped, by all totals": f"{met.skipped:,} sent again, {met.unbelieved:,} untrue",
+        "skipped, by all totals": f"{met.skipped:,} sent again, {met.not_ours:,} untrue",
         "recovery after the last fault": f"{play.recovery:.1f} s",
         "receipts delivered": receipts(evidence),
         "nightly runs": counted(night.end for night in evidence.nights),

@@ -23,15 +23,15 @@ FULL: dict[str, System] = {
     "core, more leads": Core(begun=2, leads=3, losses=1, failovers=1, resends=0),
     "core, sent twice": Core(begun=2, leads=2, losses=0, failovers=1, resends=1),
     "rollup": Rollup(sent=2, begun=3, flushes=1, failovers=1),
-    "inbox": Inbox(drawn=3, flushes=0, mends=1),
-    "inbox, losses": Inbox(drawn=2, flushes=2, mends=1),
+    "inbox": Inbox(drawn=3, flushes=0, set_backs=1),
+    "inbox, losses": Inbox(drawn=2, flushes=2, set_backs=1),
     "queue": Queue(takes=4, repeats=2, replays=2),
 }
 SMALL: dict[str, System] = {
     "core, a loss": Core(begun=2, leads=2, losses=1, failovers=0, resends=0),
     "core, a fail-over": Core(begun=1, leads=2, losses=0, failovers=1, resends=1),
     "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
-    "inbox, small": Inbox(drawn=2, flushes=1, mends=1),
+    "inbox, small": Inbox(drawn=2, flushes=1, set_backs=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
 }
 # Each with the guarantee that it breaks, numbered as in docs/guarantees.md.

@@ -24,7 +24,7 @@ class Look(Value, frozen=True):
     """The snapshot of a statement that has not written yet."""
 
     upto: int
-    mends: int
+    set_backs: int
     lacking: tuple[int, ...] = ()  # the rides without a row
 
 
@@ -37,7 +37,7 @@ class Receipts(Value, frozen=True):
     completion: Look | None = None
     drawn: int = 0  # from here on: what has been used of the bounds
     flushes: int = 0
-    mends: int = 0
+    set_backs: int = 0
 
     @property
     def appended(self) -> int:
@@ -66,11 +66,11 @@ class Inbox(System):
         require(s.appended > s.last_sent)
         return s.but(last_sent=s.appended)
 
-    def mends_below(self, s: Receipts, new: int) -> Receipts:
+    def repairs_below(self, s: Receipts, new: int) -> Receipts:
         """ride {new} is committed late, below last_sent, and repaired: all is set back below it"""
         require(new < s.last_sent)
         inbox_to, complete_to = min(s.inbox_to, new - 1), min(s.complete_to, new - 1)
-        back = s.but(inbox_to=inbox_to, complete_to=complete_to, mends=s.mends + 1)
+        back = s.but(inbox_to=inbox_to, complete_to=complete_to, set_backs=s.set_backs + 1)
         return back.but(rides=tuple(sorted((*s.rides, Receipt(new, "lost")))))
 
     def reads(self, s: Receipts, ride: int) -> Receipts:
@@ -102,14 +102,14 @@ class Inbox(System):
         """a sweep looks for rides up to {upto} without a row"""
         require(s.sweep is None and s.inbox_to < upto)
         lacking = (ride.name for ride in s.rides if ride.name <= upto and not ride.has_row)
-        return s.but(sweep=Look(upto, s.mends, tuple(lacking)))
+        return s.but(sweep=Look(upto, s.set_backs, tuple(lacking)))
 
     def sweeps(self, s: Receipts) -> Receipts:
         """the sweep inserts their rows and moves inbox_to, if there was no repair"""
         if s.sweep is None:
             raise Refused
         look, s = s.sweep, s.but(sweep=None)
-        if look.mends != s.mends and self.broken != "sweep-regardless":
+        if look.set_backs != s.set_backs and self.broken != "sweep-regardless":
             return s
         for ride in look.lacking:
             s = s.changed(named(s.rides, ride), has_row=True)
@@ -121,14 +121,14 @@ class Inbox(System):
         undecided = (ride.name - 1 for ride in s.rides if ride.has_row and not ride.is_decided)
         upto = min((most, *undecided))
         require(s.completion is None and s.complete_to < upto)
-        return s.but(completion=Look(upto, s.mends))
+        return s.but(completion=Look(upto, s.set_backs))
 
     def completes(self, s: Receipts) -> Receipts:
         """the worker moves complete_to to just before it, if there was no repair"""
         if s.completion is None:
             raise Refused
         look, s = s.completion, s.but(completion=None)
-        if look.mends != s.mends and self.broken != "complete-regardless":
+        if look.set_backs != s.set_backs and self.broken != "complete-regardless":
             return s
         return s.but(complete_to=max(s.complete_to, look.upto))
 
@@ -167,5 +167,5 @@ class Inbox(System):
         return all(ride.is_decided for ride in s.rides if ride.name <= s.complete_to)
 
     start = Receipts()
-    by_chance = (commits, mends_below, forgets, is_flushed)
+    by_chance = (commits, repairs_below, forgets, is_flushed)
     invariants: ClassVar = {"15, inbox": has_them, "15, complete_to": complete_is_decided}

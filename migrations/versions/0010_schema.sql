@@ -41,7 +41,8 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 -- One row: the id of the last record that the streamer sent and committed, and how many it has sent
 -- in all.
 --
--- Each counts once, and so do mended ones. Together with what is staged, that is all rides.
+-- Each counts once, and so does a stranded one that a repair has counted. Together with what is
+-- staged, that is all rides.
 CREATE TABLE streamer_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
     last_sent_id bigint NOT NULL DEFAULT 0
@@ -88,8 +89,8 @@ CREATE TABLE checkpoints (
     last_ride_id bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_last_ride_id CHECK (last_ride_id >= 0),
     -- Entries that it skipped: another database's, or never committed.
-    unbelieved_entries bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_unbelieved_entries CHECK (unbelieved_entries >= 0),
+    entries_not_ours bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_entries_not_ours CHECK (entries_not_ours >= 0),
     gaps_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
     rides_healed bigint NOT NULL DEFAULT 0
@@ -160,7 +161,7 @@ CREATE TABLE rollup_state (
         CONSTRAINT rollup_state_complete_to CHECK (complete_to >= 0),
     generation text NOT NULL DEFAULT ''
         CONSTRAINT rollup_state_generation CHECK (generation ~ '^([0-9a-f]{16})?$'),
-    -- The generation whose Ick may still be in Redis: a mend begins a generation without an Ick.
+    -- The generation whose Ick may still be in Redis: a repair begins a generation without an Ick.
     ick text NOT NULL DEFAULT '' CONSTRAINT rollup_state_ick CHECK (ick ~ '^([0-9a-f]{16})?$')
 ) WITH (fillfactor = 50);
 
@@ -229,13 +230,13 @@ CREATE INDEX receipts_waiting ON receipts (ride_id)
 
 -- One row. Up to `inbox_to` every settled ride has a row in receipts, up to `complete_to` an outcome.
 --
--- `mends`: how often both were set back; whoever moves them compares this, too.
+-- `set_backs`: how often both were set back; whoever moves them compares this, too.
 CREATE TABLE receipts_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT receipts_state_only_row CHECK (only_row),
     inbox_to bigint NOT NULL DEFAULT 0,
     complete_to bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_state_complete_to CHECK (complete_to BETWEEN 0 AND inbox_to),
-    mends bigint NOT NULL DEFAULT 0,
+    set_backs bigint NOT NULL DEFAULT 0,
     salt text NOT NULL -- of each webhook-id
         CONSTRAINT receipts_state_salt CHECK (salt ~ '^[0-9a-f]{32}$')
 ) WITH (fillfactor = 50);
@@ -255,8 +256,8 @@ CREATE TABLE receipts_workers (
     -- Rides that the log did not bring: the sweep put them into the inbox.
     swept bigint NOT NULL DEFAULT 0 CONSTRAINT receipts_workers_swept CHECK (swept >= 0),
     -- As in checkpoints; an entry that is read again after a crash counts again.
-    unbelieved_entries bigint NOT NULL DEFAULT 0
-        CONSTRAINT receipts_workers_unbelieved_entries CHECK (unbelieved_entries >= 0),
+    entries_not_ours bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_entries_not_ours CHECK (entries_not_ours >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_entries_set_aside CHECK (entries_set_aside >= 0)
 ) WITH (fillfactor = 50);

@@ -11,7 +11,7 @@ from analytics.steps import Step
 from demo.embedded.servers import Postgres, Redis
 from rocket_rides.errors import Unavailable
 from rocket_rides.faults import listening
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.books import MILLIMETRE, SENT, Books, exact, tally
 from tests.support.clusters import fresh_world
 from tests.support.world import World
@@ -118,41 +118,41 @@ def reconciled_without_the_third(books: Books) -> None:
     books.world.consumer()
 
 
-def mend_the_third(world: World) -> None:
+def repair_the_third(world: World) -> None:
     world.connection.execute(OVERTAKEN)
-    assert mend(world.connect())[0] == [3]
+    assert repair(world.connect())[0] == [3]
 
 
-def test_a_warehouse_that_is_past_mended_rides_is_rebuilt(books: Books) -> None:
-    """Else its totals, which lack them, would undo the mend."""
+def test_a_warehouse_that_is_past_repaired_rides_is_rebuilt(books: Books) -> None:
+    """Else its totals, which lack them, would undo the repair."""
     reconciled_without_the_third(books)
-    mend_the_third(books.world)
+    repair_the_third(books.world)
     assert books.caught_up() == (4, Decimal(37))
     result = books.run()
-    assert "rides were mended since" in " ".join(result.notes)
+    assert "stranded rides were counted since" in " ".join(result.notes)
     assert result.agrees
     assert books.caught_up() == (4, Decimal(37))
     assert books.in_warehouse() == books.in_postgres()
 
 
 @pytest.mark.parametrize("when", ["Adding up new rides", Step.BEFORE_PUBLISH], ids=str)
-def test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again(
+def test_rides_that_are_repaired_meanwhile_are_no_mismatch_and_the_job_is_run_again(
     books: Books, when: str | Step
 ) -> None:
-    """Nor does a reset that lacks them come after the one that the mend has asked for."""
+    """Nor does a reset that lacks them come after the one that the repair has asked for."""
     reconciled_without_the_third(books)
     books.tamper("consumer0", MILLIMETRE)
 
-    def mend_at(moment: object) -> None:
+    def repair_at(moment: object) -> None:
         if moment == when:
-            mend_the_third(books.world)
+            repair_the_third(books.world)
 
     @contextmanager
     def beside(stage: str) -> Iterator[None]:
-        mend_at(stage)
+        repair_at(stage)
         yield
 
-    with pytest.raises(Unavailable, match="mended meanwhile"), listening(mend_at):
+    with pytest.raises(Unavailable, match="counted meanwhile"), listening(repair_at):
         books.job(beside).run_once()
     assert books.caught_up() == (4, Decimal(37))
     assert books.run().agrees

@@ -16,7 +16,7 @@ OUTCOMES = """
 """
 COMPLETE = "UPDATE receipts_state SET inbox_to = %s, complete_to = %s"
 OF_A_WORKER = "SELECT complete_to FROM receipts_state FOR UPDATE NOWAIT"
-MENDS = "SELECT mends FROM receipts_state"
+SET_BACKS = "SELECT set_backs FROM receipts_state"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def delivered(books: Books) -> Books:
 def test_a_new_warehouse_has_all_of_them_looked_at_and_no_worker_waits_while_it_is_written(
     delivered: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a mend: an old ride may be a new one. Writing takes long on a slow disk."""
+    """As after a repair: an old ride may be a new one. Writing takes long on a slow disk."""
     worker, publish, looks = delivered.world.connect(), Warehouse.publish, list[object]()
 
     def beside(warehouse: Warehouse, *given: Any) -> None:
@@ -50,7 +50,7 @@ def test_a_new_warehouse_has_all_of_them_looked_at_and_no_worker_waits_while_it_
     assert result.receipts == ReceiptsVerdict(upto=3, rides=3, missing=Some(1, (2,)))
     assert result.requested
     assert looks == [(3,), (3,)]
-    assert delivered.world.value(MENDS) == 1
+    assert delivered.world.value(SET_BACKS) == 1
     assert receipts.proved(delivered.world.connection) == Proved(3, (Stretch(0, 3),))
 
 
@@ -62,7 +62,7 @@ def test_nothing_is_asked_for_while_the_warehouse_is_wrong(delivered: Books) -> 
     result = delivered.run()
     assert result.mismatches
     assert result.receipts == ReceiptsVerdict(upto=4, rides=1, missing=Some(1, (4,)))
-    assert (result.requested, delivered.world.value(MENDS)) == (False, 0)
+    assert (result.requested, delivered.world.value(SET_BACKS)) == (False, 0)
     rebuilt = delivered.run(full=True)
     assert rebuilt.receipts == ReceiptsVerdict(upto=4, rides=4, missing=Some(2, (2, 4)))
-    assert (rebuilt.requested, delivered.world.value(MENDS)) == (True, 1)
+    assert (rebuilt.requested, delivered.world.value(SET_BACKS)) == (True, 1)

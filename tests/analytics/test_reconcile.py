@@ -136,8 +136,8 @@ def test_check_tells_what_is_wrong_and_changes_nothing(books: Books, known: bool
 
     def content() -> tuple[object, ...]:
         rows = (world.value(f"SELECT count(*) FROM {table}") for table in EMITTED)
-        mends = world.value("SELECT mends FROM receipts_state")
-        return sorted(books.warehouse.folder.rglob("*")), *rows, mends
+        set_backs = world.value("SELECT set_backs FROM receipts_state")
+        return sorted(books.warehouse.folder.rglob("*")), *rows, set_backs
 
     before = content()
     for full in (False, True):

@@ -130,9 +130,9 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
 
     # Each entry is one thing, and the batch ends before what is not committed.
     count = passed(entries, result)
-    not_taken = result.skipped + len(result.set_aside) + result.unbelieved.total
+    not_taken = result.skipped + len(result.set_aside) + result.not_ours.total
     assert count == len(result.records) + not_taken
-    assert set(result.unbelieved.foreign) <= {FOREIGN, b""}
+    assert set(result.not_ours.foreign) <= {FOREIGN, b""}
     for entry in entries[count : count + 1]:
         assert decode(entry.fields).id > history.last_sent
 

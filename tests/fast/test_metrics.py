@@ -57,7 +57,7 @@ def test_what_is_told_is_what_is_known() -> None:
         ("receipts_queued", ""): 13,
         ("receipts_in_flight", ""): 8,
         ("receipts_waiting", ""): 4,
-        ("reader_entries_unbelieved_total", "kind=group reader=receipts"): 14,
+        ("reader_entries_not_ours_total", "kind=group reader=receipts"): 14,
         ("reader_entries_set_aside_total", "kind=group reader=receipts"): 15,
         ("receipts_swept_total", ""): 6,
         ("receipts_given_up_total", ""): 11,

@@ -1,6 +1,6 @@
 """Which minutes of the rollup are compared, and which are wrong, while the rollup goes on.
 
-A rollup in memory works in random steps, beside rides that are taken, sent and mended; the real
+A rollup in memory works in random steps, beside rides that are taken, sent and repaired; the real
 comparison looks at it at some moment. It finds no drift where there is none, and misses none.
 """
 
@@ -42,7 +42,7 @@ class Rollup:
     def __init__(self) -> None:
         self.rides: list[Ride] = []
         self.held: list[Ride] = []  # drawn, but in a transaction that the log did not wait for
-        self.drawn = self.last_sent = self.complete_to = self.mends = 0
+        self.drawn = self.last_sent = self.complete_to = self.set_backs = 0
         self.kept: dict[datetime, Tally] = {}
         self.dirty: dict[datetime, int] = {}  # and its lowest ride
 
@@ -80,10 +80,10 @@ class Rollup:
                 self.compute(minute)
         self.complete(other)
 
-    def mend(self, _minute: datetime) -> None:
+    def repair(self, _minute: datetime) -> None:
         late = [ride for ride in self.held if ride.id <= self.last_sent]
         if late:
-            self.mends += 1
+            self.set_backs += 1
             self.held = [ride for ride in self.held if ride not in late]
             self.rides += late
             self.complete_to = min(self.complete_to, late[0].id - 1)
@@ -100,7 +100,7 @@ class Rollup:
 
 NONE = Minute(0, Decimal(0), 0, 0)
 OFTEN = [Rollup.take, Rollup.send, Rollup.roll_up]
-SELDOM = [Rollup.hold, Rollup.compute, Rollup.complete, Rollup.mend]
+SELDOM = [Rollup.hold, Rollup.compute, Rollup.complete, Rollup.repair]
 STEP = st.tuples(st.sampled_from(OFTEN * 3 + SELDOM), st.sampled_from(MINUTES))
 STEPS = st.lists(STEP, min_size=8, max_size=16)
 
@@ -108,7 +108,7 @@ STEPS = st.lists(STEP, min_size=8, max_size=16)
 class Look(NamedTuple):
     """What Spark has added up to the frozen ride, and the rollup as it is some steps later.
 
-    Where rides were mended meanwhile, nothing is compared.
+    Where rides were repaired meanwhile, nothing is compared.
     """
 
     exact: dict[datetime, Minute]
@@ -125,8 +125,8 @@ def looks(draw: st.DrawFn) -> Look:
             step(rollup, minute)
         pieces.append(rollup.last_sent)
         if len(pieces) == 1:
-            exact, mends = added_up(rollup.upto(rollup.last_sent)), rollup.mends
-    assume(rollup.mends == mends)
+            exact, set_backs = added_up(rollup.upto(rollup.last_sent)), rollup.set_backs
+    assume(rollup.set_backs == set_backs)
     return Look(exact, rollup.rows(pieces[0]), rollup)
 
 

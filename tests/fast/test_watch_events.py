@@ -57,7 +57,7 @@ HEALED = counts(gaps_healed=1, rides_healed=11, distance_healed=Decimal("6344.23
         ),
         # Another database's, a lost history's, or sent by a leader that had been replaced.
         (
-            {"readers": (total(counts=counts(unbelieved_entries=2)), *OTHERS)},
+            {"readers": (total(counts=counts(entries_not_ours=2)), *OTHERS)},
             "consumer0 left out 2 entries that this database never committed",
         ),
         (

@@ -39,15 +39,15 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
     assert ahead["last_redis_id"] != behind["last_redis_id"] == "0-0"
 
 
-def test_a_consumer_without_a_total_and_with_many_unbelieved_entries_is_shown(
+def test_a_consumer_without_a_total_and_with_many_entries_not_ours_is_shown(
     api: Api, world: World
 ) -> None:
     world.consumer("consumer0")
     world.connection.execute("DELETE FROM consumer_states")
-    world.connection.execute("UPDATE checkpoints SET unbelieved_entries = 3000000000")
+    world.connection.execute("UPDATE checkpoints SET entries_not_ours = 3000000000")
     [shown, _] = api.client.get("/consumers").json()["consumers"]
     assert (shown["name"], shown["total_distance"]) == ("consumer0", None)
-    assert shown["unbelieved_entries"] == 3_000_000_000
+    assert shown["entries_not_ours"] == 3_000_000_000
 
 
 @pytest.mark.parametrize(

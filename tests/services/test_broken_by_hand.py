@@ -1,4 +1,4 @@
-"""What somebody broke by hand: said with a way back, and mended without a ride lost."""
+"""What somebody broke by hand: said with a way back, and repaired without a ride lost."""
 
 import re
 from decimal import Decimal

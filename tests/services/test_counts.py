@@ -10,7 +10,7 @@ from consumers.rollup import marker
 from rocket_rides.database import one_row
 from rocket_rides.log import Log
 from rocket_rides.terms import RESTORE_STATE
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.counts import Counts, counts, lose
 from tests.support.disasters import stranded
 from tests.support.rollup import hurry, lead
@@ -171,7 +171,7 @@ def test_a_consumer_that_is_killed_again_and_again_counts_exactly(world: World) 
 
 
 def test_records_sent_and_staged_are_all_rides(world: World) -> None:
-    """Be they sent twice, or mended, or be the row lost and restored."""
+    """Be they sent twice, or repaired, or be the row lost and restored."""
 
     def is_exact() -> bool:
         sent = world.value("SELECT records_sent FROM streamer_state")
@@ -179,7 +179,7 @@ def test_records_sent_and_staged_are_all_rides(world: World) -> None:
 
     stranded(world)
     assert is_exact()
-    mend(world.connect())
+    repair(world.connect())
     assert world.staged() == 0
     assert is_exact()
     send(world, 1, 2, twice=True)

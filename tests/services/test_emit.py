@@ -7,9 +7,9 @@ from analytics.emit import emit, past_runs
 from analytics.result import Compared, Result, Tally
 from tests.support.world import World
 
-MENDED = """
+REPAIRED = """
     INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
-    VALUES (5, 7, 2, 0, '{"mended": [3]}')
+    VALUES (5, 7, 2, 0, '{"stranded": [3]}')
 """
 
 
@@ -35,6 +35,6 @@ def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     assert [name for name in run.drifts if not run.found_wrong(name)] == ["right"]
 
 
-def test_a_mend_is_no_run(world: World) -> None:
-    world.connection.execute(MENDED)
+def test_a_repair_is_no_run(world: World) -> None:
+    world.connection.execute(REPAIRED)
     assert past_runs(world.connection) == []

@@ -10,7 +10,7 @@ from typing import Any
 from lab.chaos.backup import Backup
 from rocket_rides.log import Entry, as_numbers
 from rocket_rides.settings import PROJECT
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.clusters import restore
 from tests.support.disasters import stranded
 from tests.support.world import World, drain
@@ -153,11 +153,11 @@ def test_it_counts_every_ride_once_whatever_the_log_does(world: World) -> None:
         assert reader.query(POSITION)[0][0] == world.log().last_id()
 
 
-def test_it_starts_again_when_rides_below_its_position_were_mended(world: World) -> None:
+def test_it_starts_again_when_rides_below_its_position_were_repaired(world: World) -> None:
     with billing(world) as reader:
         stranded(world)
         assert 2 not in reader.catch_up()
-        assert mend(world.connect()) == ([2], [])
+        assert repair(world.connect()) == ([2], [])
         assert reader.catch_up() == truth(world)
         send(world, 4)
         assert reader.catch_up() == truth(world)

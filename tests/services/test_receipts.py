@@ -167,7 +167,7 @@ def test_receipts_are_sent_while_the_sequence_is_set_back(staff: Staff) -> None:
     sent(staff.world, 3)
     staff.world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
     rounds = staff.worker("one").until(lambda: staff.outcomes() == 3)
-    assert sum(done.unbelieved.total for done in rounds) == 0
+    assert sum(done.not_ours.total for done in rounds) == 0
 
 
 def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_sent(
@@ -182,11 +182,11 @@ def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_se
     add(world.stream, {"data": '{"id": 1, "distance": 666}', "prev": "0", "term": "f" * 16})
     worker = staff.worker("one")
     rounds = worker.until(lambda: staff.pending == 0 and staff.outcomes() == 1)
-    assert sum(done.unbelieved.total for done in rounds) == 2
+    assert sum(done.not_ours.total for done in rounds) == 2
     [reason] = [found.reason for done in rounds for found in done.set_aside]
     assert reason.startswith("data is not a record")
     assert world.value("SELECT count(*) FROM dead_letters WHERE consumer_kind = 'receipts'") == 1
-    counted = "SELECT unbelieved_entries, entries_set_aside FROM receipts_workers"
+    counted = "SELECT entries_not_ours, entries_set_aside FROM receipts_workers"
     assert world.connection.execute(counted).fetchone() == (2, 1)
     [request] = staff.receiver.requests
     assert (request.ride_id, json.loads(request.body)["data"]["distance"]) == (ride_id, 1)

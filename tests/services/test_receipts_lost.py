@@ -6,7 +6,7 @@ import pytest
 
 from consumers.receipts.round import Step
 from rocket_rides.faults import InjectedCrash, crash_at
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.disasters import cut_newest, flush, restart_redis, staged_too_late
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.world import World, drain, eventually
@@ -58,7 +58,7 @@ def test_a_process_that_waits_for_entries_goes_on_after(
     assert worker.process.poll() is None
 
 
-def test_a_mended_ride_gets_its_receipt_although_the_sweep_was_past_it(staff: Staff) -> None:
+def test_a_repaired_ride_gets_its_receipt_although_the_sweep_was_past_it(staff: Staff) -> None:
     world = staff.world
     staged_too_late(world)
     worker = staff.worker("one", SOON)
@@ -67,7 +67,7 @@ def test_a_mended_ride_gets_its_receipt_although_the_sweep_was_past_it(staff: St
     world.connection.execute(
         "INSERT INTO rides (id, distance) OVERRIDING SYSTEM VALUE VALUES (2, 30)"
     )
-    assert mend(world.connect())[0] == [2]
+    assert repair(world.connect())[0] == [2]
     assert staff.complete_to == 1
     worker.until(lambda: staff.complete_to == 4)
     assert staff.receiver.rides == {1: 1, 2: 1, 4: 1}

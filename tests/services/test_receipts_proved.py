@@ -86,7 +86,7 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     assert verdict == ReceiptsVerdict(upto=20, rides=20, missing=Some(2, (7, 12)))
     assert not verdict.agrees
     ask(delivered, verdict)
-    assert delivered.value("SELECT complete_to FROM receipts_state WHERE mends = 1") == 6
+    assert delivered.value("SELECT complete_to FROM receipts_state WHERE set_backs = 1") == 6
     assert receipts.proved(delivered.connection) == Proved(20, (Stretch(0, 20),))
 
 
@@ -152,7 +152,7 @@ class InterruptedConnection(psycopg.Connection):
         return super().execute(query, *arguments, **options)
 
 
-def test_what_a_mend_kept_from_being_judged_is_not_called_proved(delivered: World) -> None:
+def test_what_a_repair_kept_from_being_judged_is_not_called_proved(delivered: World) -> None:
     delivered.connection.execute(DELETE, [[15]])
     with InterruptedConnection.connect(delivered.postgres_url, autocommit=True) as connection:
         connection.between = lambda: delivered.connection.execute(SET_BACK, [13])
@@ -171,7 +171,7 @@ def test_an_outcome_of_no_ride_is_named_until_it_is_gone(delivered: World) -> No
     assert verdict == ReceiptsVerdict(upto=20, rides=19, strange=Some(4, (-3, 0, 9, 99)))
     assert not verdict.agrees
     assert night(delivered) == verdict
-    assert delivered.value("SELECT mends FROM receipts_state") == 0  # no sweep can help
+    assert delivered.value("SELECT set_backs FROM receipts_state") == 0  # no sweep can help
     delivered.connection.execute(DELETE, [[-3, 0, 9, 99]])
     assert night(delivered).agrees
 
@@ -182,7 +182,7 @@ def test_few_are_named_and_all_are_counted(delivered: World) -> None:
 
 
 def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> None:
-    """Also where a mend sets it back between the first look and the next."""
+    """Also where a repair sets it back between the first look and the next."""
     delivered.connection.execute(DELETE, [[15]])
     delivered.connection.execute(COMPLETE, [14])
     assert prove(delivered, 20).agrees

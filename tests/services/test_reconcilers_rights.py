@@ -10,7 +10,7 @@ import pytest
 
 from analytics.emit import emit, past_runs, set_back
 from analytics.freeze import freeze
-from analytics.ownership import require_unmended
+from analytics.ownership import require_no_repair
 from analytics.proofs import outbox, receipts, rollup
 from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally, WrongMinute
 from rocket_rides.settings import PROJECT
@@ -39,7 +39,7 @@ def run(world: World) -> None:
     rollup.days_rolled_up(connection)
     receipts.prove(connection, receipts.proved(connection), random.Random(1))
     outbox.prove(connection)
-    require_unmended(connection, frozen.history)
+    require_no_repair(connection, frozen.history)
     wrong = WrongMinute(MINUTE, Tally(), Tally(), 1)
     result = Result(
         datetime.now(UTC),

@@ -10,12 +10,12 @@ import pytest
 
 from analytics.freeze import freeze
 from analytics.minutes import Minute, Minutes
-from analytics.ownership import require_unmended
+from analytics.ownership import require_no_repair
 from analytics.proofs.rollup import KEPT, complete_to, days_rolled_up, prove, unproved_days
 from analytics.reconcile import the_only_run
 from analytics.result import Mismatch, RollupVerdict, Tally
 from rocket_rides.errors import Unavailable
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.rollup import hurry, lead, send_at
 from tests.support.world import World
 
@@ -148,16 +148,16 @@ def test_no_more_is_called_proved_than_the_days_were_chosen_for(rolled_up: World
     assert found == (RollupVerdict(upto=7, minutes=3), [])
 
 
-def test_where_rides_were_mended_since_nothing_is_said(rolled_up: World) -> None:
+def test_where_rides_were_repaired_since_nothing_is_said(rolled_up: World) -> None:
     """The rollup may have such a ride already; what Spark has read before has not."""
     rolled_up.connection.execute("SELECT nextval('log_position')")  # ride 13 comes when 14 was sent
     send_at(rolled_up, (f"{FIRST}", 5))
     connection, frozen = rolled_up.connection, freeze(rolled_up.connection)
-    require_unmended(connection, frozen.history)
+    require_no_repair(connection, frozen.history)
     rolled_up.connection.execute(LATE, [13, FIRST])
-    assert mend(rolled_up.connect())[0] == [13]
-    with pytest.raises(Unavailable, match="mended meanwhile"):
-        require_unmended(connection, frozen.history)
+    assert repair(rolled_up.connect())[0] == [13]
+    with pytest.raises(Unavailable, match="counted meanwhile"):
+        require_no_repair(connection, frozen.history)
     hurry(lead(rolled_up))
     assert look(rolled_up) == (RollupVerdict(upto=14, minutes=6), [])
 

@@ -20,7 +20,7 @@ from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from rocket_rides.process import Stop
 from rocket_rides.waiting import Progress
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.clusters import restore
 from tests.support.disasters import (
     Rides,
@@ -203,14 +203,14 @@ def test_an_earlier_result_never_replaces_a_later_one(world: World) -> None:
     assert [rides for _, rides, _ in kept(world)] == [77] * 10
 
 
-def test_rides_behind_the_logs_back_are_rolled_up_after_a_mend(world: World) -> None:
+def test_rides_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -> None:
     """Also by a leader that goes on beside it, and where `complete_to` was below them anyway."""
     stranded(world)  # ride 2 comes after ride 4 was sent
     leading = lead(world)
     hurry(leading)
     assert exact(world)  # computed from the rides, after all
     world.connection.execute("UPDATE ride_minutes SET rides = 1, distance = 1")  # as if before
-    assert mend(world.connect())[0] == [2]
+    assert repair(world.connect())[0] == [2]
     assert complete_to(world) == 1
     with pytest.raises(Overtaken):
         leading.run_once()  # no ride comes that would tell

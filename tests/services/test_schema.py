@@ -160,7 +160,7 @@ def test_a_migration_that_is_stopped_before_it_is_done_fails(world: World) -> No
     assert migration.stop() == 1
 
 
-def test_what_no_waiting_would_mend_ends_the_migration_with_one_line(world: World) -> None:
+def test_what_no_waiting_would_repair_ends_the_migration_with_one_line(world: World) -> None:
     world.connection.execute("DROP TABLE alembic_version")  # and a strange table rides is there
     strange = world.service("migrations")
     assert strange.process.wait(30) == 1

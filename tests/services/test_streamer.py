@@ -8,7 +8,7 @@ import pytest
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at, listening
 from streamer.drain import NEXT_BATCH, Step
-from streamer.mend import COUNT_MENDED
+from streamer.repair import COUNT_REPAIRED
 from tests.support.world import World, catch_up, chained, drain
 
 
@@ -70,14 +70,14 @@ def test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over(
     assert world.value("SELECT max(id) FROM staged_log_records") == 3
 
 
-def test_who_counts_what_was_mended_does_not_disturb_a_batch(world: World) -> None:
+def test_who_counts_what_was_repaired_does_not_disturb_a_batch(world: World) -> None:
     """The leader's transaction sees what others have committed since it began."""
     world.take(1)
     streamer = world.streamer()
 
     def count(step: Enum) -> None:
         if step is Step.BEFORE_SEND:
-            world.connection.execute(COUNT_MENDED, [1])
+            world.connection.execute(COUNT_REPAIRED, [1])
 
     with listening(count):
         assert streamer.run_once() == 1

@@ -106,8 +106,8 @@ def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World)
         world.streamer().run_once()
     drain(world.streamer())
     done = consumer.run_once()
-    assert (done.skipped, done.unbelieved.foreign) == (0, {})
-    assert done.unbelieved.uncommitted.total() == 5
+    assert (done.skipped, done.not_ours.foreign) == (0, {})
+    assert done.not_ours.uncommitted.total() == 5
     assert exact(world, consumer)
 
 
@@ -119,5 +119,5 @@ def test_terms_that_are_all_gone_are_believed_no_longer(world: World) -> None:
         if distance == 1:
             catch_up(consumer)
     world.connection.execute("DELETE FROM terms")
-    assert consumer.run_once().unbelieved.total == 1
+    assert consumer.run_once().not_ours.total == 1
     assert exact(world, consumer)

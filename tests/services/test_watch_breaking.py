@@ -15,12 +15,12 @@ from watch.facts import Facts
 
 
 def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
-    broken, mended = threading.Event(), threading.Event()
+    broken, repaired = threading.Event(), threading.Event()
 
     def run(_name: str, _config: Settings, say: Say) -> None:
         say("Redis is <b>shut</b> down.")
         broken.set()
-        mended.wait(30)
+        repaired.wait(30)
         raise Unavailable("Redis was not restarted")
 
     with serving_buttons(run) as served:
@@ -34,7 +34,7 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
             assert " disabled" in served.html
             again = served.press("stop-redis")
             assert (again.status_code, again.text) == (409, "“Stop Redis” is still under way\n")
-            mended.set()
+            repaired.set()
             said = [tick["parts"].get("going-on") for tick, _ in zip(ticks, range(3), strict=False)]
             assert "Redis was not restarted" in said
         eventually(lambda: not served.site.scene.breakage.way)

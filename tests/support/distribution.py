@@ -51,7 +51,7 @@ LONGEST = (
     "tests/services/test_restores.py",
     "tests/services/test_ick_model.py",
     "tests/services/test_refusals.py",
-    "tests/services/test_mend.py",
+    "tests/services/test_repair.py",
 )
 
 

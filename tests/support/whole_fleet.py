@@ -14,7 +14,7 @@ COUNTS = counts(
     distance_healed=Decimal("6344.236"),
     resends_skipped=30,
     entries_set_aside=1,
-    unbelieved_entries=4,
+    entries_not_ours=4,
     crashes_injected=7,
     resets_applied=1,
 )
@@ -66,7 +66,7 @@ FACTS = facts(
         queued=13,
         in_flight=8,
         waiting=4,
-        unbelieved_entries=14,
+        entries_not_ours=14,
         entries_set_aside=15,
     ),
     dead_letters={"total": 2, "rollup": 1},

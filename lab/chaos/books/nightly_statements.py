@@ -10,7 +10,7 @@ RESETS = """
     FROM resets JOIN reconciliations ON reconciliations.id = reconciliation_id
     LEFT JOIN LATERAL jsonb_to_recordset(compared -> 'consumers')
         AS frozen (name text, drift numeric) ON name = consumer_name
-    WHERE NOT compared ? 'mended' AND (drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
+    WHERE NOT compared ? 'stranded' AND (drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
         SELECT FROM chaos.drifts
         WHERE (kind, victim) = ('total', consumer_name) AND made_after < reconciliation_id
     ))
@@ -43,6 +43,6 @@ OTHERS = """
     WHERE (consumer ->> 'stray')::boolean
     UNION ALL
     SELECT format('night %s has not compared everything', id) FROM reconciliations
-    WHERE NOT compared ?& '{rollup,receipts,outbox}' AND NOT compared ? 'mended'
+    WHERE NOT compared ?& '{rollup,receipts,outbox}' AND NOT compared ? 'stranded'
 """
 AT_ANY_MOMENT = (RESETS, WRONG_MINUTES, OTHERS)

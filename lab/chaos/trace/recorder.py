@@ -35,7 +35,7 @@ TABLES = {
     "checkpoints": (
         *("kind", "name", "last_redis_id", "last_ride_id", "resets_applied"),
         *("gaps_healed", "rides_healed", "distance_healed"),
-        *("resends_skipped", "unbelieved_entries"),
+        *("resends_skipped", "entries_not_ours"),
     ),
     "consumer_states": ("name", "total_distance"),
     "resets": ("consumer_name", "status"),

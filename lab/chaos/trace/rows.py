@@ -26,7 +26,7 @@ class Met(NamedTuple):
     rides: int = 0  # in those gaps
     distance: int = 0  # of those rides
     skipped: int = 0  # entries that were sent again
-    unbelieved: int = 0  # entries
+    not_ours: int = 0  # entries
 
     def since(self, before: "Met") -> "Met":
         return Met(*(now - then for now, then in zip(self, before, strict=True)))
@@ -76,11 +76,11 @@ def staged(row: Row) -> Ride:
 
 
 def met_by(checkpoint: Row) -> Met:
-    gaps, rides, skipped, unbelieved = (
+    gaps, rides, skipped, not_ours = (
         number(checkpoint, column)
-        for column in ("gaps_healed", "rides_healed", "resends_skipped", "unbelieved_entries")
+        for column in ("gaps_healed", "rides_healed", "resends_skipped", "entries_not_ours")
     )
-    return Met(gaps, rides, millimetres(checkpoint["distance_healed"]), skipped, unbelieved)
+    return Met(gaps, rides, millimetres(checkpoint["distance_healed"]), skipped, not_ours)
 
 
 def total_of(row: Row, distance: str | None, was: Total | None = None) -> Total:

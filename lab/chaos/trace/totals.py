@@ -94,7 +94,7 @@ class TotalsJudge:
         self._steps["counts" if counts else "counts nothing"] += 1
         self._steps["heals"] += met.gaps > 0
         self._steps["skips what was sent again"] += met.skipped > 0
-        self._steps["disbelieves"] += met.unbelieved > 0
+        self._steps["disbelieves"] += met.not_ours > 0
 
     def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
         replica = self._replica
@@ -106,7 +106,7 @@ class TotalsJudge:
         known = then.ride_id if then.ride_id > last else 0
         told = [Ride(ride, replica.rides[ride]) for ride in rides]
         specified.counts(bounds, told, was.but(entries=tuple(read), known=known), then)
-        there_was = self._met(was, then, true)._replace(unbelieved=len(read) - len(true))
+        there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
         require(met == there_was, f"{met} is not what there was: {there_was}")
 
     def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:

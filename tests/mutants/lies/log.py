@@ -149,18 +149,18 @@ MUTANTS = [
         tests="services/test_terms.py::test_terms_that_are_all_gone_are_believed_no_longer",
     ),
     term(
-        "after a mend, no term begins at last_sent",
+        "after a repair, no term begins at last_sent",
         "        if upto:\n            connection.execute(OWN, [upto, _draw(), []])\n",
         "",
-        tests="services/test_mend.py",
+        tests="services/test_repair.py",
         explained="no leader has such a term: the next one begins its own at last_sent, before it"
         " sends anything, and nobody believes anything below it either way",
     ),
     term(
-        "a mend forgets which terms there were",
+        "a repair forgets which terms there were",
         "connection.execute(OWN, [0, _draw(), void])",
         "connection.execute(OWN, [0, _draw(), []])",
-        tests="services/test_mend.py::test_what_a_mend_has_disowned_is_not_called_a_strangers",
+        tests="services/test_repair.py::test_what_a_repair_has_disowned_is_not_called_a_strangers",
     ),
     known(
         "a void term is believed up to where it was replaced",

@@ -143,7 +143,7 @@ MUTANTS = [
         "        with self.connection.transaction():\n            emit(self.connection, result)"
         "  # fails without the connection, which holds the lock\n"
         "            # A later repair asks for resets of its own, which supersede these.\n"
-        "            ownership.require_unmended(self.connection, frozen.history)\n",
+        "            ownership.require_no_repair(self.connection, frozen.history)\n",
         "        with nullcontext():\n",
         tests="analytics/test_warehouse.py::test_who_has_lost_the_lock_publishes_nothing",
     ),

@@ -174,7 +174,7 @@ MUTANTS = [
         "ride_id > %s",
     ),
     receipts(
-        "what a mend kept from being judged is called proved",
+        "what a repair kept from being judged is called proved",
         "if wrong[0] or wrong[2] or now < stretch.upto:",
         "if wrong[0] or wrong[2]:",
     ),
@@ -291,12 +291,12 @@ MUTANTS = [
         "old: list[File] = []",
     ),
     job(
-        "rides that were mended since the freeze make the warehouse wrong",
+        "rides that were repaired since the freeze make the warehouse wrong",
         "            # A repair changes sums that are taken above.\n"
-        "            ownership.require_unmended(self.connection, frozen.history)\n",
+        "            ownership.require_no_repair(self.connection, frozen.history)\n",
         "",
         tests="analytics/test_ownership.py::"
-        "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",
+        "test_rides_that_are_repaired_meanwhile_are_no_mismatch_and_the_job_is_run_again",
     ),
     job(
         "workers wait while the warehouse is written",
@@ -305,15 +305,15 @@ MUTANTS = [
         tests="analytics/test_receipts_of_a_night.py",
     ),
     job(
-        "a reset that lacks a mended ride undoes the mend",
-        "            ownership.require_unmended(self.connection, frozen.history)\n"
+        "a reset that lacks a repaired ride undoes the repair",
+        "            ownership.require_no_repair(self.connection, frozen.history)\n"
         "            files",
         "            files",
         tests="analytics/test_ownership.py::"
-        "test_rides_that_are_mended_meanwhile_are_no_mismatch_and_the_job_is_run_again",
+        "test_rides_that_are_repaired_meanwhile_are_no_mismatch_and_the_job_is_run_again",
     ),
     job(
-        "a mended ride's receipt is not looked at",
+        "a repaired ride's receipt is not looked at",
         "known = receipts.proved(self.connection) if rides.base.blocks else Proved()",
         "known = receipts.proved(self.connection)",
         tests="analytics/test_receipts_of_a_night.py",

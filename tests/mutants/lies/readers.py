@@ -37,7 +37,7 @@ MUTANTS = [
         "what is not committed ends the batch before anybody asks whose it is",
         """\
         if not is_ours(record, bounds):
-            result.unbelieved.add(record, bounds)
+            result.not_ours.add(record, bounds)
             result.last_redis_id = entry.redis_id
             continue
         if record.id > bounds.last_sent:
@@ -47,7 +47,7 @@ MUTANTS = [
         if record.id > bounds.last_sent:
             break
         if not is_ours(record, bounds):
-            result.unbelieved.add(record, bounds)
+            result.not_ours.add(record, bounds)
             result.last_redis_id = entry.redis_id
             continue
 """,
@@ -86,11 +86,11 @@ MUTANTS = [
     digest(
         "an entry that is not believed is read for ever",
         """\
-            result.unbelieved.add(record, bounds)
+            result.not_ours.add(record, bounds)
             result.last_redis_id = entry.redis_id
 """,
         """\
-            result.unbelieved.add(record, bounds)
+            result.not_ours.add(record, bounds)
 """,
     ),
     digest(
@@ -182,7 +182,7 @@ MUTANTS = [
         "what was sent is believed no further than the sequence stands",
         "self._terms.update(terms, max(last_drawn, last_sent))",
         "self._terms.update(terms, last_drawn)",
-        tests="services/test_mend.py::test_entries_are_believed_while_the_sequence_is_set_back",
+        tests="services/test_repair.py::test_entries_are_believed_while_the_sequence_is_set_back",
     ),
     reader(
         "the bounds are older than the entries",

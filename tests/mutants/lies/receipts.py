@@ -420,14 +420,16 @@ MUTANTS = [
         "SELECT %(worker)s, count(*) FROM page HAVING",
     ),
     sweeping(
-        "a mend is undone by a sweep that is under way",
-        "WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to\n",
+        "a repair is undone by a sweep that is under way",
+        "WHERE receipts_state.set_backs = state.set_backs\n"
+        "          AND receipts_state.inbox_to = state.inbox_to\n",
         "WHERE receipts_state.inbox_to = state.inbox_to\n",
     ),
     sweeping(
         "of two who sweep at once the second undoes what the first has done",
-        "WHERE receipts_state.mends = state.mends AND receipts_state.inbox_to = state.inbox_to\n",
-        "WHERE receipts_state.mends = state.mends\n",
+        "WHERE receipts_state.set_backs = state.set_backs\n"
+        "          AND receipts_state.inbox_to = state.inbox_to\n",
+        "WHERE receipts_state.set_backs = state.set_backs\n",
     ),
     sweeping(
         "complete up to the first ride without an outcome",
@@ -448,9 +450,10 @@ MUTANTS = [
                         (SELECT inbox_to FROM state)) AS upto""",
     ),
     sweeping(
-        "a mend is undone by who calls all complete meanwhile",
-        "WHERE receipts_state.mends = state.mends AND receipts_state.complete_to",
-        "WHERE receipts_state.complete_to",
+        "a repair is undone by who calls all complete meanwhile",
+        "WHERE receipts_state.set_backs = state.set_backs\n"
+        "      AND receipts_state.complete_to = state.complete_to",
+        "WHERE receipts_state.complete_to = state.complete_to",
     ),
     upkeep(
         "the sweep does not wait until the log has brought what was sent",

@@ -103,7 +103,7 @@ MUTANTS = [
         tests="services/test_rollup.py::test_everything_can_be_computed_anew_while_no_ride_comes",
     ),
     generation(
-        "an idle leader does not notice a mend",
+        "an idle leader does not notice a repair",
         "NOT EXISTS (SELECT FROM rollup_state WHERE generation = %s)",
         "%s::text IS NULL",
         tests="services/test_rollup.py::test_everything_can_be_computed_anew_while_no_ride_comes",
@@ -272,7 +272,7 @@ MUTANTS = [
     ),
     indexer(
         "a minute that fails leaves the Ick without being set aside",
-        "            self._set_aside(suspect, refusal(error),"
+        "            self._set_aside(mark, refusal(error),"
         " ATTEMPTS if attempts == ATTEMPTS else 1)\n",
         "            pass\n",
         tests="services/test_rollup_poison.py",

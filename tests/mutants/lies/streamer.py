@@ -1,4 +1,4 @@
-"""Lies about the streamer: the order barrier, the drain, the doorbell, trimming, mending."""
+"""Lies about the streamer: the order barrier, the drain, the doorbell, trimming, repairing."""
 
 from functools import partial
 
@@ -12,9 +12,9 @@ trimming = partial(
     file="streamer/trimming.py",
     tests="services/test_trimming.py services/test_readers.py",
 )
-checks = partial(Mutant, file="streamer/checks.py", tests="services/test_mend.py")
+checks = partial(Mutant, file="streamer/checks.py", tests="services/test_repair.py")
 upkeep = partial(Mutant, file="streamer/upkeep.py", tests="services/test_leader.py")
-mend = partial(Mutant, file="streamer/mend.py", tests="services/test_mend.py")
+repair = partial(Mutant, file="streamer/repair.py", tests="services/test_repair.py")
 
 MUTANTS = [
     barrier(
@@ -69,7 +69,7 @@ MUTANTS = [
         "everything up to the last record is deleted",
         "WHERE id = ANY(%b)",
         "WHERE id <= (SELECT max(sent) FROM unnest(%b::bigint[]) sent)",
-        tests="services/test_mend.py::test_stranded_rides_are_mended_and_all_totals_end_exact",
+        tests="services/test_repair.py::test_stranded_rides_are_repaired_and_all_totals_end_exact",
     ),
     drain(
         "the leader of an older term may commit",
@@ -220,34 +220,34 @@ MUTANTS = [
         "a sequence that was set back by one passes",
         "if last_drawn < taken:",
         "if last_drawn < taken - 1:",
-        tests="services/test_mend.py::"
+        tests="services/test_repair.py::"
         "test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already",
     ),
     checks(
         "a sequence that begins again at its end passes",
         "increment != 1 or cycles:",
         "increment != 1:",
-        tests="services/test_mend.py::test_a_leader_holds_the_log_while_numbers_may_not_rise",
+        tests="services/test_repair.py::test_a_leader_holds_the_log_while_numbers_may_not_rise",
     ),
     checks(
         "rides that were not sent yet are forgotten where the sequence is checked",
         "greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken",
         "last_sent_id AS taken",
-        tests="services/test_mend.py::"
+        tests="services/test_repair.py::"
         "test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already",
     ),
     checks(
         "what was sent is forgotten where the sequence is checked",
         "greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken",
         "coalesce((SELECT max(id) FROM rides), 0) AS taken",
-        tests="services/test_mend.py::"
+        tests="services/test_repair.py::"
         "test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already",
     ),
     checks(
         "a record stranded at last_sent itself is overlooked",
         "WHERE id <= %s ORDER BY id LIMIT 11",
         "WHERE id < %s ORDER BY id LIMIT 11",
-        tests="services/test_mend.py::test_a_record_staged_again_by_hand_changes_no_total",
+        tests="services/test_repair.py::test_a_record_staged_again_by_hand_changes_no_total",
     ),
     checks(
         "commits that wait for no disk but their own pass for durable",
@@ -266,73 +266,73 @@ MUTANTS = [
         "a sequence that is changed under a leader is not noticed",
         "            checks.require_rising_sequence(self._connection)\n",
         "",
-        tests="services/test_mend.py::test_a_leader_holds_the_log_while_numbers_may_not_rise",
+        tests="services/test_repair.py::test_a_leader_holds_the_log_while_numbers_may_not_rise",
     ),
-    mend(
-        "the log is still believed about mended rides",
+    repair(
+        "the log is still believed about repaired rides",
         "    leaders_term.disown(connection, last_sent)\n",
         "",
-        tests="services/test_mend.py::"
-        "test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides",
+        tests="services/test_repair.py::"
+        "test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides",
     ),
-    mend(
-        "the rollup goes back to the lowest mended ride, and not below it",
+    repair(
+        "the rollup goes back to the lowest repaired ride, and not below it",
         "least(complete_to, %(lowest)s - 1), generation",
         "least(complete_to, %(lowest)s), generation",
         tests="services/test_rollup_disasters.py::"
-        "test_rides_behind_the_logs_back_are_rolled_up_after_a_mend",
+        "test_rides_behind_the_logs_back_are_rolled_up_after_a_repair",
     ),
-    mend(
-        "a mend begins no new generation",
+    repair(
+        "a repair begins no new generation",
         "generation = %(generation)s\n",
         "generation = generation\n",
         tests="services/test_rollup_disasters.py::"
-        "test_rides_behind_the_logs_back_are_rolled_up_after_a_mend",
+        "test_rides_behind_the_logs_back_are_rolled_up_after_a_repair",
     ),
-    mend(
-        "a sweep under way may undo a mend",
-        "mends = mends + 1",
-        "mends = mends",
+    repair(
+        "a sweep under way may undo a repair",
+        "set_backs = set_backs + 1",
+        "set_backs = set_backs",
         file="rocket_rides/receipts.py",
         tests="services/queue/test_sweeping.py::"
-        "test_a_ride_that_is_mended_under_the_sweeps_feet_is_swept_the_next_time",
+        "test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time",
     ),
-    mend(
-        "receipts go back to the lowest mended ride, and not below it",
+    repair(
+        "receipts go back to the lowest repaired ride, and not below it",
         "SELECT %s::bigint - 1 AS upto",
         "SELECT %s::bigint AS upto",
         file="rocket_rides/receipts.py",
         tests="services/test_receipts_lost.py::"
-        "test_a_mended_ride_gets_its_receipt_although_the_sweep_was_past_it",
+        "test_a_repaired_ride_gets_its_receipt_although_the_sweep_was_past_it",
     ),
-    mend(
+    repair(
         "a reset's total has rides past last_sent",
         "FROM rides WHERE id <= %(last_sent)s\n        RETURNING",
         "FROM rides\n        RETURNING",
-        tests="services/test_mend.py::test_rides_that_are_yet_to_be_sent_are_left_to_the_log",
+        tests="services/test_repair.py::test_rides_that_are_yet_to_be_sent_are_left_to_the_log",
     ),
-    mend(
-        "mended records are not counted as sent",
-        "            connection.execute(COUNT_MENDED, [len(rides)])\n",
+    repair(
+        "repaired records are not counted as sent",
+        "            connection.execute(COUNT_REPAIRED, [len(rides)])\n",
         "",
         tests="services/test_counts.py::test_records_sent_and_staged_are_all_rides",
     ),
-    mend(
+    repair(
         "a writer that may still commit such a ride is not waited for",
         "while barrier.waiting and not stop.wait(POLL):",
         "while False:",
-        tests="services/test_mend.py::test_a_writer_that_may_commit_such_a_ride_is_waited_for",
+        tests="services/test_repair.py::test_a_writer_that_may_commit_such_a_ride_is_waited_for",
     ),
-    mend(
-        "mended while the sequence strands more",
+    repair(
+        "repaired while the sequence strands more",
         "    checks.require_rising_sequence(connection)\n",
         "",
-        tests="services/test_mend.py::test_nothing_is_mended_while_more_would_come",
+        tests="services/test_repair.py::test_nothing_is_repaired_while_more_would_come",
     ),
-    mend(
-        "a mend takes records out that are yet to be sent",
+    repair(
+        "a repair takes records out that are yet to be sent",
         "WHERE id <= %s RETURNING id",
         "WHERE id <= %s + 1 RETURNING id",
-        tests="services/test_mend.py::test_rides_that_are_yet_to_be_sent_are_left_to_the_log",
+        tests="services/test_repair.py::test_rides_that_are_yet_to_be_sent_are_left_to_the_log",
     ),
 ]

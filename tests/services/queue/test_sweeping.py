@@ -82,7 +82,7 @@ def test_without_the_streamers_state_nobody_sweeps(unread: Desk, world: World) -
         sweep(unread, 5)
 
 
-def test_a_ride_that_is_mended_under_the_sweeps_feet_is_swept_the_next_time(
+def test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time(
     unread: Desk, world: World, beside: ThreadPoolExecutor
 ) -> None:
     with transaction(world) as other:
@@ -160,18 +160,18 @@ def test_complete_is_nothing_that_the_inbox_may_lack(unread: Desk, world: World)
     assert state(world) == (1, 1)
 
 
-def test_a_mend_is_not_undone_by_who_called_all_complete_meanwhile(
+def test_a_repair_is_not_undone_by_who_called_all_complete_meanwhile(
     unread: Desk, world: World, beside: ThreadPoolExecutor
 ) -> None:
     sweep(unread, 5)
     unread.save(*((attempt, DELIVERED) for attempt in unread.take()))
-    with transaction(world) as mend:
-        mend.execute(LATE)
-        mend.execute(SET_BACK, [3])
+    with transaction(world) as repair:
+        repair.execute(LATE)
+        repair.execute(SET_BACK, [3])
         # Another sweep has been there since.
-        mend.execute("UPDATE receipts_state SET inbox_to = 5")
+        repair.execute("UPDATE receipts_state SET inbox_to = 5")
         completed = beside.submit(complete, unread)
         eventually(lambda: waits(world, completed))
-        mend.commit()
+        repair.commit()
     assert not completed.result()
     assert state(world) == (5, 0)

@@ -1,4 +1,4 @@
-"""Numbers drawn out of order: the leader holds the log and says why, and what slipped is mended."""
+"""Numbers drawn out of order: the leader holds the log and says why, and counts what slipped."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from rocket_rides.errors import Unavailable
 from streamer import checks
-from streamer.mend import mend
+from streamer.repair import repair
 from tests.support.disasters import stranded
 from tests.support.world import World, catch_up, drain, eventually, exact, take, transaction
 
@@ -20,7 +20,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_leader_holds_the_log_while_numbers_may_not_rise(world: World, change: str) -> None:
-    """Whether it finds the sequence so or it is changed under its eyes; and goes on once mended."""
+    """Whether it finds the sequence so or it is changed while it looks; then it goes on."""
     world.take(1, 2, 3, 4, 5)
     leader = world.service("streamer").says("leading")
     eventually(lambda: world.staged() == 0)
@@ -67,26 +67,26 @@ def test_rides_that_are_yet_to_be_sent_are_left_to_the_log(world: World) -> None
     stranded(world)
     catch_up(consumer)
     world.take(50)
-    assert mend(world.connect())[0] == [2]
+    assert repair(world.connect())[0] == [2]
     assert world.staged() == 1
     drain(world.streamer())
     assert exact(world, consumer)
 
 
-def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> None:
+def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> None:
     """One consumer is past them, one has yet to begin, and one reads on meanwhile."""
     past = world.consumer("past")
     world.consumer("behind")
     stranded(world)
     assert catch_up(past).total == 70
-    world.service("streamer").says("never sent: records 2; python -m streamer.mend")
+    world.service("streamer").says("never sent: records 2; python -m streamer.repair")
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
-    mender = world.service("streamer.mend").says(
-        "mended; the log will never contain these rides: 2"
+    repairer = world.service("streamer.repair").says(
+        "repaired; the log will never contain these rides: 2"
     )
-    assert mender.process.wait(30) == 0
-    assert "behind, past, reading" in mender.output.read_text()
+    assert repairer.process.wait(30) == 0
+    assert "behind, past, reading" in repairer.output.read_text()
     assert world.staged() == 0
     reading.says("was reset by reconciliation")
     world.take(50)
@@ -96,11 +96,11 @@ def test_stranded_rides_are_mended_and_all_totals_end_exact(world: World) -> Non
     assert world.truth[1] == 150
 
 
-def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: World) -> None:
+def test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides(world: World) -> None:
     """The chain does not tell of them. So nothing of it is believed, and all of it is healed."""
     world.consumer()
     stranded(world)
-    mend(world.connect())
+    repair(world.connect())
     for taken in ([], [1000]):
         world.take(*taken)
         drain(world.streamer())
@@ -109,11 +109,11 @@ def test_a_consumer_that_begins_after_a_mend_counts_the_mended_rides(world: Worl
     assert world.truth[1] == 1100
 
 
-def test_what_a_mend_has_disowned_is_not_called_a_strangers(world: World) -> None:
+def test_what_a_repair_has_disowned_is_not_called_a_strangers(world: World) -> None:
     stranded(world)
-    mend(world.connect())
-    unbelieved = world.consumer("late").run_once().unbelieved
-    assert unbelieved.uncommitted.total() == unbelieved.total > 0
+    repair(world.connect())
+    not_ours = world.consumer("late").run_once().not_ours
+    assert not_ours.uncommitted.total() == not_ours.total > 0
 
 
 def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> None:
@@ -121,26 +121,26 @@ def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> No
     drain(world.streamer())
     world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
     done = world.consumer().run_once()
-    assert (len(done.records), done.unbelieved.total) == (3, 0)
+    assert (len(done.records), done.not_ours.total) == (3, 0)
 
 
-def test_nothing_is_mended_twice(world: World) -> None:
+def test_nothing_is_repaired_twice(world: World) -> None:
     world.consumer()
     stranded(world)
-    assert mend(world.connect()) == ([2], ["consumer0"])
-    assert mend(world.connect()) == ([], [])
+    assert repair(world.connect()) == ([2], ["consumer0"])
+    assert repair(world.connect()) == ([], [])
     assert world.value("SELECT count(*) FROM resets") == 1
-    service = world.service("streamer.mend").says("nothing to mend")
+    service = world.service("streamer.repair").says("nothing to repair")
     assert service.process.wait(30) == 0
 
 
-def test_nothing_is_mended_while_more_would_come(world: World) -> None:
+def test_nothing_is_repaired_while_more_would_come(world: World) -> None:
     stranded(world)
     world.connection.execute("ALTER SEQUENCE log_position CACHE 10")
-    service = world.service("streamer.mend")
+    service = world.service("streamer.repair")
     assert service.process.wait(30) == 1
     [line] = service.output.read_text().splitlines()
-    assert line.startswith("not mended: the sequence log_position was changed: it has CACHE 10")
+    assert line.startswith("not repaired: the sequence log_position was changed: it has CACHE 10")
     assert world.staged() == 1
 
 
@@ -149,11 +149,11 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
     stranded(world)
     with transaction(world) as slow:
         take(slow, 60)
-        mender = world.service("streamer.mend").says("the log waits for an open transaction")
+        repairer = world.service("streamer.repair").says("the log waits for an open transaction")
         assert world.staged() == 1
         slow.commit()
-    mender.says("mended")
-    assert mender.process.wait(30) == 0
+    repairer.says("repaired")
+    assert repairer.process.wait(30) == 0
 
 
 @pytest.mark.parametrize("ride", [1, 2])
@@ -163,5 +163,5 @@ def test_a_record_staged_again_by_hand_changes_no_total(world: World, ride: int)
     drain(world.streamer())
     staged = "INSERT INTO staged_log_records VALUES (%s, 'create', 'ride', '{}')"
     world.connection.execute(staged, [ride])
-    assert mend(world.connect())[0] == [ride]
+    assert repair(world.connect())[0] == [ride]
     assert exact(world, consumer)

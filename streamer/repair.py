@@ -1,4 +1,4 @@
-"""`python -m streamer.mend`: gets stranded rides counted, which were staged too late to be sent.
+"""`python -m streamer.repair`: gets stranded rides counted, which were staged too late to be sent.
 
 The log can't take a record at or below `last_sent` any more: it is in order, and every reader may
 be past it. There is no such record unless numbers were drawn out of order (the sequence's settings
@@ -16,7 +16,7 @@ rides: the log will never contain them.
 A crash leaves behind, by the step at which it comes:
 
 * before the log is disowned: nothing.
-* after that: a gap that readers heal from the rides, and records that are still to be mended.
+* after that: a gap that readers heal from the rides, and records that are still to be repaired.
 * after the second transaction: nothing.
 
 The fleet may keep running meanwhile.
@@ -38,16 +38,16 @@ POLL = 0.05  # seconds
 
 TAKE_OUT = "DELETE FROM staged_log_records WHERE id <= %s RETURNING id"
 ASK_FOR_RESETS = """
-    WITH mended AS (
+    WITH repair AS (
         INSERT INTO reconciliations
             (last_ride_id, total_distance, rides, duration_seconds, compared)
         SELECT %(last_sent)s, coalesce(sum(distance), 0), count(*), 0,
-               jsonb_build_object('mended', %(rides)s::bigint[])
+               jsonb_build_object('stranded', %(rides)s::bigint[])
         FROM rides WHERE id <= %(last_sent)s
         RETURNING id
     )
     INSERT INTO resets (reconciliation_id, consumer_name)
-    SELECT mended.id, name FROM mended CROSS JOIN consumer_states ORDER BY name
+    SELECT repair.id, name FROM repair CROSS JOIN consumer_states ORDER BY name
     RETURNING consumer_name
 """
 # The rollup marks everything past `complete_to` again, and no earlier leader can undo that.
@@ -58,11 +58,11 @@ ROLL_UP_AGAIN = """
 
 # The records have left the outbox, so they count as sent: sent and staged records together are all
 # rides. This comes last in its transaction, since the leader waits for the row.
-COUNT_MENDED = "UPDATE streamer_state SET records_sent = records_sent + %s"
+COUNT_REPAIRED = "UPDATE streamer_state SET records_sent = records_sent + %s"
 
 
-def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
-    """Mend all stranded records; returns their rides, and the consumers asked to reset.
+def repair(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
+    """Repair all stranded records; returns their rides, and the consumers asked to reset.
 
     Raises Unavailable while the sequence would only strand more, and psycopg.Error.
     """
@@ -81,7 +81,7 @@ def mend(connection: psycopg.Connection) -> tuple[list[int], list[str]]:
             again = {"lowest": rides[0], "generation": secrets.token_hex(8)}
             connection.execute(ROLL_UP_AGAIN, again)
             connection.execute(receipts.SET_BACK, [rides[0]])
-            connection.execute(COUNT_MENDED, [len(rides)])
+            connection.execute(COUNT_REPAIRED, [len(rides)])
         return rides, named
 
 
@@ -94,26 +94,26 @@ def wait_for_writers(connection: psycopg.Connection, stop: process.Stop) -> None
 
 
 def main() -> None:
-    """Mend once, and report what was done."""
-    process.take_no_arguments("streamer.mend", __doc__)
+    """Repair once, and report what was done."""
+    process.take_no_arguments("streamer.repair", __doc__)
     config = settings.load()
     process.begin(config.log_level)
     stop = process.Stop().on_signals()
     try:
-        with database.connect(config.postgres_url, "mend") as connection:
+        with database.connect(config.postgres_url, "repair") as connection:
             database.require_current_schema(connection)
             wait_for_writers(connection, stop)
             if stop:
-                raise SystemExit("not mended: stopped")
-            rides, consumers = mend(connection)
+                raise SystemExit("not repaired: stopped")
+            rides, consumers = repair(connection)
     except (Unavailable, psycopg.Error) as reason:
-        raise SystemExit(f"not mended: {errors.in_one_line(reason)}") from None
+        raise SystemExit(f"not repaired: {errors.in_one_line(reason)}") from None
     if not rides:
-        logger.info("nothing to mend: no record is stranded")
+        logger.info("nothing to repair: no record is stranded")
         return
     named = ", ".join(map(str, rides[:10]))
     more = f" and {len(rides) - 10} more" if len(rides) > 10 else ""
-    logger.info("mended; the log will never contain these rides: %s%s", named, more)
+    logger.info("repaired; the log will never contain these rides: %s%s", named, more)
     logger.info("asked to reset their totals: %s", ", ".join(consumers) or "no consumer")
 
 
