@@ -202,8 +202,7 @@ def test_lines_that_belong_together_are_read_from_top_to_bottom() -> None:
 
 
 def test_what_postgres_last_said_stays_and_is_marked_while_it_is_away() -> None:
-    page = Page(Scene())
-    seen = facts()
+    page, seen = Page(Scene()), facts()
     away = replace(facts(60), database=None, postgres=AWAY)
     assert seen.database is not None
     parts = page.render(away, (seen.at, seen.database), History(), [])
@@ -277,8 +276,7 @@ def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
 def test_what_was_counted_up_to_a_limit_says_so() -> None:
     many = receipts(dead=MOST, queued=MOST, waiting=MOST)
     aside = replace(database().rollup, minutes_set_aside=MOST)
-    seen = facts(receipts=many, rollup=aside, dead_letters={"total": MOST})
-    _, parts = rendered(seen)
+    _, parts = rendered(facts(receipts=many, rollup=aside, dead_letters={"total": MOST}))
     assert "total 10,000+" in parts.parts["entries"]
     assert "10,000+ queued, 0 in flight, 10,000+ waiting" in parts.parts["receipts"]
     assert "12,300 delivered, 10,000+ dead" in parts.parts["receipts"]
