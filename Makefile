@@ -53,6 +53,7 @@ setup:
 
 fleet:
 	@$(INSTALL) fleet
+	@$(BIN)/honcho run $(CURDIR)/$(BIN)/python -m demo.embedded.ports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec python -c $(QUIET_HONCHO) start
 
 # For a second terminal: a prompt on the servers that the fleet uses. honcho reads .env here too.

@@ -70,13 +70,10 @@ def lock(data: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(descriptor, 100).decode().partition(" ")[0]
+            owner = os.read(descriptor, 100).split()
             if not owner:  # it has not written its identity yet
                 raise NeverStarts(f"another fleet is starting on {data}") from None
-            raise NeverStarts(
-                f"another fleet (process {owner}) uses {data}:"
-                f" `kill {owner}` stops it; or set another DATA_DIR"
-            ) from None
+            raise NeverStarts(fleet.in_the_way(data, int(owner[0]))) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, fleet.identity(os.getpid()).encode())
     except OSError as error:

@@ -131,7 +131,7 @@ def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(
 ) -> None:
     (place / "theirs").mkdir()
     (place / "run").symlink_to("theirs")
-    with pytest.raises(NeverStarts, match="is no folder; remove it first"):
+    with pytest.raises(NeverStarts, match="is not a plain folder; remove it first"):
         redis_server.start()
     if os.geteuid() == 0:
         (place / "run").unlink()

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.services.queue.desk import MOST, Desk, Desks
+from tests.support.desk import MOST, Desk, Desks
 from tests.support.world import World, drain
 
 

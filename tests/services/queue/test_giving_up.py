@@ -6,7 +6,7 @@ from consumers.receipts.dead import change
 from consumers.receipts.round import Round
 from consumers.receipts.statements import LONGEST_WAIT
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER
-from tests.services.queue.desk import (
+from tests.support.desk import (
     AWAY,
     DELIVERED,
     FAILED,

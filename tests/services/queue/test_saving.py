@@ -6,7 +6,7 @@ import pytest
 
 from consumers.receipts.round import Round
 from consumers.receipts.verdict import Kind, Verdict
-from tests.services.queue.desk import (
+from tests.support.desk import (
     AWAY,
     DELIVERED,
     FAILED,

@@ -8,7 +8,7 @@ from consumers.receipts import queue
 from consumers.receipts.queue import Swept
 from rocket_rides.errors import Unavailable
 from rocket_rides.receipts import SET_BACK
-from tests.services.queue.desk import (
+from tests.support.desk import (
     DELIVERED,
     REFUSED,
     WAITING,

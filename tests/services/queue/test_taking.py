@@ -7,7 +7,7 @@ import psycopg
 
 from consumers.receipts.statements import LONGEST_WAIT
 from consumers.receipts.verdict import LONGEST_RETRY_AFTER
-from tests.services.queue.desk import (
+from tests.support.desk import (
     DELIVERED,
     LATER,
     LEASE,
