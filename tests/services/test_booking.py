@@ -18,6 +18,7 @@ from tests.support.api import (
 from tests.support.triggers import trigger
 from tests.support.world import World, eventually, transaction
 
+WAITS_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 END_SESSION = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10);"
 
 
@@ -111,6 +112,26 @@ def test_with_the_database_down_it_answers_503_and_recovers(api: Api, world: Wor
         world.postgres.start()
     eventually(api.ready)
     assert {api.post("5").status_code for _ in range(20)} == {201}
+
+
+def test_a_database_that_dies_during_a_commit_and_stays_away_may_have_the_ride(
+    api: Api, world: World
+) -> None:
+    """With a key it is tried again; that this finds no server says nothing of the first attempt."""
+    post = partial(api.post, "5", **{"Idempotency-Key": "k"})
+    blocker = world.connect()
+    blocker.execute("BEGIN")
+    blocker.execute("LOCK TABLE rides IN SHARE MODE")
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(post)
+        eventually(lambda: world.value(WAITS_FOR_A_LOCK) == 1)
+        world.postgres.kill()
+        try:
+            assert is_problem(answer.result(), 503, MAYBE_TAKEN)
+        finally:
+            world.postgres.start()
+    eventually(api.ready)
+    assert post().status_code == 201
 
 
 def test_stale_connections_are_replaced_before_a_ride_needs_them(api: Api, world: World) -> None:

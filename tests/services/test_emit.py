@@ -12,10 +12,14 @@ REPAIRED = """
     VALUES (5, 7, 2, 0, '{"stranded": [3]}')
 """
 
+# A reader that has the name of a total, and none itself.
+OF_ANOTHER_KIND = "INSERT INTO checkpoints (kind, name) VALUES ('longest', 'short')"
+
 
 def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     for name in ("right", "short", "long", "stray"):
         world.consumer(name)
+    world.connection.execute(OF_ANOTHER_KIND)
     exact = Decimal(7)
     compared = [
         Compared("right", 2, exact, exact),

@@ -13,6 +13,7 @@ from tests.support.looks import at_work
 from tests.support.world import World, catch_up, drain
 from watch import status as command
 from watch.facts import Facts, Server
+from watch.verdict import problems
 
 ENDED = 30  # seconds, at most
 
@@ -96,6 +97,14 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again() -> None:
     gatherer = Flapping(busy)
     seen = command.look(gatherer)  # type: ignore[arg-type]
     assert (command.status(seen), gatherer.looks) == (2, 2)
+
+
+def test_a_server_that_is_away_comes_before_whatever_else_is_wrong() -> None:
+    late = facts(readers=(replace(A_TOTAL, seconds_behind=60.0),))
+    assert command.status(late) == 1
+    away = replace(late, redis=Server(False, "it does not answer"), log=None)
+    assert {problem.kind for problem in problems(away)} == {"away", "lags"}
+    assert command.status(away) == 2
 
 
 def test_a_probe_ends_though_always_somebody_else_is_missing(

@@ -62,6 +62,19 @@ def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
 
 
 @pytest.mark.proves("cap")
+def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
+    world.take(*[1] * 1200)
+    leader = world.service("streamer", STREAM_MAX_LENGTH="1000").says("leading")
+    eventually(lambda: world.staged() == 0)
+
+    def is_trimmed() -> bool:
+        world.take(1)
+        return world.records()[0].id > 1
+
+    eventually(is_trimmed, "a log that is trimmed", pause=0.01)
+    assert leader.stop() == 0
+
+
 def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> None:
     gone = world.consumer("gone")
     world.take(*range(1, 3001))

@@ -1,5 +1,6 @@
 """The live page's server: what it tells, whom it refuses, and how it ends."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -116,6 +117,15 @@ def test_everyone_is_sent_the_same_rendering(
             assert next(one) == next(other)
         made_up.client.get("/")
     assert len(rendered) == len(set(rendered)) >= 2
+
+
+def test_who_has_missed_a_rendering_is_sent_all_parts(made_up: Served) -> None:
+    with made_up.ticks() as ticks:
+        parts = next(ticks)["parts"]
+        for _ in range(2):  # renderings of which this onlooker missed none
+            next(ticks)
+        missed = made_up.site.broadcast._event_after(0).partition(b"data: ")[2]
+        assert json.loads(missed)["parts"].keys() == parts.keys()
 
 
 def test_who_finds_no_room_is_told_to_come_again(
