@@ -13,14 +13,11 @@ import pytest
 from demo.breaking.__main__ import main
 from demo.breaking.running_fleet import (
     SIMULATOR,
-    TOTALS,
     RunningFleet,
     Service,
-    running_fleet,
 )
 from rocket_rides.errors import Unavailable
-from rocket_rides.fleet import NAME
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.fleet import LOCK
 
 WAYS = (
     "freeze",
@@ -83,30 +80,12 @@ def test_without_a_fleet_or_a_way_it_says_what_there_is(told: Told, tmp_path: Pa
     assert all(way in said for way in WAYS)
 
 
-def test_a_fleet_in_another_folder_or_with_other_settings_is_not_this_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_process_with_the_number_of_a_fleet_that_has_ended_is_no_fleet(
+    told: Told, tmp_path: Path
 ) -> None:
-    def is_seen_from(folder: Path, stream: str = "") -> bool:
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("STREAM_NAME", stream)
-        try:
-            return "elsewhere" in running_fleet(Settings()).names(TOTALS)
-        except Unavailable:
-            return False
-
-    for name in ("DATA_DIR", "DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "consumers.py").write_text("input()")
-    with subprocess.Popen(
-        [sys.executable, "-m", "consumers", "elsewhere"],
-        cwd=tmp_path,
-        env=os.environ | {NAME: "consumer0.1"},
-        stdin=subprocess.PIPE,
-    ) as consumer:
-        assert is_seen_from(tmp_path)
-        assert not is_seen_from(PROJECT)
-        assert not is_seen_from(tmp_path, "another")
-        consumer.kill()
+    (tmp_path / LOCK).write_text(f"{os.getpid()} 1")
+    _, said = told("freeze")
+    assert said.startswith("no fleet runs on ")
 
 
 LISTEN = "import socket; server = socket.create_server(('127.0.0.1', 0)); print(); input()"
