@@ -58,13 +58,9 @@ def uv_is_there() -> bool:
 
 
 def get_uv(steps: Steps) -> None:
-    """Install uv, which is much faster than pip; where there is none for the platform, pip does."""
+    """Install uv, which is much faster than pip. Raises StepFailed."""
     from_scratch = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
-    try:
-        steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
-    except StepFailed as reason:
-        steps.note(f"{reason}\nuv can't be installed; using pip, which is slower")
-        return
+    steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
     _stamp("uv").write_text(_digest(UV_LOCK))
 
 
