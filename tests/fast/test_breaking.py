@@ -1,10 +1,9 @@
 """`make break` where there is nothing to break."""
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,17 +15,10 @@ from demo.breaking.running_fleet import (
     RunningFleet,
     Service,
 )
+from demo.breaking.ways import WAYS
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import LOCK
 
-WAYS = (
-    "freeze",
-    "stop-redis",
-    "wipe-log",
-    "cut-connections",
-    "fail-receiver",
-    "change-total",
-)
 GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 
 Told = Callable[..., tuple[object, str]]
@@ -35,9 +27,8 @@ Told = Callable[..., tuple[object, str]]
 @pytest.fixture
 def told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Told]:
+) -> Told:
     """The exit status, and what is said, where no fleet runs."""
-    ctrl_z = signal.getsignal(signal.SIGTSTP)
     for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
@@ -57,8 +48,7 @@ def told(
         said = capsys.readouterr()
         return status, said.out + said.err
 
-    yield run
-    signal.signal(signal.SIGTSTP, ctrl_z)
+    return run
 
 
 @pytest.mark.parametrize("setting", GIVEN)

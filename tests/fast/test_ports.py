@@ -2,28 +2,21 @@
 
 import socket
 import sys
-from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from demo.embedded import ports
+from lab.ports import free_ports
+from rocket_rides.settings import PORTS
 
 UNSET = ("DATABASE_URL", "API_HOST", "WATCH_HOST", "WATCH_PORT", "RECEIPT_URL")
 
 
 @pytest.fixture
 def first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
-    """The fleet's first port; the two after it are free as well."""
-    free = 0
-    while not free:
-        with ExitStack() as held:
-            probe = held.enter_context(socket.create_server(("127.0.0.1", 0)))
-            port: int = probe.getsockname()[1]
-            with suppress(OSError):
-                for beside in (port + 1, port + 2):
-                    held.enter_context(socket.create_server(("127.0.0.1", beside)))
-                free = port
+    """The first of a fleet's ports, which are free."""
+    free = free_ports(PORTS)
     monkeypatch.setattr(sys, "argv", ["ports"])
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("API_PORT", str(free))

@@ -93,18 +93,6 @@ def test_a_receiver_fails_for_a_while_and_receipts_come_all_the_same(fleet: Flee
     assert re.search(r"receipts[01]\.1 *\| INFO .*receipts? to be sent again later", happened)
 
 
-def test_ctrl_z_does_not_leave_a_consumer_frozen(fleet: Fleet) -> None:
-    victim = consumer1(fleet)
-    breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
-    eventually(lambda: is_frozen(victim), "a frozen consumer")
-    breaking.send_signal(signal.SIGTSTP)
-    try:
-        eventually(lambda: not is_frozen(victim), "a consumer that goes on")
-    finally:
-        breaking.send_signal(signal.SIGCONT)
-        breaking.communicate(timeout=LONGEST)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
     fleet: Fleet, number: signal.Signals
