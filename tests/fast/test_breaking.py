@@ -10,11 +10,7 @@ import psutil
 import pytest
 
 from demo.breaking.__main__ import main
-from demo.breaking.running_fleet import (
-    SIMULATOR,
-    RunningFleet,
-    Service,
-)
+from demo.breaking.running_fleet import SIMULATOR, RunningFleet, Service
 from demo.breaking.ways import WAYS
 from rocket_rides.errors import Unavailable
 from rocket_rides.fleet import LOCK
@@ -73,8 +69,13 @@ def test_without_a_fleet_or_a_way_it_says_what_there_is(told: Told, tmp_path: Pa
 def test_a_process_with_the_number_of_a_fleet_that_has_ended_is_no_fleet(
     told: Told, tmp_path: Path
 ) -> None:
+    """Although something of ours is a consumer."""
     (tmp_path / LOCK).write_text(f"{os.getpid()} 1")
-    _, said = told("freeze")
+    (tmp_path / "consumers.py").write_text("input()")
+    command = [sys.executable, "-m", "consumers", "elsewhere"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE) as consumer:
+        _, said = told("freeze")
+        consumer.kill()
     assert said.startswith("no fleet runs on ")
 
 
