@@ -19,7 +19,11 @@ def lock(data: Path) -> None:
             owner = os.read(descriptor, 100).split()
             if not owner:  # it has not written its identity yet
                 raise NeverStarts(f"another fleet is starting on {data}") from None
-            raise NeverStarts(fleet.in_the_way(data, int(owner[0]))) from None
+            pid = int(owner[0])
+            raise NeverStarts(
+                f"another fleet (process {pid}) uses {data}: `kill {pid}` stops it;"
+                " or set another DATA_DIR"
+            ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, fleet.identity(os.getpid()).encode())
     except OSError as error:

@@ -16,18 +16,16 @@ PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
-UV_LOCK = PROJECT / "requirements" / "uv.txt"
+REQUIREMENTS = PROJECT / "requirements"
+UV_LOCK = REQUIREMENTS / "uv.txt"
 PIP = (str(PYTHON), "-m", "pip", "--disable-pip-version-check")
 
 # Each part's lock. `dev` includes the others.
 LOCKS = {
-    part: PROJECT / "requirements" / name
-    for part, name in {
-        "fleet": "fleet.txt",
-        "nightly": "analytics.txt",
-        "fast": "fast.txt",
-        "dev": "dev.txt",
-    }.items()
+    "fleet": REQUIREMENTS / "fleet.txt",
+    "nightly": REQUIREMENTS / "analytics.txt",
+    "fast": REQUIREMENTS / "fast.txt",
+    "dev": REQUIREMENTS / "dev.txt",
 }
 
 
