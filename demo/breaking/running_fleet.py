@@ -70,7 +70,7 @@ def _honcho(data: Path) -> psutil.Process | None:
     """The honcho whose fleet uses the folder; None without one."""
     try:
         servers = psutil.Process(int((data / LOCK).read_text().split()[0]))
-        # After a crash another process may have its pid.
+        # After a crash another process may have its pid. (Not every system has /proc to ask.)
         if servers.cmdline()[1:] == ["-m", "demo.embedded"] and NAME in servers.environ():
             return servers.parents()[1]  # honcho starts each process through a fork
     except (OSError, ValueError, IndexError, psutil.Error):
