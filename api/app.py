@@ -35,7 +35,6 @@ def create_app() -> Flask:
     answer_errors(app)
     app.after_request(Outages().note)
     app.extensions["pool"] = open_pool(config)
-    app.extensions["fleet"] = config.fleet
     Pruner(config, Stop()).begin()
     SlowClients(config.api_port, config.api_client_timeout).watch(app)
     return app

@@ -101,16 +101,13 @@ def healthz() -> Answer:
 
 @routes.get("/readyz")
 def readyz() -> Answer | Response:
-    """Rides can be taken: the database answers, its schema is current, and it is writable.
-
-    The answer names the fleet, since the simulator posts only to its own.
-    """
+    """Rides can be taken: the database answers, its schema is current, and it is writable."""
     with borrowed(pool()) as connection:
         try:
             require_readiness(connection)
         except Unavailable as reason:
             raise ServiceUnavailable(str(reason)) from None
-    return {"status": "ready", "fleet": current_app.extensions["fleet"]}
+    return {"status": "ready"}
 
 
 @routes.get("/openapi.json")

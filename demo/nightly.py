@@ -7,7 +7,6 @@ repairs. In all else this is `python -m analytics.nightly`.
 """
 
 import logging
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +23,7 @@ from rocket_rides.waiting import delays
 logger = logging.getLogger(__name__)
 
 # Rides come first.
-POLITELY = ("nice", "-n", "19") if shutil.which("nice") else ()
+POLITELY = ("nice", "-n", "19")
 FETCH = (*POLITELY, sys.executable, "-m", "demo.install", "--quiet", "nightly", "java", "archive")
 AFTER_THE_START = 300.0  # seconds: not during the first rides
 FOR_EVER = datetime.max.replace(tzinfo=UTC)

@@ -34,14 +34,12 @@ Run = Callable[[str, Settings, Say], None]
 class Demolition:
     """The ways to break the fleet: one at a time, each in a thread, as it may take a minute.
 
-    That all is well again is said after a look that began since, and can see it; then the way is
-    over.
+    What happens is told after a look that began since, so that the page shows it, too.
     """
 
     def __init__(self, config: Settings, ways: Mapping[str, Any], run: Run) -> None:
         self._config, self._run = config, run
         self.ways = ways
-        self._was_seen = False  # by a look, while it was under way
         self._later: list[tuple[float, Callable[[], None]]] = []  # calls, and since when they wait
 
     def watch(self, watcher: Watcher, breakage: Breakage) -> None:
@@ -53,7 +51,6 @@ class Demolition:
         """Begin to break the fleet in the way `name`; returns why not, or nothing."""
         if self._breakage.way:
             return f"{_button(self.ways[self._breakage.way])} is still under way"
-        self._was_seen = False
         way = self.ways[name]
         self._breakage.way, self._breakage.going_on = name, way.summary
         self._breakage.meanwhile = way.meanwhile
@@ -73,15 +70,15 @@ class Demolition:
             logger.warning("%s: %s", name, reason)
             told = partial(self._tell, reason[:1].upper() + reason[1:], "fault")
             loop.call_soon_threadsafe(self._once_seen, told)
-        loop.call_soon_threadsafe(self._once_seen, self._over)
+        # One look shows that it was under way, the next one that it is over.
+        over = partial(self._once_seen, self._over)
+        loop.call_soon_threadsafe(self._once_seen, over)
 
     def _say(self, line: str, kind: Kind) -> None:
         if line.startswith(" "):  # a total, which the page shows by itself
             return
-        if kind is Kind.CLAIM:
-            self._once_seen(partial(self._tell, line, "healed"))
-        else:
-            self._tell(line, "news")
+        mood: Mood = "healed" if kind is Kind.CLAIM else "news"
+        self._once_seen(partial(self._tell, line, mood))
 
     def _tell(self, line: str, mood: Mood) -> None:
         words = line.replace("`", "").strip()  # they mark what a terminal is given
@@ -97,12 +94,8 @@ class Demolition:
         while self._later and self._later[0][0] < began:
             _, call = self._later.pop(0)
             call()
-        self._was_seen = True
 
     def _over(self) -> None:
-        if not self._was_seen:  # nobody would know what it was
-            self._once_seen(self._over)
-            return
         self._breakage.way = ""
 
 

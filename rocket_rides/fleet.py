@@ -105,11 +105,3 @@ def not_started(data: Path) -> str:
     if servers(data):
         return ""
     return f"no fleet runs on {data.absolute()}; `make fleet` starts it"
-
-
-def in_the_way(data: Path, servers: int) -> str:
-    """What to tell a person about another fleet, whose process `servers` uses the folder."""
-    return (
-        f"another fleet (process {servers}) uses {data}:"
-        f" `kill {servers}` stops it; or set another DATA_DIR"
-    )

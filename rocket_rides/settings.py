@@ -191,18 +191,14 @@ class Settings(BaseSettings):
         return not self.redis_url
 
     @cached_property
-    def fleet(self) -> str:
-        """The name that tells this fleet from others on this machine, made from its data folder."""
-        return hashlib.sha256(str(self.data_dir.absolute()).encode()).hexdigest()[:12]
-
-    @cached_property
     def socket_dir(self) -> Path:
         """Where the embedded servers put their Unix sockets.
 
         Not below `data_dir`: a socket's whole path must stay under 107 bytes. Named after
         `data_dir`, so that every process of one fleet, and of no other, finds it.
         """
-        return Path("/tmp") / f"rocket-rides-{self.fleet}"  # noqa: S108 (owner and mode are checked)
+        fleet = hashlib.sha256(str(self.data_dir.absolute()).encode()).hexdigest()[:12]
+        return Path("/tmp") / f"rocket-rides-{fleet}"  # noqa: S108 (owner and mode are checked)
 
     @property
     def postgres_url(self) -> str:

@@ -1,12 +1,11 @@
 """`python -m demo.breaking WAY`: breaks the running fleet in one way, and shows how it heals.
 
-Without a WAY it lists them. A frozen consumer always resumes, even after Ctrl-C or kill -9; Ctrl-Z
-is ignored. Status 0 if the fleet has healed, or if it says what is left for you to do. Status 1 if
-it has not, or if it could not be broken; one line says why.
+Without a WAY it lists them. A frozen consumer always resumes, even after Ctrl-C or kill -9. Status
+0 if the fleet has healed, or if it says what is left for you to do. Status 1 if it has not, or if
+it could not be broken; one line says why.
 """
 
 import argparse
-import signal
 
 from demo import breaking
 from demo.breaking.healing import Kind
@@ -34,7 +33,6 @@ def main() -> None:
     if given.way is None:
         list_ways()
         return
-    signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # Ctrl-Z would leave the consumer frozen
     try:
         breaking.run(given.way, settings.load(), show, given.seconds)
     except (Unavailable, breaking.NotHealed) as reason:

@@ -1,14 +1,8 @@
-"""One attempt to break the fleet: what must be true first, and one attempt at a time.
+"""One attempt to break the fleet, and what must be true first.
 
-Killed at any moment it leaves no consumer frozen and no lock: the kernel ends both. What was
-broken by then heals all the same, only nobody says so. A total that was changed stays changed.
+Killed at any moment it leaves no consumer frozen. What was broken by then heals all the same, only
+nobody says so. A total that was changed stays changed.
 """
-
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import psycopg
@@ -23,7 +17,6 @@ from rocket_rides.errors import Unavailable, in_one_line
 from rocket_rides.log import Log
 from rocket_rides.settings import Settings
 
-LOCK = "breaking.lock"  # a file in the data folder; not Postgres' lock, which ends with a session
 # What hangs must not hold up whoever wants to know; but the sum of all rides takes its time.
 SESSION = {"statement_timeout": "2min", "lock_timeout": "5s"}
 
@@ -43,7 +36,6 @@ def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
     try:
         fleet = running_fleet(config)
         with (
-            alone(config.data_dir),
             database.connect(config.postgres_url, "breaking", **SESSION) as connection,
             Log(config.log_url, config.stream_name) as log,
         ):
@@ -57,19 +49,3 @@ def run(name: str, config: Settings, say: Say, seconds: float = 5.0) -> None:
             WAYS[name].strike(Target(fleet, healing, connection, log, seconds, say))
     except (psycopg.Error, psutil.Error, redis.RedisError, OSError) as error:
         raise Unavailable(in_one_line(error)) from error
-
-
-@contextmanager
-def alone(data: Path) -> Iterator[None]:
-    """Hold the lock for the block. Raises Unavailable if another attempt holds it."""
-    data.mkdir(parents=True, exist_ok=True)
-    lock = os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            another = "the fleet is already being broken in another way: wait until that ends"
-            raise Unavailable(another) from None
-        yield
-    finally:
-        os.close(lock)

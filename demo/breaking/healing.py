@@ -48,7 +48,7 @@ class Kind(Enum):
     """What a line is: only the live page makes a difference."""
 
     NEWS = auto()
-    CLAIM = auto()  # something is well; who has not looked since can't see it yet
+    CLAIM = auto()  # something is well
 
 
 class Say(Protocol):

@@ -1,8 +1,7 @@
-"""The processes of the fleet that runs with our settings, and of no other fleet."""
+"""The processes of the fleet that runs on our data folder, and of no other fleet."""
 
-import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -10,12 +9,11 @@ from typing import NamedTuple
 import psutil
 
 from rocket_rides.errors import Unavailable
-from rocket_rides.fleet import NAME
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.fleet import LOCK, NAME
+from rocket_rides.settings import Settings
 
 TOTALS, ROLLUP, RECEIPTS = "consumers", "consumers.rollup", "consumers.receipts"
 SIMULATOR = "demo.simulator"
-DEFAULT_DATA = Settings.model_fields["data_dir"].default.relative_to(PROJECT)
 # Waits for the end of its standard input, which comes even if we are killed: only we hold it.
 CONTINUE_LATER = 'read -r _; kill -CONT "$@"'
 
@@ -50,40 +48,34 @@ class RunningFleet(list[Service]):
 
 
 def running_fleet(config: Settings) -> RunningFleet:
-    """What honcho started with our settings. Raises Unavailable if there is no consumer."""
+    """What honcho started beside `servers` of our folder. Raises Unavailable without a consumer."""
     fleet = RunningFleet()
-    for process in psutil.process_iter():
+    honcho = _honcho(config.data_dir)
+    for process in honcho.children(recursive=True) if honcho else []:
         try:
             _python, dash_m, module, *arguments = [*process.cmdline(), ""]
-            if dash_m == "-m" and _is_ours(process):
-                fleet.append(Service(module, arguments[0], process))
         except (psutil.Error, ValueError):
-            continue  # it has ended, belongs to another user, or is no service
+            continue  # it has ended, or is no service
+        if dash_m == "-m":
+            fleet.append(Service(module, arguments[0], process))
     if not fleet.of(TOTALS):
         raise Unavailable(
             f"no fleet runs on {config.data_dir.absolute()}: `make fleet` starts one,"
-            " in another terminal; a fleet with other settings needs the same ones here"
+            " in another terminal; a fleet in another folder needs the same DATA_DIR here"
         )
     return fleet
 
 
-def _is_ours(process: psutil.Process) -> bool:
-    environment = process.environ()
-    if not environment.get(NAME):
-        return False
-    # Including what honcho has read from .env.
-    theirs = _which(environment, Path(process.cwd()))
-    return theirs == _which(os.environ, Path.cwd())
-
-
-def _which(environment: Mapping[str, str], folder: Path) -> tuple[Path | str, ...]:
-    """The settings that distinguish one fleet from another.
-
-    `folder` is where the fleet runs, so it is the fleet's own project that holds its data.
-    """
-    data = folder / (environment.get("DATA_DIR") or DEFAULT_DATA)
-    servers = (environment.get(name) or "" for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"))
-    return data.resolve(), *servers
+def _honcho(data: Path) -> psutil.Process | None:
+    """The honcho whose fleet uses the folder; None without one."""
+    try:
+        servers = psutil.Process(int((data / LOCK).read_text().split()[0]))
+        # After a crash another process may have its pid. (Not every system has /proc to ask.)
+        if servers.cmdline()[1:] == ["-m", "demo.embedded"] and NAME in servers.environ():
+            return servers.parents()[1]  # honcho starts each process through a fork
+    except (OSError, ValueError, IndexError, psutil.Error):
+        pass
+    return None
 
 
 @contextmanager

@@ -20,19 +20,18 @@ Killed at any step, this process leaves behind only what the next start repairs:
 """
 
 import contextlib
-import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from demo.embedded import welcome
 from demo.embedded.failures import NeverStarts
+from demo.embedded.folder import lock
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.supervision import POLL, Supervised, stop_last
-from rocket_rides import errors, fleet, process, settings
+from rocket_rides import errors, process, settings
 from rocket_rides.parent_death import preexec_die_with_parent
 
 # It waits for the server, and says what it did.
@@ -60,24 +59,6 @@ def main() -> None:
         raise SystemExit(errors.in_one_line(error)) from None
     with contextlib.suppress(OSError):
         config.socket_dir.rmdir()
-
-
-def lock(data: Path) -> None:
-    """Lock the data folder for this process' lifetime; NeverStarts if another process holds it."""
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(data / fleet.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, 100).split()
-            if not owner:  # it has not written its identity yet
-                raise NeverStarts(f"another fleet is starting on {data}") from None
-            raise NeverStarts(fleet.in_the_way(data, int(owner[0]))) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, fleet.identity(os.getpid()).encode())
-    except OSError as error:
-        raise NeverStarts(f"the folder {data} can't be used: {error.strerror}") from None
 
 
 def run(servers: Sequence[Server], config: settings.Settings, stop: process.Stop) -> None:

@@ -9,42 +9,35 @@ import os
 import socket
 from contextlib import ExitStack
 
-from rocket_rides import fleet, process, settings
+from demo.embedded.failures import NeverStarts
+from demo.embedded.folder import lock
+from rocket_rides import process, settings
 from rocket_rides.settings import PORTS
-
-ANOTHER = "{0}_HOST and {0}_PORT choose another address"
 
 
 def main() -> None:
     """End with a sentence if the fleet can't start here."""
     process.take_no_arguments("demo.embedded.ports", __doc__)
     config = settings.load()
-    if found := fleet.servers(config.data_dir):
-        raise SystemExit(fleet.in_the_way(config.data_dir, found))
     try:
-        config.data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SystemExit(
-            f"the folder {config.data_dir} can't be used: {error.strerror}; nothing was started;"
-            " DATA_DIR names another"
-        ) from None
-    # Who listens where, and how a person has it listen elsewhere.
+        lock(config.data_dir)  # until this process ends
+    except NeverStarts as reason:
+        raise SystemExit(str(reason)) from None
     ports = [
-        ("the API", config.api_host, config.api_port, ANOTHER.format("API")),
-        ("the live page", config.watch_host, config.page_port, ANOTHER.format("WATCH")),
+        ("the API", config.api_host, config.api_port, "API_PORT"),
+        ("the live page", config.watch_host, config.page_port, "WATCH_PORT"),
     ]
     if not config.receipt_url:
-        receipts = config.api_port + PORTS - 1
-        ports.append(("the simulator", "127.0.0.1", receipts, "its port is API_PORT + 2"))
+        ports.append(("the simulator", "127.0.0.1", config.api_port + PORTS - 1, "API_PORT"))
     with ExitStack() as held:  # all at once: two settings may choose the same
-        for who, host, port, elsewhere in ports:
+        for who, host, port, setting in ports:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             try:
                 held.enter_context(socket.create_server((host, port), family=family))
             except OSError as error:
                 raise SystemExit(
                     f"{who} can't listen on {host} port {port}: {os.strerror(error.errno or 0)};"
-                    f" nothing was started; {elsewhere}"
+                    f" nothing was started; {setting} chooses another port"
                 ) from None
 
 

@@ -16,18 +16,16 @@ PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
-UV_LOCK = PROJECT / "requirements" / "uv.txt"
+REQUIREMENTS = PROJECT / "requirements"
+UV_LOCK = REQUIREMENTS / "uv.txt"
 PIP = (str(PYTHON), "-m", "pip", "--disable-pip-version-check")
 
 # Each part's lock. `dev` includes the others.
 LOCKS = {
-    part: PROJECT / "requirements" / name
-    for part, name in {
-        "fleet": "fleet.txt",
-        "nightly": "analytics.txt",
-        "fast": "fast.txt",
-        "dev": "dev.txt",
-    }.items()
+    "fleet": REQUIREMENTS / "fleet.txt",
+    "nightly": REQUIREMENTS / "analytics.txt",
+    "fast": REQUIREMENTS / "fast.txt",
+    "dev": REQUIREMENTS / "dev.txt",
 }
 
 
@@ -58,13 +56,9 @@ def uv_is_there() -> bool:
 
 
 def get_uv(steps: Steps) -> None:
-    """Install uv, which is much faster than pip; where there is none for the platform, pip does."""
+    """Install uv, which is much faster than pip. Raises StepFailed."""
     from_scratch = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
-    try:
-        steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
-    except StepFailed as reason:
-        steps.note(f"{reason}\nuv can't be installed; using pip, which is slower")
-        return
+    steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
     _stamp("uv").write_text(_digest(UV_LOCK))
 
 

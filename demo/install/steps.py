@@ -30,12 +30,14 @@ class Steps:
         self._steps = steps
         self._quiet = quiet
         self._label = ""
+        self._began = self._last_line = time.monotonic()
 
     def take(self) -> None:
         """Take them all. Raises StepFailed."""
         began = time.monotonic()
         for number, step in enumerate(self._steps, 1):
             self._label = f"[{number}/{len(self._steps)}] {step.what}"
+            self._began = time.monotonic()
             self.note(self._label)
             step.take(self)
         if self._steps:
@@ -43,6 +45,7 @@ class Steps:
 
     def note(self, line: str) -> None:
         """Print a line about this step."""
+        self._last_line = time.monotonic()
         if not self._quiet:
             print(line, file=sys.stderr, flush=True)  # noqa: T201
 
@@ -63,9 +66,9 @@ class Steps:
                 raise StepFailed(last or f"{command[0]} ended with {process.returncode}")
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        began = time.monotonic()
         while process.returncode is None:
+            silent = time.monotonic() - self._last_line
             try:
-                process.wait(EVERY)
+                process.wait(max(EVERY - silent, 0))
             except subprocess.TimeoutExpired:
-                self.note(f"{self._label}: {time.monotonic() - began:.0f} s")
+                self.note(f"{self._label}: {time.monotonic() - self._began:.0f} s")

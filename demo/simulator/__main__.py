@@ -86,7 +86,7 @@ async def simulate(config: Settings, given: argparse.Namespace, outcomes: Outcom
         connector=aiohttp.TCPConnector(limit=given.concurrency),
     ) as api:
         with suppress(asyncio.CancelledError):  # how a signal ends it
-            await wait_for_api(api, config.rides_url, "" if config.api_url else config.fleet)
+            await wait_for_api(api, config.rides_url)
             reporter = asyncio.create_task(report_now_and_then())
             async with asyncio.TaskGroup() as posters:
                 for _ in range(given.concurrency):
@@ -132,10 +132,7 @@ def main() -> int:
 
     outcomes = Outcomes()
     with suppress(asyncio.CancelledError):  # by a signal before it began to post
-        try:
-            asyncio.run(simulate(config, given, outcomes))
-        except errors.Refused as reason:
-            raise SystemExit(errors.in_one_line(reason)) from None
+        asyncio.run(simulate(config, given, outcomes))
     return int(outcomes.refused > 0 and outcomes.posted + outcomes.refused == given.rides)
 
 

@@ -1,7 +1,6 @@
 """A client of the API: posts a ride until it is answered, and never makes two rides of one."""
 
 import asyncio
-import json
 import logging
 import uuid
 from dataclasses import dataclass
@@ -28,39 +27,21 @@ class Outcomes:
         return f"{self.posted} rides posted, {self.retried} retried{refused}"
 
 
-async def wait_for_api(api: aiohttp.ClientSession, url: str, fleet: str) -> None:
-    """Return when the API at `url` can take rides. Logs once that it is waiting, and why.
-
-    Raises Refused unless it says that it is of `fleet`, where that is one.
-    """
+async def wait_for_api(api: aiohttp.ClientSession, url: str) -> None:
+    """Return when the API at `url` can take rides. Logs once that it is waiting, and why."""
     logged = False
     for delay in waiting.delays():
         try:
             async with api.get("readyz") as answer:
-                said = await answer.read()
+                if answer.ok:
+                    return
+                reason = f"it answers {answer.status}"
         except (aiohttp.ClientError, TimeoutError):
             reason = "it does not answer"
-        else:
-            if answer.ok:
-                if fleet and _fleet_of(said) != fleet:
-                    raise errors.Refused(
-                        f"the API at {url} is not this fleet's, so nothing is posted"
-                        " there: choose another API_PORT, or set API_URL to that one if you mean it"
-                    )
-                return
-            reason = f"it answers {answer.status}"
         if not logged:
             logger.info("waiting for the API at %s (%s)", url, reason)
             logged = True
         await asyncio.sleep(delay)
-
-
-def _fleet_of(said: bytes) -> str:
-    """Whose API it is, if it says so."""
-    try:
-        return str(json.loads(said)["fleet"])
-    except (ValueError, TypeError, LookupError):
-        return ""
 
 
 async def post_ride(api: aiohttp.ClientSession, metres: Decimal, outcomes: Outcomes) -> None:

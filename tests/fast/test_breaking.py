@@ -1,35 +1,20 @@
 """`make break` where there is nothing to break."""
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from demo.breaking.__main__ import main
-from demo.breaking.running_fleet import (
-    SIMULATOR,
-    TOTALS,
-    RunningFleet,
-    Service,
-    running_fleet,
-)
+from demo.breaking.running_fleet import SIMULATOR, RunningFleet, Service
+from demo.breaking.ways import WAYS
 from rocket_rides.errors import Unavailable
-from rocket_rides.fleet import NAME
-from rocket_rides.settings import PROJECT, Settings
+from rocket_rides.fleet import LOCK
 
-WAYS = (
-    "freeze",
-    "stop-redis",
-    "wipe-log",
-    "cut-connections",
-    "fail-receiver",
-    "change-total",
-)
 GIVEN = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 
 Told = Callable[..., tuple[object, str]]
@@ -38,9 +23,8 @@ Told = Callable[..., tuple[object, str]]
 @pytest.fixture
 def told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Told]:
+) -> Told:
     """The exit status, and what is said, where no fleet runs."""
-    ctrl_z = signal.getsignal(signal.SIGTSTP)
     for name in ("DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
@@ -60,8 +44,7 @@ def told(
         said = capsys.readouterr()
         return status, said.out + said.err
 
-    yield run
-    signal.signal(signal.SIGTSTP, ctrl_z)
+    return run
 
 
 @pytest.mark.parametrize("setting", GIVEN)
@@ -83,30 +66,17 @@ def test_without_a_fleet_or_a_way_it_says_what_there_is(told: Told, tmp_path: Pa
     assert all(way in said for way in WAYS)
 
 
-def test_a_fleet_in_another_folder_or_with_other_settings_is_not_this_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_process_with_the_number_of_a_fleet_that_has_ended_is_no_fleet(
+    told: Told, tmp_path: Path
 ) -> None:
-    def is_seen_from(folder: Path, stream: str = "") -> bool:
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("STREAM_NAME", stream)
-        try:
-            return "elsewhere" in running_fleet(Settings()).names(TOTALS)
-        except Unavailable:
-            return False
-
-    for name in ("DATA_DIR", "DATABASE_URL", "REDIS_URL", "STREAM_NAME"):
-        monkeypatch.delenv(name, raising=False)
+    """Although something of ours is a consumer."""
+    (tmp_path / LOCK).write_text(f"{os.getpid()} 1")
     (tmp_path / "consumers.py").write_text("input()")
-    with subprocess.Popen(
-        [sys.executable, "-m", "consumers", "elsewhere"],
-        cwd=tmp_path,
-        env=os.environ | {NAME: "consumer0.1"},
-        stdin=subprocess.PIPE,
-    ) as consumer:
-        assert is_seen_from(tmp_path)
-        assert not is_seen_from(PROJECT)
-        assert not is_seen_from(tmp_path, "another")
+    command = [sys.executable, "-m", "consumers", "elsewhere"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE) as consumer:
+        _, said = told("freeze")
         consumer.kill()
+    assert said.startswith("no fleet runs on ")
 
 
 LISTEN = "import socket; server = socket.create_server(('127.0.0.1', 0)); print(); input()"

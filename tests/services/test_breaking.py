@@ -122,14 +122,21 @@ def test_a_receipt_has_an_outcome_or_is_waited_for_beside_the_simulator(
     assert "receipts" not in " ".join(elsewhere)
 
 
-def targeting(world: World, said: list[str]) -> Target:
-    """The world as a fleet of one consumer, which would be frozen for 0.3 seconds."""
+def targeting(world: World, said: list[str], *consumers: str) -> Target:
+    """The world as a fleet of these consumers; one would be frozen for 0.3 seconds."""
 
     def say(line: str, _kind: Kind = Kind.NEWS) -> None:
         said.append(line)
 
-    fleet = a_fleet("consumer0")
+    fleet = a_fleet(*consumers or ["consumer0"])
     return Target(fleet, of(world, fleet, say), world.connection, world.log(), seconds=0.3, say=say)
+
+
+def test_two_processes_of_one_name_are_one_consumer_and_both_are_frozen(world: World) -> None:
+    said: list[str] = []
+    targeting(world, said, "consumer0", "consumer1", "consumer1").say_what_is_frozen()
+    ourselves = psutil.Process().pid
+    assert said == [f"consumer1 (process {ourselves}, {ourselves}) is frozen for 0.3 s."]
 
 
 def test_nothing_is_broken_where_a_consumer_missed_too_little(world: World) -> None:

@@ -1,12 +1,9 @@
 """The simulator as the customer, run as a process, to which the courier delivers."""
 
 import asyncio
-import re
 import socket
-import time
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import count
 
 import pytest
 
@@ -16,8 +13,8 @@ from consumers.receipts.verdict import Kind, Verdict
 from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD
 from lab.ports import free_ports
 from rocket_rides.settings import DEMO_SECRET
-from tests.support.simulator import Api, Simulator, run, serving
-from tests.support.world import PATIENCE, eventually
+from tests.support.simulator import Simulator, run, serving
+from tests.support.world import eventually
 
 
 @pytest.fixture
@@ -28,53 +25,15 @@ def url(monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-def deliver(url: str, api: Api, rides: int, first: int) -> dict[int, Verdict]:
-    """Deliver the receipts of that many rides, as they are posted, until none is put off.
+def attempt(url: str, ride_id: int) -> Verdict:
+    """What one attempt to deliver the receipt of a ride comes to."""
 
-    The rides are numbered from `first`.
-    """
-    final: dict[int, Verdict] = {}
-    deadline = time.monotonic() + PATIENCE
-    while len(final) < rides:
-        assert time.monotonic() < deadline, "nobody takes the receipts"
-        posted = dict(zip(count(first), api.posts[:rides], strict=False))
-        due = {ride: metres for ride, (_, metres) in posted.items() if ride not in final}
-        final |= {
-            ride_id: verdict
-            for ride_id, verdict in zip(due, attempts(url, due), strict=True)
-            if verdict.kind in (Kind.DELIVERED, Kind.REFUSED)
-        }
-    return final
-
-
-def attempts(url: str, rides: dict[int, Decimal]) -> list[Verdict]:
-    """What one attempt for each of these rides, of so many metres, comes to."""
-
-    async def deliver() -> list[Verdict]:
+    async def deliver() -> Verdict:
         async with Courier(url, DEMO_SECRET) as courier:
-            return await asyncio.gather(
-                *(
-                    courier.deliver(Receipt(ride_id, metres, datetime.now(UTC), f"r_{ride_id}"), 10)
-                    for ride_id, metres in rides.items()
-                )
-            )
+            receipt = Receipt(ride_id, Decimal("12.3"), datetime.now(UTC), f"r_{ride_id}")
+            return await courier.deliver(receipt, 10)
 
     return asyncio.run(deliver())
-
-
-def test_it_receives_the_receipts_of_its_rides(url: str) -> None:
-    with serving() as api:
-        process = Simulator(api.server_port, "--receipts", "--rate", "100")
-        verdicts = deliver(url, api, 40, first=180)
-        process.terminate()
-        said = process.ended(within=15)
-    refused = {ride: v for ride, v in verdicts.items() if v.kind is Kind.REFUSED}
-    assert refused == {
-        200: Verdict(Kind.REFUSED, "status 422: this customer never accepts ride 200")
-    }
-    # One in ten is put off, so perhaps none of these.
-    assert re.search(r"INFO    receipts: \d+ accepted, 1 never accepted\b", said)
-    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -111,21 +70,23 @@ def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
     assert said.count("\n") == 1
 
 
-def test_a_signal_puts_it_in_a_bad_mood_as_soon_as_it_receives(url: str) -> None:
+def test_it_receives_receipts_and_a_signal_puts_it_in_a_bad_mood(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
     with serving() as api:
         process = Simulator(api.server_port, "--receipts", "--rate", "20")
         eventually(lambda: is_open(port), "the receiver")
+        refused = attempt(url, 200)
         process.send_signal(BEGIN_BAD_MOOD)
-        eventually(lambda: len(api.posts) > 1)  # it has not ended
-        verdicts = attempts(url, {ride_id: api.posts[ride_id - 1][1] for ride_id in (1, 2)})
+        posted = len(api.posts)
+        eventually(lambda: len(api.posts) > posted)  # it has not ended
+        put_off = attempt(url, 1)
         process.terminate()
         said = process.ended(within=10)
-    assert {(each.kind, each.reason) for each in verdicts} == {
-        (Kind.RETRY, "status 503: in a bad mood")
-    }
-    assert all(0 < (each.retry_after or 0) <= BAD_MOOD for each in verdicts)
+    assert refused == Verdict(Kind.REFUSED, "status 422: this customer never accepts ride 200")
+    assert (put_off.kind, put_off.reason) == (Kind.RETRY, "status 503: in a bad mood")
+    assert 0 < (put_off.retry_after or 0) <= BAD_MOOD
     assert said.startswith("WARNING refusing all receipts for 5 s\n")
+    assert said.endswith("INFO    receipts: 0 accepted, 1 never accepted, 1 put off\n")
     assert process.returncode == 0
 
 

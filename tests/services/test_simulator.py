@@ -5,14 +5,12 @@ import signal
 import time
 import uuid
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from lab.ports import free_ports
-from tests.support.api import Api
 from tests.support.simulator import DROP, Simulator, run, serving
-from tests.support.world import PATIENCE, World, eventually
+from tests.support.world import eventually
 
 
 def test_it_posts_exactly_as_many_rides_as_asked_each_with_a_key_of_its_own() -> None:
@@ -75,28 +73,3 @@ def test_a_signal_ends_it_while_it_waits_for_the_api() -> None:
     process.send_signal(signal.SIGINT)
     said = process.ended(within=1)
     assert (process.returncode, said) == (0, "INFO    0 rides posted, 0 retried\n")
-
-
-def test_nothing_is_posted_to_another_fleets_api_unless_it_is_named(
-    world: World, tmp_path: Path
-) -> None:
-    api = Api(world)  # of the world's data folder
-    ours = {"API_PORT": str(api.port), "DATA_DIR": str(tmp_path / "ours")}
-    options = ("--rides", "3", "--rate", "0")
-    stray = world.service("demo.simulator", *options, **ours)
-    assert stray.process.wait(PATIENCE) == 1
-    [line] = stray.output.read_text().splitlines()
-    assert f"the API at http://127.0.0.1:{api.port} is not this fleet's" in line
-    assert world.value("SELECT count(*) FROM rides") == 0
-    with serving() as stranger:
-        unnamed = world.service("demo.simulator", *options, API_PORT=str(stranger.server_port))
-        assert unnamed.process.wait(PATIENCE) == 1
-    assert stranger.posts == []
-    named = world.service(
-        "demo.simulator", *options, **ours, API_URL=f"http://127.0.0.1:{api.port}"
-    )
-    assert named.process.wait(PATIENCE) == 0
-    own = world.service("demo.simulator", *options, API_PORT=str(api.port))
-    assert own.process.wait(PATIENCE) == 0
-    assert world.value("SELECT count(*) FROM rides") == 6
-    api.client.close()

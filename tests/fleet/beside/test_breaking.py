@@ -93,45 +93,13 @@ def test_a_receiver_fails_for_a_while_and_receipts_come_all_the_same(fleet: Flee
     assert re.search(r"receipts[01]\.1 *\| INFO .*receipts? to be sent again later", happened)
 
 
-def test_two_processes_of_one_name_are_one_consumer(fleet: Fleet) -> None:
-    first = consumer1(fleet)
-    with person(fleet, "consumers", "consumer1", HONCHO_PROCESS_NAME="consumer1.2") as second:
-        try:
-            assert second.stdout
-            assert any("stands at" in line for line in second.stdout)
-            breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
-            post_while_frozen(fleet, first)
-            said, _ = breaking.communicate(timeout=LONGEST)
-        finally:
-            second.kill()
-    assert breaking.returncode == 0, said
-    assert all(str(process.pid) in said.splitlines()[0] for process in (first, second))
-    assert is_healed(said)
-
-
-def test_ctrl_z_does_not_leave_a_consumer_frozen(fleet: Fleet) -> None:
-    victim = consumer1(fleet)
-    breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "1")
-    eventually(lambda: is_frozen(victim), "a frozen consumer")
-    breaking.send_signal(signal.SIGTSTP)
-    try:
-        eventually(lambda: not is_frozen(victim), "a consumer that goes on")
-    finally:
-        breaking.send_signal(signal.SIGCONT)
-        breaking.communicate(timeout=LONGEST)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
     fleet: Fleet, number: signal.Signals
 ) -> None:
-    """And until then nobody else breaks the fleet."""
     victim = consumer1(fleet)
     breaking = person(fleet, "demo.breaking", "freeze", "--seconds", "60")
     eventually(lambda: is_frozen(victim), "a frozen consumer")
-    status, said = told(fleet, "demo.breaking", "cut-connections")
-    assert (status, said.count("\n")) == (1, 1)
-    assert "the fleet is already being broken in another way" in said
     breaking.send_signal(number)
     breaking.communicate(timeout=PATIENCE)
     eventually(lambda: not is_frozen(victim), "a consumer that goes on")
