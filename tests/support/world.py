@@ -233,9 +233,7 @@ class Service:
             "DATA_DIR": str(world.folder),
             **environment,
         }
-        with self.output.open("wb") as output:
-            said = output.fileno()
-            self.process = Process(module, arguments, settings, stdout=said, stderr=said)
+        self.process = Process(module, arguments, settings, self.output)
 
     def said(self, text: str) -> bool:
         """Whether the process has printed `text`; fails when it has ended without it."""
