@@ -1,8 +1,6 @@
 """The live page, in a process of its own or in the test's, a client for it, and its parsers."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,6 +10,7 @@ import httpx
 from aiohttp import web
 
 from demo.page import Demolition, Run
+from lab.chaos.loop import Loop
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
@@ -80,7 +79,6 @@ class Served(Onlooker):
     def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
         super().__init__(port)
         self.watcher, self.site = watcher, site
-        self.ended = threading.Event()
 
     def form(self, **changed: str) -> dict[str, str]:
         """The fields of the form that breaks the fleet, as the page has it."""
@@ -99,34 +97,26 @@ def serving(
 ) -> Iterator[Served]:
     """A server of the page on an event loop in its own thread, until the end of the block."""
     config = config or Settings(watch_port=free_ports())
-    began = threading.Event()
-    found: list[Served] = []
+    loop = Loop()
 
-    async def serve() -> None:
+    async def serve() -> tuple[Served, web.AppRunner]:
         watcher = Watcher(look)
         site = Site(config, watcher, demolition)
         runner = web.AppRunner(
             site.application(), access_log=None, keepalive_timeout=1, shutdown_timeout=0.1
         )
         await runner.setup()
-        server = runner.server
-        assert server is not None
-        await asyncio.get_running_loop().create_server(server, "127.0.0.1", config.page_port)
-        found.append(served := Served(watcher, site, config.page_port))
-        began.set()
-        while not served.ended.is_set():
-            await asyncio.sleep(0.02)
-        await runner.cleanup()
+        await web.TCPSite(runner, "127.0.0.1", config.page_port).start()
+        return Served(watcher, site, config.page_port), runner
 
-    thread = threading.Thread(target=asyncio.run, args=[serve()])
-    thread.start()
-    assert began.wait(PATIENCE)
+    loop.start()
+    served, runner = loop.do(serve())
     try:
-        yield found[0]
+        yield served
     finally:
-        found[0].client.close()
-        found[0].ended.set()
-        thread.join(PATIENCE)
+        served.client.close()
+        loop.do(runner.cleanup())
+        loop.stop()
 
 
 @contextmanager
