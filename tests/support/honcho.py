@@ -2,13 +2,11 @@
 
 import fcntl
 import os
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,22 +20,7 @@ from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, eventually
 
-# Seconds until all processes of the machine are looked at again, unless those that were found end.
-NEXT_LOOK = 0.5
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
-
-
-def has_a_full_pipe(pid: int) -> bool:
-    """Whether the process has a pipe that is full."""
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(file).startswith("pipe:"):
-            pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
-            try:
-                if not select.select([], [pipe], [], 0)[1]:
-                    return True
-            finally:
-                os.close(pipe)
-    return False
 
 
 def take_the_terminal() -> None:
@@ -139,21 +122,19 @@ class Fleet:
     def ends(self, patience: float = PATIENCE) -> None:
         """Wait until no process of this fleet lives, including those that it started meanwhile."""
         self.honcho.wait(patience)
-        deadline = time.monotonic() + patience
-        while living := self.processes():
-            assert time.monotonic() < deadline, f"{self.commands()} live on"
-            psutil.wait_procs(living, NEXT_LOOK)
+        eventually(lambda: not self.processes(), "the end of all processes", patience)
 
     def kill(self) -> None:
         """SIGKILL all processes of the fleet, including those that were started meanwhile."""
-        deadline = time.monotonic() + PATIENCE
-        while living := self.processes():
-            assert time.monotonic() < deadline, f"{living} live on"
+
+        def none_is_left() -> bool:
+            living = self.processes()
             for process in living:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            self.honcho.wait(PATIENCE)
-            psutil.wait_procs(living, NEXT_LOOK)
+            return not living
+
+        eventually(none_is_left, "the end of all processes")
 
     @property
     def database(self) -> str:
