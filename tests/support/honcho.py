@@ -1,4 +1,7 @@
-"""The whole fleet, as a person starts it, on a data folder and a port of its own."""
+"""The whole fleet, as a person starts it, on a data folder and a port of its own.
+
+Beside it, a second terminal, in which the person runs programs.
+"""
 
 import fcntl
 import os
@@ -152,3 +155,26 @@ def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
         fleet.client.close()
         fleet.kill()
         shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
+
+
+def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str]:
+    """Start a program with the fleet's settings, as a person does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=PROJECT,
+        env=os.environ | {"DATABASE_URL": "", "REDIS_URL": ""} | fleet.settings | settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,  # as a shell does; in its starter's group Ctrl-Z may be ignored
+        # A run of the tests in the background has it ignored, and all that it starts, too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def told(fleet: Fleet, *command: str, **settings: str) -> tuple[int, str]:
+    """The exit status and the output."""
+    process = person(fleet, *command, **settings)
+    said, _ = process.communicate(timeout=PATIENCE * 2)
+    return process.returncode, said
