@@ -15,7 +15,7 @@ from tests.support.api import (
     is_problem,
     within_two_seconds,
 )
-from tests.support.triggers import trigger
+from tests.support.disasters import trigger
 from tests.support.world import World, eventually, transaction
 
 END_SESSION = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10);"

@@ -27,11 +27,11 @@ from streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
+from tests.support.looks import looking
 from tests.support.receipts import Colleague, Limits
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry
 from tests.support.world import Consumer, World, catch_up, drain
-from watch.gathering import Gatherer
 from watch.watching import UNSEEN
 
 PAGE = (PROJECT / "docs/performance.md").read_text()
@@ -198,14 +198,10 @@ def undecided(world: World) -> int:
 
 
 def test_the_page(counted: Counting) -> None:
-    config = Settings(
-        database_url=counted.postgres_url,
-        redis_url=counted.redis_url,
-        stream_name=counted.world.stream,
-    )
     counted.world.take(1)
     drain(counted.world.streamer())
-    with closing(Gatherer(config)) as gatherer:
+    urls = {"database_url": counted.postgres_url, "redis_url": counted.redis_url}
+    with looking(counted.world, **urls) as gatherer:
         gatherer.gather()
         gatherer.gather()
         idle = counted.asked(gatherer.gather).times(A_MINUTE / UNSEEN)

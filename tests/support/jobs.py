@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import psutil
 
-from tests.support.world import Service, World
+from tests.support.world import Service
 
 SPARK_PATIENCE = 300  # seconds: on a busy machine Spark alone takes a minute to start
 # The environment of a Java that is over before its best compiler has warmed up.
@@ -21,10 +21,6 @@ class Run(NamedTuple):
 
 
 Reconcile = Callable[..., Run]  # of a world, the options, and settings
-
-
-def start(world: World, *options: str, **settings: str) -> Service:
-    return world.service("analytics.reconcile", *options, **settings)
 
 
 def ended(job: Service) -> tuple[int, str]:
