@@ -37,7 +37,7 @@ def pytest_configure() -> None:
         raise pytest.UsageError(str(reason)) from None
 
 
-pytest_plugins = ["tests.support.tiers", "tests.support.distribution"]
+pytest_plugins = ["tests.support.distribution"]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,8 +29,8 @@ def chunked(head: bytes, *chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
     return head + b"Transfer-Encoding: chunked\r\n\r\n" + parts + end
 
 
-def claiming(length: bytes, body: bytes = RIDE) -> bytes:
-    return FORM + b"Content-Length: " + length + b"\r\n\r\n" + body
+def claiming(length: bytes) -> bytes:
+    return FORM + b"Content-Length: " + length + b"\r\n\r\n" + RIDE
 
 
 # Bodies, their lengths and encodings, heads, and URLs.

@@ -91,12 +91,14 @@ class Served(Onlooker):
 
 @contextmanager
 def serving(
-    look: Callable[[], Facts] = facts,
-    config: Settings | None = None,
-    demolition: Demolition | None = None,
+    look: Callable[[], Facts] = facts, run: Run | None = None, **settings: str
 ) -> Iterator[Served]:
-    """A server of the page on an event loop in its own thread, until the end of the block."""
-    config = config or Settings(watch_port=free_ports())
+    """A server of the page on an event loop in its own thread, until the end of the block.
+
+    With `run` it is the page of a demo: it has one button, for which `run` breaks the fleet.
+    """
+    config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
+    demolition = Demolition(config, {"stop-redis": STOP_REDIS}, run) if run else None
     loop = Loop()
 
     async def serve() -> tuple[Served, web.AppRunner]:
@@ -117,16 +119,6 @@ def serving(
         served.client.close()
         loop.do(runner.cleanup())
         loop.stop()
-
-
-@contextmanager
-def serving_buttons(
-    run: Run, look: Callable[[], Facts] = facts, **settings: str
-) -> Iterator[Served]:
-    """The page of a demo, with one button; `run` breaks the fleet."""
-    config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
-    with serving(look, config, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
-        yield served
 
 
 class Event(NamedTuple):
