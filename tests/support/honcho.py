@@ -26,11 +26,6 @@ from tests.support.world import PATIENCE, eventually
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
 
 
-def take_the_terminal() -> None:
-    """Make standard input the controlling terminal of this new session."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
 class Fleet:
     """`honcho start` on a data folder and a port of its own; its output goes to a file."""
 
@@ -58,17 +53,17 @@ class Fleet:
 
     def start(self) -> None:
         """Start all of the Procfile's processes, and wait until they serve."""
-        self.honcho = self.spawn(self.output)
+        self.spawn()
         eventually(self.ready, "a ready fleet")
 
-    def spawn(self, output: Path) -> subprocess.Popen[bytes]:
-        """`honcho start` in a session of its own."""
+    def spawn(self) -> None:
+        """Run `honcho start` in a session of its own."""
         given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
         given |= self.settings | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        with output.open("wb") as file:
-            return subprocess.Popen(
+        with self.output.open("wb") as file:
+            self.honcho = subprocess.Popen(
                 [sys.executable, "-m", "honcho", "--env", os.devnull, "start"],
                 cwd=PROJECT,
                 env=given,
@@ -83,7 +78,7 @@ class Fleet:
         """Also where these tests were started by nohup."""
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         if self.terminal:
-            take_the_terminal()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # it controls the new session
 
     @property
     def settings(self) -> dict[str, str]:
