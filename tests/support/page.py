@@ -15,7 +15,7 @@ from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
 from tests.support.markup import Markup
-from tests.support.world import PATIENCE, Service, World, eventually
+from tests.support.world import PATIENCE, Service, World
 from watch.facts import Facts
 from watch.server import Site
 from watch.watching import Watcher
@@ -62,15 +62,7 @@ class Page(Onlooker):
     def __init__(self, world: World) -> None:
         super().__init__(free_ports())
         self.world = world
-        self.service: Service = world.service("watch", WATCH_PORT=str(self.port))
-        eventually(self.answers, "an answer of the live page")
-
-    def answers(self) -> bool:
-        assert self.service.process.poll() is None, self.service.output.read_text()
-        try:
-            return self.client.get("/").status_code == 200
-        except httpx.TransportError:
-            return False
+        self.service: Service = world.service("watch", WATCH_PORT=str(self.port)).says("Listening")
 
 
 class Served(Onlooker):

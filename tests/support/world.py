@@ -247,6 +247,10 @@ class Service:
         eventually(lambda: self.said(text), f"{text!r} in {self.output.name}")
         return self
 
+    def ends(self, patience: float = PATIENCE) -> int:
+        """Wait for its end; returns the exit status."""
+        return self.process.wait(patience)
+
     def pause(self) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)
 
