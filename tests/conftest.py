@@ -72,17 +72,11 @@ def prepared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres(folder: Path, prepared: Path) -> Iterator["Postgres"]:
-    from demo.embedded.servers import Postgres
-    from tests.support.prepared import put_into
+def postgres(prepared: Path) -> Iterator["Postgres"]:
+    from tests.support.clusters import migrated
 
-    put_into(folder / "data", prepared)
-    server = Postgres(
-        data=folder / "data", sockets=folder / "run", settings={"max_prepared_transactions": "10"}
-    )
-    server.start()
-    yield server
-    server.stop()
+    with migrated(prepared, {"max_prepared_transactions": "10"}) as server:
+        yield server
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

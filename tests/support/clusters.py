@@ -56,13 +56,24 @@ def fresh_world(
 
 
 @contextmanager
-def cluster() -> Iterator[Postgres]:
+def cluster(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
     """A Postgres in a folder of its own, not started."""
     with short_folder() as folder:
-        server = Postgres(data=folder / "data", sockets=folder / "run")
+        server = Postgres(folder / "data", folder / "run", settings)
+        try:
+            yield server
+        finally:
+            if server.running:
+                server.stop()
+
+
+@contextmanager
+def migrated(prepared: Path, settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
+    """A cluster with the schema, started."""
+    with cluster(settings) as server:
+        put_into(server.data, prepared)
+        server.start()
         yield server
-        if server.running:
-            server.stop()
 
 
 @contextmanager
@@ -80,12 +91,12 @@ def world_on(
 @contextmanager
 def world_of_its_own(redis: Redis, folder: Path, prepared: Path) -> Iterator[World]:
     """A migrated database that is the only one of its cluster, and an empty log."""
-    with cluster() as server:
-        put_into(server.data, prepared)
-        server.start()
-        with world_on(server, redis, server.sockets.parent.name, folder) as world:
-            yield world
-            world.log().redis.delete(world.stream)
+    with (
+        migrated(prepared) as server,
+        world_on(server, redis, server.sockets.parent.name, folder) as world,
+    ):
+        yield world
+        world.log().redis.delete(world.stream)
 
 
 def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
