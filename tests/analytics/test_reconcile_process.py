@@ -23,7 +23,7 @@ from analytics.warehouse import Warehouse
 from rocket_rides.errors import Unavailable
 from rocket_rides.locks import Lock
 from tests.support.books import MILLIMETRE, Books, tally
-from tests.support.jobs import SPARK_PATIENCE, Reconcile, alive, ended, start
+from tests.support.jobs import SPARK_PATIENCE, Reconcile
 from tests.support.world import World, eventually, transaction
 
 HOLD_THE_LOCK = f"SELECT pg_advisory_lock({Lock.RECONCILIATION:d})"
@@ -146,9 +146,9 @@ def test_java_compiles_for_the_long_run_only_where_there_is_one(
 
 @pytest.mark.usefixtures("java")
 def test_a_master_that_spark_does_not_know_is_one_line(world: World) -> None:
-    status, said = ended(start(world, SPARK_MASTER="nonsense"))
-    assert status == 2
-    [line] = said.splitlines()
+    job = world.service("analytics.reconcile", SPARK_MASTER="nonsense")
+    assert job.ends(SPARK_PATIENCE) == 2
+    [line] = job.output.read_text().splitlines()
     assert line.startswith("not reconciled: Spark can't start: ")
     assert "Could not parse Master URL: 'nonsense'" in line
 
@@ -162,6 +162,14 @@ def options_of_java(job: psutil.Process) -> str | None:
     return None
 
 
+def alive(process: psutil.Process) -> bool:
+    """Whether the process runs; a zombie only waits for init."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_over(
     books: Books,
 ) -> None:
@@ -170,13 +178,14 @@ def test_an_interrupt_ends_it_and_its_java_without_a_word_and_its_work_is_done_o
     books.claim("consumer0", 2, drift=MILLIMETRE)
     with transaction(books.world) as holding:
         holding.execute(NO_MORE_RESULTS)
-        job = start(books.world)
+        job = books.world.service("analytics.reconcile")
         eventually(lambda: books.world.value(WAITING), "the emission", SPARK_PATIENCE)
         process = psutil.Process(job.process.pid)
         assert FIRST_COMPILER_ALONE in (options_of_java(process) or "")
         family = process.children(recursive=True)
         job.process.send_signal(signal.SIGINT)
-        assert ended(job) == (128 + signal.SIGINT, "")
+        assert job.ends(SPARK_PATIENCE) == 128 + signal.SIGINT
+        assert job.output.read_text() == ""
         eventually(lambda: not any(map(alive, family)), "the end of Java")
     assert (books.warehouse.folder / ".staging").exists()
     assert books.in_warehouse() == (0, 0, Decimal(0))

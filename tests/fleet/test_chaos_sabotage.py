@@ -15,13 +15,14 @@ from demo.embedded.servers import Postgres, Redis
 from lab.chaos.books.statements import ALL_TOTALS, COUNTED
 from lab.chaos.books.tables import broken as broken_in
 from lab.chaos.fleet import LONGEST_LOG
+from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import Loss
 from tests.support import sabotage as broken
 from tests.support import scenarios as play
-from tests.support.clusters import fresh_world
+from tests.support.clusters import fresh_world, migrated
 from tests.support.disasters import flush
-from tests.support.recorded import recorded_postgres, recording
+from tests.support.recorded import recording
 from tests.support.sabotage import Patch, Sabotage
 from tests.support.scenarios import Scenario
 from tests.support.world import PATIENCE, World, eventually
@@ -76,7 +77,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def server(prepared: Path) -> Iterator[Postgres]:
-    with recorded_postgres(prepared) as postgres:
+    """One that can be recorded."""
+    with migrated(prepared, SETTINGS) as postgres:
         yield postgres
 
 

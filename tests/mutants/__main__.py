@@ -124,7 +124,7 @@ def run(mutants: Sequence[Mutant], jobs: int) -> int:
         folders = [Path(stack.enter_context(short_folder())) for _ in range(jobs)]
         cluster = Path(stack.enter_context(short_folder()))
         trees = [Tree(PROJECT, folder, cluster) for folder in folders]
-        stack.enter_context(prepared_cluster(cluster))
+        prepared_cluster(cluster)
         results: list[tuple[Mutant, Verdict]] = []
         for result in tested(trees, mutants):
             results.append(result)

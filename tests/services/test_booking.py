@@ -15,7 +15,7 @@ from tests.support.api import (
     is_problem,
     within_two_seconds,
 )
-from tests.support.triggers import trigger
+from tests.support.disasters import trigger
 from tests.support.world import World, eventually, transaction
 
 WAITS_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

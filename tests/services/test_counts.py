@@ -11,8 +11,8 @@ from rocket_rides.database import one_row
 from rocket_rides.log import Log
 from rocket_rides.terms import RESTORE_STATE
 from streamer.repair import repair
-from tests.support.counts import Counts, counts, lose
-from tests.support.disasters import stranded
+from tests.support.counts import Counts, counts
+from tests.support.disasters import lose, stranded
 from tests.support.rollup import hurry, lead
 from tests.support.world import World, catch_up, drain, eventually
 

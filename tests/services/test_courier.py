@@ -31,7 +31,6 @@ from tests.support.receiver import (
     Behaviour,
     Receiver,
     Request,
-    redirect,
     refuse,
 )
 from tests.support.world import eventually
@@ -111,7 +110,7 @@ def test_a_redirect_is_a_refusal_that_nobody_follows(
 ) -> None:
     with Receiver() as elsewhere:
         for target in (elsewhere.url, "?x", "http://[bad"):
-            receiver.behaviour = redirect(target)
+            receiver.behaviour = Answer(302, {"Location": target})
             assert couriers(receiver.url)() == [Verdict(Kind.REFUSED, "status 302")]
         assert elsewhere.connections == 0
 

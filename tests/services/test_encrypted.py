@@ -1,7 +1,6 @@
 """A whole fleet over TLS, with passwords, and with no more rights than docs/production.md gives."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import httpx
 import psycopg
@@ -12,15 +11,14 @@ from lab.ports import free_ports
 from rocket_rides import database
 from rocket_rides.errors import Unavailable
 from rocket_rides.log import Log
-from rocket_rides.settings import Settings
 from tests.support.api import Api
+from tests.support.looks import look
 from tests.support.metrics import Series, series
 from tests.support.receipts import Staff
 from tests.support.receiver import Receiver
 from tests.support.rollup import is_complete
 from tests.support.secure import Secure, let_in
 from tests.support.world import World, eventually
-from watch.gathering import Gatherer
 
 STREAM = "rocket-rides-log"
 # What the role has beside its schema.
@@ -54,11 +52,9 @@ ATTEMPTS = 3
 AT_WORK = {"streamer", "rollup", "consumer consumer0", "receipts one", "api", "watch"}
 
 
-def looked(database_url: str, redis_url: str) -> Series:
+def looked(world: World, role: str, user: str) -> Series:
     """What the metrics tell a role, but for what changes all the time."""
-    config = Settings(database_url=database_url, redis_url=redis_url, stream_name=STREAM)
-    with closing(Gatherer(config)) as gatherer:
-        told = series(gatherer.gather())
+    told = series(look(world, database_url=role, redis_url=user))
     return {key: known for key, known in told.items() if not key[0].endswith(CHANGING)}
 
 
@@ -126,7 +122,7 @@ def test_whoever_may_only_read_is_shown_the_same(
     role, user = secure.postgres_url("onlooker"), secure.redis_url()
     status = world.service("watch.status", DATABASE_URL=role, REDIS_URL=user)
     assert status.process.wait(30) == 0, status.output.read_text()
-    assert looked(role, user) == looked(world.postgres_url, user)
+    assert looked(world, role, user) == looked(world, world.postgres_url, user)
     with psycopg.connect(world.postgres.url) as operator:
         assert operator.execute(MAY_WRITE).fetchone() == (0,)
     with psycopg.connect(role) as onlooker:

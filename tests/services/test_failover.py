@@ -15,7 +15,7 @@ from lab.chaos.postgres_pair import PostgresPair, connect
 from rocket_rides.log import Log
 from streamer.drain import Streamer
 from tests.support.api import Api
-from tests.support.pairs import postgres_pair, redis_pair, world_on_pair
+from tests.support.clusters import postgres_pair, redis_pair, world_on_pair
 from tests.support.world import Consumer, World, drain, eventually, exact, take
 
 KEY = {"Idempotency-Key": "k"}

@@ -5,6 +5,7 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,11 +14,10 @@ from tests.support.hostile import (
     CORPUS,
     FORM,
     SLOW,
-    Slow,
     ask,
+    ask_slowly,
     claiming,
     get,
-    go_on,
     statuses,
     with_body,
 )
@@ -57,16 +57,15 @@ def test_half_of_it_is_refused_or_hung_up_on(victim: Api, kind: str) -> None:
 @pytest.mark.proves("slow-client")
 def test_who_is_slow_is_refused_or_hung_up_on(victim: Api) -> None:
     """Before the sockets' own patience, a minute, is at an end."""
-    clients = {kind: Slow(victim.port, *SLOW[kind]) for kind in SLOW}
-    waiting = list(clients.values())
-    while waiting:
-        waiting = go_on(waiting)
-    told = {kind: statuses(client.received) for kind, client in clients.items()}
+    with ThreadPoolExecutor(len(SLOW)) as clients:
+        asked = [clients.submit(ask_slowly, victim.port, *slow) for slow in SLOW.values()]
+        received = {kind: each.result() for kind, each in zip(SLOW, asked, strict=True)}
+    told = {kind: statuses(received[kind]) for kind in SLOW}
     assert told.pop("no reading") in ([], [200])
     # The connection may be reset before the client has read the 408.
     assert all(status in (100, 408, 411) for answers in told.values() for status in answers)
     assert told["half a body"] == [408]
-    said = clients["half a body"].received.partition(b"\r\n\r\n")[2]
+    said = received["half a body"].partition(b"\r\n\r\n")[2]
     assert json.loads(said) == {
         "type": "about:blank",
         "title": "Request Timeout",

@@ -7,7 +7,7 @@ import pytest
 
 from streamer import checks
 from streamer.upkeep import Alarms
-from tests.support.triggers import trigger
+from tests.support.disasters import trigger
 from tests.support.world import World, catch_up, chained, eventually, transaction
 
 ATTEMPTS = 4

@@ -23,9 +23,7 @@ def test_every_process_refuses_a_bad_setting_without_a_traceback(
 ) -> None:
     arguments = ["consumer0"] if module == "consumers" else []
     said = tmp_path / "said"
-    with said.open("w") as output:
-        to = output.fileno()
-        ended = Process(module, arguments, {"API_PORT": "many", "PATH": "/usr/bin"}, to, to)
+    ended = Process(module, arguments, {"API_PORT": "many", "PATH": "/usr/bin"}, said)
     assert ended.wait(PATIENCE) == 2
     assert said.read_text() == (
         "API_PORT=many is refused: Input should be a valid integer, unable to parse string as an"

@@ -17,7 +17,7 @@ from rocket_rides.locks import Lock, try_lock
 from rocket_rides.process import Stop
 from rocket_rides.settings import load
 from tests.support.api import Api
-from tests.support.triggers import trigger
+from tests.support.disasters import trigger
 from tests.support.world import World, eventually
 
 DAYS = 30

@@ -1,18 +1,16 @@
 """The rights in Redis that docs/production.md gives each process are enough, and none is idle."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 import redis
 
 from rocket_rides.log import START
-from rocket_rides.settings import Settings
+from tests.support.looks import look, said
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.secure import PASSWORD, USERS, let_in
 from tests.support.world import World, eventually
-from watch.gathering import Gatherer
 
 # It needs a Redis that is out of memory.
 RARE = {"xlen"}
@@ -66,18 +64,12 @@ def test_each_process_has_the_rights_that_it_needs(
     world.log().redis.xadd(world.stream, {"n": 1}, id=GREATEST_ID)
     world.take(*[1] * 300)
     eventually(complete)
-    looking = Settings(
-        database_url=world.postgres_url,
-        redis_url=of("watch")["REDIS_URL"],
-        stream_name=world.stream,
-    )
-    with closing(Gatherer(looking)) as gatherer:
-        facts = gatherer.gather()
+    facts = look(world, redis_url=of("watch")["REDIS_URL"])
     assert facts.log
     assert facts.log.bytes > 0
-    assert facts.database
-    assert facts.database.rollup.dirty_minutes == 0
-    assert (facts.database.receipts.pending, facts.database.receipts.workers) == (0, 1)
+    database = said(facts)
+    assert database.rollup.dirty_minutes == 0
+    assert (database.receipts.pending, database.receipts.workers) == (0, 1)
     length = len(world.log().read(START, 1000))
     tail = world.service("rocket_rides.log", **of("rocket_rides.log"))
     assert tail.process.wait(30) == 0

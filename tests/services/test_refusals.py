@@ -13,7 +13,7 @@ from rocket_rides.settings import PROJECT
 from streamer.doorbell import Doorbell
 from tests.support.api import MAYBE_TAKEN, NOT_TAKEN, Api, is_problem
 from tests.support.clusters import fresh_world
-from tests.support.triggers import trigger
+from tests.support.disasters import trigger
 from tests.support.world import World, eventually
 
 SAYING_SO = "; the ride was not taken"

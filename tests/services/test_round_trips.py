@@ -27,11 +27,11 @@ from streamer.upkeep import LOOK_EVERY, UPKEEP_EVERY, Alarms
 from tests.support.api import Api
 from tests.support.clock import Clock
 from tests.support.counting import Counter, commands, counting, statements
-from tests.support.receipts import Colleague, Limits
+from tests.support.looks import looking
+from tests.support.receipts import USUALLY, Colleague
 from tests.support.receiver import Receiver
 from tests.support.rollup import hurry
 from tests.support.world import Consumer, World, catch_up, drain
-from watch.gathering import Gatherer
 from watch.watching import UNSEEN
 
 PAGE = (PROJECT / "docs/performance.md").read_text()
@@ -92,14 +92,16 @@ class Counting(NamedTuple):
         return log
 
     def worker(self, receiver: Receiver) -> Colleague:
-        """One of the receipts, with the limits that it has by default."""
+        """One of the receipts, which claims and sweeps as often as by default."""
         servers = SimpleNamespace(
             postgres_url=self.postgres_url,
             redis=SimpleNamespace(url=self.redis_url),
             stream=self.world.stream,
             connection=self.world.connection,
         )
-        return Colleague(cast(World, servers), receiver.url, "one", Limits.of(Settings()))
+        usual = Settings()
+        limits = USUALLY._replace(claim_after=usual.claim_after, sweep_after=usual.sweep_after)
+        return Colleague(cast(World, servers), receiver.url, "one", limits)
 
     def connect(self, **session: str) -> psycopg.Connection:
         connection = database.connect(self.postgres_url, "counted", **session)
@@ -198,14 +200,10 @@ def undecided(world: World) -> int:
 
 
 def test_the_page(counted: Counting) -> None:
-    config = Settings(
-        database_url=counted.postgres_url,
-        redis_url=counted.redis_url,
-        stream_name=counted.world.stream,
-    )
     counted.world.take(1)
     drain(counted.world.streamer())
-    with closing(Gatherer(config)) as gatherer:
+    urls = {"database_url": counted.postgres_url, "redis_url": counted.redis_url}
+    with looking(counted.world, **urls) as gatherer:
         gatherer.gather()
         gatherer.gather()
         idle = counted.asked(gatherer.gather).times(A_MINUTE / UNSEEN)

@@ -45,7 +45,7 @@ def test_a_refused_ride_is_reported_counted_and_not_repeated() -> None:
 def test_it_says_once_that_it_waits_for_an_api_that_comes_up_later() -> None:
     port = free_ports()
     process = Simulator(port, "--rides", "2", "--rate", "0")
-    assert process.stdout.readline().startswith("INFO    waiting for the API at ")
+    assert eventually(process.stdout.readline).startswith("INFO    waiting for the API at ")
     time.sleep(0.5)
     assert process.poll() is None
     with serving(port) as api:
@@ -69,7 +69,7 @@ def test_a_signal_ends_it_within_a_second_with_one_line(answers: int) -> None:
 
 def test_a_signal_ends_it_while_it_waits_for_the_api() -> None:
     process = Simulator(free_ports())
-    process.stdout.readline()
+    eventually(process.stdout.readline)
     process.send_signal(signal.SIGINT)
     said = process.ended(within=1)
     assert (process.returncode, said) == (0, "INFO    0 rides posted, 0 retried\n")

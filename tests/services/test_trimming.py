@@ -6,10 +6,10 @@ import pytest
 
 from rocket_rides.log import LogFull
 from streamer.trimming import Caps, Trimmer
+from tests.support.disasters import trigger
 from tests.support.looks import seen
 from tests.support.receipts import Staff, sent
 from tests.support.receiver import Receiver
-from tests.support.triggers import trigger
 from tests.support.world import World, catch_up, drain, eventually
 
 AN_HOUR = 3600.0

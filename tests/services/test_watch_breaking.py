@@ -9,7 +9,7 @@ from demo.page import in_the_demo
 from rocket_rides.errors import Unavailable
 from rocket_rides.settings import Settings
 from tests.support.facts import counts, facts, total
-from tests.support.page import serving_buttons
+from tests.support.page import serving
 from tests.support.world import PATIENCE, eventually
 from watch.facts import Facts
 
@@ -23,7 +23,7 @@ def test_the_fleet_is_broken_in_one_way_at_a_time() -> None:
         repaired.wait(30)
         raise Unavailable("Redis was not restarted")
 
-    with serving_buttons(run) as served:
+    with serving(run=run) as served:
         assert ">Stop Redis</button>" in served.html
         with served.ticks() as ticks:
             next(ticks)
@@ -63,7 +63,7 @@ def test_that_all_is_well_again_is_told_after_what_shows_it() -> None:
 
     seen = facts(readers=(total(),))
     looked.set()
-    with serving_buttons(run, look) as served:
+    with serving(look, run) as served:
         assert served.press("stop-redis").status_code == 303
         eventually(lambda: not served.site.scene.breakage.way)
         told = [" ".join(event.words.splitlines()) for _, event in served.watcher.feed.newest()]
@@ -81,7 +81,7 @@ def test_a_way_that_is_refused_at_once_says_why_and_its_button_can_be_pressed_ag
     def run(*_: object) -> None:
         raise Unavailable("no fleet runs")
 
-    with serving_buttons(run) as served, served.ticks() as ticks:
+    with serving(run=run) as served, served.ticks() as ticks:
         next(ticks)
         assert served.press("stop-redis").status_code == 303
         buttons = (tick["parts"]["breaking"] for tick in ticks if "breaking" in tick["parts"])

@@ -18,7 +18,7 @@ from tests.support.hostile_state import (
     write_entries,
 )
 from tests.support.markup import Markup
-from tests.support.page import Event, Page, Served, serving_buttons
+from tests.support.page import Event, Page, Served, serving
 from tests.support.world import World, eventually
 
 FORM = "application/x-www-form-urlencoded"
@@ -31,7 +31,7 @@ def victim(module_world: World) -> Iterator[Page]:
     fill(module_world)
     page = Page(module_world)
     yield page
-    assert page.answers()
+    assert page.html
     assert page.service.stop() == 0
     assert "Traceback" not in page.service.output.read_text()
 
@@ -78,7 +78,7 @@ def broken() -> list[str]:
 @pytest.fixture(scope="module")
 def breakable(broken: list[str]) -> Iterator[Served]:
     """The page of a demo."""
-    with serving_buttons(lambda way, *_: broken.append(way)) as served:
+    with serving(run=lambda way, *_: broken.append(way)) as served:
         yield served
 
 
@@ -130,7 +130,7 @@ def test_a_request_that_is_not_from_the_page_changes_nothing(
 def test_the_same_form_from_the_page_breaks_the_fleet() -> None:
     """Else the refusals would say nothing."""
     begun: list[str] = []
-    with serving_buttons(lambda way, *_: begun.append(way)) as served:
+    with serving(run=lambda way, *_: begun.append(way)) as served:
         answer = served.client.post("/break", data=served.form(), headers=served.browser)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         assert eventually(lambda: begun) == ["stop-redis"]

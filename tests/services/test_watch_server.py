@@ -13,7 +13,7 @@ from tests.support.facts import database, facts
 from tests.support.looks import looking
 from tests.support.markup import Markup
 from tests.support.metrics import AS_PROMETHEUS_ASKS, parsed
-from tests.support.page import Page, Served, serving, serving_buttons
+from tests.support.page import Page, Served, serving
 from tests.support.world import World, catch_up, drain, eventually
 from watch import broadcast, guards
 from watch.facts import Facts
@@ -69,7 +69,7 @@ def test_any_other_name_is_refused(host: str, made_up: Served) -> None:
 
 
 def test_bound_to_another_address_it_answers_any_host_and_changes_nothing() -> None:
-    with serving_buttons(print, watch_host="0.0.0.0") as served:  # noqa: S104
+    with serving(run=print, watch_host="0.0.0.0") as served:  # noqa: S104
         assert served.client.get("/", headers={"Host": "fleet.example"}).status_code == 200
         assert not {"button", "input"} & Markup(served.html).names
         assert served.press("stop-redis").status_code == 404
@@ -173,7 +173,7 @@ def test_rides_move_on_to_the_log_only_when_they_are_sent() -> None:
 
 def test_through_a_proxy_one_can_look_and_nothing_more() -> None:
     """Whatever it is that marks the request."""
-    with serving_buttons(print) as served:
+    with serving(run=print) as served:
 
         def told(**mark: str) -> str:
             """All that a person is sent who asks with this header."""

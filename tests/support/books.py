@@ -11,6 +11,7 @@ from analytics.job import Job
 from analytics.reconcile import SESSION
 from analytics.result import Result, Tally
 from analytics.warehouse import Warehouse
+from rocket_rides.database import one_row
 from tests.support.world import World, catch_up, drain
 
 if TYPE_CHECKING:
@@ -22,11 +23,8 @@ SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_pos
 
 def exact(world: World, upto: int) -> Decimal:
     """The exact sum of the rides up to an id, as Postgres adds it up."""
-    row = world.connection.execute(
-        "SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s", [upto]
-    ).fetchone()
-    assert row is not None
-    total: Decimal = row[0]
+    query = "SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s"
+    total: Decimal = one_row(world.connection.execute(query, [upto]))[0]
     return total
 
 
@@ -118,9 +116,9 @@ class Books:
 
     def in_postgres(self) -> tuple[int, int, Decimal]:
         """The same figures of the rides up to last_sent, in Postgres."""
-        row = self.world.connection.execute(
-            "SELECT count(*), count(DISTINCT id), coalesce(sum(distance), 0) FROM rides"
-            " WHERE id <= (SELECT last_sent_id FROM streamer_state)"
-        ).fetchone()
-        assert row is not None
-        return row
+        return one_row(
+            self.world.connection.execute(
+                "SELECT count(*), count(DISTINCT id), coalesce(sum(distance), 0) FROM rides"
+                " WHERE id <= (SELECT last_sent_id FROM streamer_state)"
+            )
+        )

@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+import pytest
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 
@@ -88,7 +89,7 @@ FOCUSED = """
             || element.innerText,
         outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
         seen: element.contains(document.elementFromPoint(x, y)),
-        left: box.left + scrollX, top: box.top + scrollY,
+        top: box.top + scrollY,
     };
 """
 
@@ -99,17 +100,14 @@ class Focus(NamedTuple):
     name: str
     outlined: bool
     seen: bool  # in the window, as far as it is scrolled, with nothing before it
-    left: float
     top: float
 
 
 class Browser:
-    """One window. Its console and requests are cleared when the next page is opened."""
+    """One window. Its console and requests are those of the page that was opened last."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
-        self._console: list[str] = []
-        self._requests: list[str] = []
 
     def open(
         self, url: str, *, width: int = 1280, dark: bool = False, scripts: bool = True
@@ -121,9 +119,8 @@ class Browser:
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         size = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", **size)
-        self._look()
-        self._console.clear()
-        self._requests.clear()
+        for kind in ("browser", "performance"):
+            self._new(kind)
         self.driver.get(url)
 
     def command(self, name: str, **parameters: object) -> Any:
@@ -161,32 +158,24 @@ class Browser:
         return texts
 
     def console(self) -> list[str]:
-        """Warnings and errors, those about the page's Content-Security-Policy included."""
-        self._look()
-        return self._console
+        """New warnings and errors, those about the page's Content-Security-Policy included."""
+        lines = [line for line in self._new("browser") if line["level"] in ("WARNING", "SEVERE")]
+        return [f"{line['source']}: {line['message']}" for line in lines]
 
     def requests(self) -> list[str]:
-        """The URLs that were asked of any server."""
-        self._look()
-        return self._requests
-
-    def _look(self) -> None:
-        for line in self._log("browser"):
-            if line["level"] in ("WARNING", "SEVERE"):
-                self._console.append(f"{line['source']}: {line['message']}")
-        for line in self._log("performance"):
+        """The URLs that were newly asked of any server."""
+        urls = []
+        for line in self._new("performance"):
             event = json.loads(line["message"])["message"]
             match event["method"]:
                 case "Network.requestWillBeSent":
-                    url = event["params"]["request"]["url"]
+                    urls.append(event["params"]["request"]["url"])
                 case "Network.webSocketCreated":
-                    url = event["params"]["url"]
-                case _:
-                    continue
-            if urlsplit(url).scheme in ("http", "https", "ws", "wss"):
-                self._requests.append(url)
+                    urls.append(event["params"]["url"])
+        return [url for url in urls if urlsplit(url).scheme in ("http", "https", "ws", "wss")]
 
-    def _log(self, kind: str) -> list[dict[str, Any]]:
+    def _new(self, kind: str) -> list[dict[str, Any]]:
+        """The lines of a log since it was last read."""
         lines: list[dict[str, Any]] = self.driver.get_log(kind)  # type: ignore[no-untyped-call]
         return lines
 
@@ -226,16 +215,15 @@ class Browser:
         return pixels
 
 
-def missing() -> str:
-    """Why there is no browser; empty where there is one."""
-    absent = [program for program in PROGRAMS if not shutil.which(program)]
-    packages = "Debian's packages chromium and chromium-driver have both"
-    return f"no {' and no '.join(absent)}: {packages}" if absent else ""
-
-
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start one with an empty profile. It ends with its starter, however that ends."""
+    """Start one with an empty profile. It ends with its starter, however that ends.
+
+    Skips the test where there is none.
+    """
+    if absent := [program for program in PROGRAMS if not shutil.which(program)]:
+        packages = "Debian's packages chromium and chromium-driver have both"
+        pytest.skip(f"no {' and no '.join(absent)}: {packages}")
     os.environ.update(QUIET)
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""

@@ -1,6 +1,6 @@
-"""Worlds on the shared servers of a test process, or in a Postgres cluster of a test's own.
+"""Worlds on the shared servers of a test process, on a Postgres cluster of a test's own, or a pair.
 
-A restore sets a whole cluster back, so it needs one of its own. The Redis is always shared.
+A restore sets a whole cluster back, so it needs one of its own. Pairs fail over, as in chaos.
 """
 
 import itertools
@@ -11,8 +11,11 @@ from pathlib import Path
 import psycopg
 
 from demo.embedded.servers import Postgres, Redis
+from demo.embedded.stream_servers import STREAM_SERVERS
 from lab.chaos.backup import Backup
-from migrations import upgrade
+from lab.chaos.postgres_pair import PostgresPair
+from lab.chaos.proxy import HOST
+from lab.chaos.redis_pair import RedisPair
 from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import World, eventually
@@ -53,34 +56,47 @@ def fresh_world(
 
 
 @contextmanager
-def cluster() -> Iterator[Postgres]:
+def cluster(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
     """A Postgres in a folder of its own, not started."""
     with short_folder() as folder:
-        server = Postgres(data=folder / "data", sockets=folder / "run")
-        yield server
-        if server.running:
-            server.stop()
+        server = Postgres(folder / "data", folder / "run", settings)
+        try:
+            yield server
+        finally:
+            if server.running:
+                server.stop()
 
 
 @contextmanager
-def world_on(postgres: Postgres, redis: Redis, stream: str, folder: Path) -> Iterator[World]:
-    world = World(postgres, redis, postgres.url, stream, folder)
-    yield world
-    world.close()
-
-
-@contextmanager
-def world_of_its_own(redis: Redis, folder: Path, prepared: Path | None = None) -> Iterator[World]:
-    """A migrated database that is the only one of its cluster, and an empty log."""
-    with cluster() as server:
-        if prepared:
-            put_into(server.data, prepared)
+def migrated(prepared: Path, settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
+    """A cluster with the schema, started."""
+    with cluster(settings) as server:
+        put_into(server.data, prepared)
         server.start()
-        if not prepared:
-            upgrade(server.url)
-        with world_on(server, redis, server.sockets.parent.name, folder) as world:
-            yield world
-            world.log().redis.delete(world.stream)
+        yield server
+
+
+@contextmanager
+def world_on(
+    postgres: Postgres, redis: Redis, stream: str, folder: Path, url: str = ""
+) -> Iterator[World]:
+    """A world on the only database of a cluster."""
+    world = World(postgres, redis, url or postgres.url, stream, folder)
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+@contextmanager
+def world_of_its_own(redis: Redis, folder: Path, prepared: Path) -> Iterator[World]:
+    """A migrated database that is the only one of its cluster, and an empty log."""
+    with (
+        migrated(prepared) as server,
+        world_on(server, redis, server.sockets.parent.name, folder) as world,
+    ):
+        yield world
+        world.log().redis.delete(world.stream)
 
 
 def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
@@ -92,3 +108,39 @@ def restore(world: World, backup: Backup, *, recovery_signal: bool) -> None:
 
 def until_promoted(world: World) -> None:
     eventually(lambda: world.value("SELECT pg_is_in_recovery()::int") == 0, "the end of recovery")
+
+
+@contextmanager
+def redis_pair(kind: str) -> Iterator[RedisPair]:
+    with short_folder() as folder:
+        pair = RedisPair(folder, STREAM_SERVERS[kind])
+        try:
+            pair.start()
+            yield pair
+        finally:
+            pair.end()
+
+
+@contextmanager
+def postgres_pair(prepared: Path) -> Iterator[PostgresPair]:
+    """A migrated primary, and a standby that follows it."""
+    with short_folder() as folder:
+        put_into(folder / "data", prepared)
+        pair = PostgresPair(folder)
+        try:
+            pair.start()
+            pair.primary.wait_until_it_serves()
+            pair.attach()
+            yield pair
+        finally:
+            pair.end()
+
+
+@contextmanager
+def world_on_pair(pair: PostgresPair, redis: Redis, folder: Path) -> Iterator[World]:
+    """A world on whichever server is the primary: its clients connect through the proxy."""
+    url = f"postgresql://postgres@{HOST}:{pair.proxy.port}/rocket_rides"
+    stream = pair.primary.sockets.parent.name
+    with world_on(pair.primary, redis, stream, folder, url) as world:
+        yield world
+        world.log().redis.delete(world.stream)

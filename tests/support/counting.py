@@ -4,16 +4,17 @@ A round trip begins when the client sends something first, or after the server h
 statement is what Postgres is told to execute; a command is an array that is sent to Redis.
 """
 
-import socket
+import asyncio
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.chaos.loop import Loop
 from tests.support.folders import short_folder
 
+PIECE = 1 << 16  # bytes; the most that is carried at a time
 RunsOf = Callable[[bytes], tuple[int, bytes]]  # how many are in it, and the rest of it
 
 
@@ -32,54 +33,35 @@ class Counter:
 
     def __init__(self, server: Path, runs_of: RunsOf, greeting: bool) -> None:
         self._server, self._runs_of, self._greeting = server, runs_of, greeting
-        self._guard = threading.Lock()
-        self._asked = self._round_trips = 0
+        self.now = Counted(0, 0)
 
-    @property
-    def now(self) -> Counted:
-        with self._guard:
-            return Counted(self._asked, self._round_trips)
-
-    def serve(self, client: socket.socket) -> None:
+    async def serve(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         """Serve a connection until either end closes it."""
-        with client, socket.socket(socket.AF_UNIX) as server:
-            server.connect(str(self._server))
-            turn = ["server"]
-            back = threading.Thread(target=self._answer, args=[server, client, turn], daemon=True)
-            back.start()
-            rest, greeted = b"", not self._greeting
-            while data := _receive(client):
+        answers, server = await asyncio.open_unix_connection(str(self._server))
+        server_has_answered = True
+
+        async def answer() -> None:
+            nonlocal server_has_answered
+            while data := await answers.read(PIECE):
+                server_has_answered = True
+                client.write(data)
+            client.close()
+
+        answering = asyncio.create_task(answer())
+        rest, greeted = b"", not self._greeting
+        with suppress(ConnectionError):
+            while data := await requests.read(PIECE):
                 rest += data
                 if not greeted:  # Postgres' first message has no type
                     (length,) = struct.unpack("!i", rest[:4])
                     rest, greeted = rest[length:], True
                 asked, rest = self._runs_of(rest)
-                with self._guard:
-                    self._asked += asked
-                    self._round_trips += turn[0] == "server"
-                    turn[0] = "client"
-                server.sendall(data)
-            _shut(server)
-
-    def _answer(self, server: socket.socket, client: socket.socket, turn: list[str]) -> None:
-        while data := _receive(server):
-            with self._guard:
-                turn[0] = "server"
-            with suppress(OSError):  # it has gone, and wants no answer
-                client.sendall(data)
-        _shut(client)
-
-
-def _receive(end: socket.socket) -> bytes:
-    try:
-        return end.recv(1 << 16)
-    except OSError:
-        return b""
-
-
-def _shut(end: socket.socket) -> None:
-    with suppress(OSError):
-        end.shutdown(socket.SHUT_RDWR)
+                trips = self.now.round_trips + server_has_answered
+                self.now = Counted(self.now.asked + asked, trips)
+                server_has_answered = False
+                server.write(data)
+        server.close()
+        await answering
 
 
 def statements(data: bytes) -> tuple[int, bytes]:
@@ -115,21 +97,11 @@ def counting(
     server: Path, runs_of: RunsOf, greeting: bool = False
 ) -> Iterator[tuple[Path, Counter]]:
     """Run a proxy; yields the folder of its socket, named as the server's, and the counter."""
-    counter = Counter(server, runs_of, greeting)
-    with short_folder() as folder, socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(folder / server.name))
-        listening.listen()
-
-        def accept() -> None:
-            while True:
-                try:
-                    client, _ = listening.accept()
-                except OSError:
-                    return
-                threading.Thread(target=counter.serve, args=[client], daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
+    counter, loop = Counter(server, runs_of, greeting), Loop()
+    with short_folder() as folder:
+        loop.start()
+        loop.do(asyncio.start_unix_server(counter.serve, str(folder / server.name)))
         try:
             yield folder, counter
         finally:
-            _shut(listening)
+            loop.stop()

@@ -26,15 +26,3 @@ class Counts(NamedTuple):
 
 def counts(world: World, name: str = "consumer0", kind: str = "total") -> Counts:
     return Counts(*(world.connection.execute(COUNTS, [kind, name]).fetchone() or ()))
-
-
-def lose(world: World, *rides: int) -> Decimal:
-    """Delete the entries of these rides from the log; returns the rides' metres."""
-    log = world.log()
-    for entry, record in zip(log.read("0-0", 1_000_000), world.records(), strict=True):
-        if record.id in rides:
-            log.redis.xdel(log.name, entry.redis_id)
-    [(distance,)] = world.connection.execute(
-        "SELECT coalesce(sum(distance), 0) FROM rides WHERE id = ANY(%s)", [list(rides)]
-    )
-    return Decimal(distance)

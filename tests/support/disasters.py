@@ -1,9 +1,11 @@
-"""Disasters of servers, and rides that keep coming meanwhile."""
+"""Disasters of servers, a database that fails on purpose, and rides that keep coming meanwhile."""
 
 import threading
+from decimal import Decimal
 
 import psycopg
 
+from rocket_rides.database import one_row
 from streamer import checks
 from tests.support.world import World, drain, eventually, take
 
@@ -33,6 +35,16 @@ def cut_newest(world: World) -> None:
     world.redis.start()
 
 
+def lose(world: World, *rides: int) -> Decimal:
+    """Delete the entries of these rides from the log; returns the rides' metres."""
+    log = world.log()
+    for entry, record in zip(log.read("0-0", 1_000_000), world.records(), strict=True):
+        if record.id in rides:
+            log.redis.xdel(log.name, entry.redis_id)
+    query = "SELECT coalesce(sum(distance), 0) FROM rides WHERE id = ANY(%s)"
+    return Decimal(one_row(world.connection.execute(query, [list(rides)]))[0])
+
+
 def restart_postgres(world: World) -> None:
     world.postgres.stop()
     world.postgres.start()
@@ -59,6 +71,22 @@ def stranded(world: World) -> None:
     staged_too_late(world)
     world.take(40)
     drain(world.streamer())
+
+
+def trigger(world: World, name: str, event: str, body: str) -> None:
+    """Run the statements of `body`, in PL/pgSQL, for each row of an event.
+
+    The event is one like `BEFORE INSERT ON rides`, or, at the commit, `AFTER INSERT ON rides
+    DEFERRABLE INITIALLY DEFERRED`.
+    """
+    kind = "CONSTRAINT TRIGGER" if event.endswith("DEFERRED") else "TRIGGER"
+    world.connection.execute(
+        f"""
+        CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$;
+        CREATE {kind} {name} {event} FOR EACH ROW EXECUTE FUNCTION {name}()
+        """,
+        prepare=False,
+    )
 
 
 class Rides:

@@ -1,4 +1,4 @@
-"""Which worker of pytest-xdist runs which tests: whole files, those that take longest first.
+"""The tiers, and which worker of pytest-xdist runs which tests: whole files, the longest first.
 
 The tests of a file share its fixtures. The files beside a running fleet share that fleet and
 a browser, and the files that use Spark share a session, which is a JVM. (Marks for
@@ -14,6 +14,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+TIERS = ("fast", "services", "analytics", "fleet")  # each a folder
 SPARK = (
     "tests/analytics/test_class_archive.py",
     "tests/analytics/test_encrypted_night.py",
@@ -91,3 +92,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The longest first, where there are workers to share them; the order within files stays."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: rank(scope_of(item.nodeid)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end of a run how long each tier took."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    for tier in TIERS:
+        of_tier = [
+            report
+            for report in reports
+            if isinstance(report, pytest.TestReport) and report.nodeid.startswith(f"tests/{tier}/")
+        ]
+        if of_tier:
+            tests = len({report.nodeid for report in of_tier})
+            seconds = sum(report.duration for report in of_tier)
+            terminalreporter.write_line(f"tests/{tier:<10} {tests:5} tests {seconds:7.1f} s")

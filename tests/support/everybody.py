@@ -1,17 +1,15 @@
 """Runs every service on one world's servers, and asks whether each has every ride."""
 
 from collections.abc import Callable
-from contextlib import closing
 from decimal import Decimal
 
 import httpx
 
-from rocket_rides.settings import Settings
 from tests.support.api import Api
+from tests.support.looks import seen
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.world import World, eventually
-from watch.gathering import Gatherer
 
 TOTALS = ("consumer0", "consumer1")
 RIDES = ("5", "0.001", "99999.999", "12.5")
@@ -39,13 +37,7 @@ def at_work(world: World, staff: Staff) -> None:
         answer = asked(lambda: api.client.get(path))  # noqa: B023
         assert answer.status_code == 200, answer.text
     api.client.close()
-    config = Settings(
-        database_url=world.postgres_url, redis_url=world.redis.url, stream_name=world.stream
-    )
-    with closing(Gatherer(config)) as gatherer:
-        facts = gatherer.gather()
-    assert facts.database
-    assert facts.database.rollup.complete_to == world.truth[0]
+    assert seen(world).rollup.complete_to == world.truth[0]
 
 
 def asked(ask: Callable[[], httpx.Response]) -> httpx.Response:

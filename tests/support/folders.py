@@ -4,7 +4,6 @@ Tests end servers by SIGKILL at worst, which data in memory survives as data on 
 """
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ def roomy() -> Path:
 @contextmanager
 def short_folder() -> Iterator[Path]:
     """A short-named folder: the servers' socket paths must stay under 107 bytes."""
-    path = Path(tempfile.mkdtemp(prefix="rr-", dir=roomy()))
-    path.chmod(0o755)  # the embedded servers' user must get through
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="rr-", dir=roomy(), ignore_cleanup_errors=True) as name:
+        path = Path(name)
+        path.chmod(0o755)  # the embedded servers' user must get through
+        yield path

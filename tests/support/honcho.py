@@ -1,14 +1,15 @@
-"""The whole fleet, as a person starts it, on a data folder and a port of its own."""
+"""The whole fleet, as a person starts it, on a data folder and a port of its own.
+
+Beside it, a second terminal, in which the person runs programs.
+"""
 
 import fcntl
 import os
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,27 +23,7 @@ from tests.support.folders import short_folder
 from tests.support.prepared import put_into
 from tests.support.world import PATIENCE, eventually
 
-# Seconds until all processes of the machine are looked at again, unless those that were found end.
-NEXT_LOOK = 0.5
 CHOSEN_BY_THE_PROCFILE = {"DATABASE_URL", "REDIS_URL", "CRASH_RATE", "DOUBLE_SEND_RATE"}
-
-
-def has_a_full_pipe(pid: int) -> bool:
-    """Whether the process has a pipe that is full."""
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(file).startswith("pipe:"):
-            pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
-            try:
-                if not select.select([], [pipe], [], 0)[1]:
-                    return True
-            finally:
-                os.close(pipe)
-    return False
-
-
-def take_the_terminal() -> None:
-    """Make standard input the controlling terminal of this new session."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Fleet:
@@ -72,17 +53,17 @@ class Fleet:
 
     def start(self) -> None:
         """Start all of the Procfile's processes, and wait until they serve."""
-        self.honcho = self.spawn(self.output)
+        self.spawn()
         eventually(self.ready, "a ready fleet")
 
-    def spawn(self, output: Path) -> subprocess.Popen[bytes]:
-        """`honcho start` in a session of its own."""
+    def spawn(self) -> None:
+        """Run `honcho start` in a session of its own."""
         given = {k: v for k, v in os.environ.items() if k not in CHOSEN_BY_THE_PROCFILE}
         given |= self.settings | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        with output.open("wb") as file:
-            return subprocess.Popen(
+        with self.output.open("wb") as file:
+            self.honcho = subprocess.Popen(
                 [sys.executable, "-m", "honcho", "--env", os.devnull, "start"],
                 cwd=PROJECT,
                 env=given,
@@ -97,7 +78,7 @@ class Fleet:
         """Also where these tests were started by nohup."""
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         if self.terminal:
-            take_the_terminal()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # it controls the new session
 
     @property
     def settings(self) -> dict[str, str]:
@@ -139,21 +120,19 @@ class Fleet:
     def ends(self, patience: float = PATIENCE) -> None:
         """Wait until no process of this fleet lives, including those that it started meanwhile."""
         self.honcho.wait(patience)
-        deadline = time.monotonic() + patience
-        while living := self.processes():
-            assert time.monotonic() < deadline, f"{self.commands()} live on"
-            psutil.wait_procs(living, NEXT_LOOK)
+        eventually(lambda: not self.processes(), "the end of all processes", patience)
 
     def kill(self) -> None:
         """SIGKILL all processes of the fleet, including those that were started meanwhile."""
-        deadline = time.monotonic() + PATIENCE
-        while living := self.processes():
-            assert time.monotonic() < deadline, f"{living} live on"
+
+        def none_is_left() -> bool:
+            living = self.processes()
             for process in living:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            self.honcho.wait(PATIENCE)
-            psutil.wait_procs(living, NEXT_LOOK)
+            return not living
+
+        eventually(none_is_left, "the end of all processes")
 
     @property
     def database(self) -> str:
@@ -171,3 +150,26 @@ def a_fleet(prepared: Path | None = None) -> Iterator[Fleet]:
         fleet.client.close()
         fleet.kill()
         shutil.rmtree(Settings.model_construct(data_dir=fleet.data).socket_dir, ignore_errors=True)
+
+
+def person(fleet: Fleet, *command: str, **settings: str) -> subprocess.Popen[str]:
+    """Start a program with the fleet's settings, as a person does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=PROJECT,
+        env=os.environ | {"DATABASE_URL": "", "REDIS_URL": ""} | fleet.settings | settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,  # as a shell does; in its starter's group Ctrl-Z may be ignored
+        # A run of the tests in the background has it ignored, and all that it starts, too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def told(fleet: Fleet, *command: str, **settings: str) -> tuple[int, str]:
+    """The exit status and the output."""
+    process = person(fleet, *command, **settings)
+    said, _ = process.communicate(timeout=PATIENCE * 2)
+    return process.returncode, said

@@ -29,8 +29,8 @@ def chunked(head: bytes, *chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
     return head + b"Transfer-Encoding: chunked\r\n\r\n" + parts + end
 
 
-def claiming(length: bytes, body: bytes = RIDE) -> bytes:
-    return FORM + b"Content-Length: " + length + b"\r\n\r\n" + body
+def claiming(length: bytes) -> bytes:
+    return FORM + b"Content-Length: " + length + b"\r\n\r\n" + RIDE
 
 
 # Bodies, their lengths and encodings, heads, and URLs.
@@ -38,40 +38,27 @@ CORPUS = {
     "JSON a byte too long": with_body(JSON, JSON_RIDE.ljust(16 * 1024 + 1)),
     "a length of ten gigabytes": claiming(b"10000000000"),
     "eight thousand fields": with_body(FORM, b"a&" * 8000),
-    "chunked JSON": chunked(JSON, b'{"distance":', b" 5}"),
-    "a chunk of negative size": chunked(JSON, end=b"-1\r\n" + JSON_RIDE),
     "a chunk size that overflows": chunked(JSON, end=b"f" * 17 + b"\r\n" + JSON_RIDE),
     "chunks inside gzip": JSON + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "two lengths": claiming(b"10\r\nContent-Length: 11"),
     "a length and chunks": chunked(JSON + b"Content-Length: 5\r\n", JSON_RIDE),
     "a negative length": claiming(b"-1"),
-    "a hexadecimal length": claiming(b"0xa"),
     "a length past 64 bits": claiming(b"9" * 30),
     "JSON that is not UTF-8": with_body(JSON, b'{"distance": 5, "x": "\xff"}'),
-    "JSON with a byte order mark": with_body(JSON, b"\xef\xbb\xbf" + JSON_RIDE),
     "a NUL in a form": with_body(FORM, b"distance=5\x00"),
     "a NUL in a header": with_body(FORM, RIDE, b"X: a\x00b"),
     "a form in another charset": with_body(POST, RIDE, FORM.split(b"\r\n")[3] + b"; charset=utf-7"),
-    "JSON in another charset": with_body(
-        POST, JSON_RIDE, b'Content-Type: application/json; charset="UTF-16"'
-    ),
     "gzip that is gzip": with_body(JSON, gzip.compress(JSON_RIDE), b"Content-Encoding: gzip"),
     "a key that is not ASCII": with_body(FORM, RIDE, b"Idempotency-Key: \xc3\xa9"),
-    "a form in parts": with_body(POST, RIDE, b"Content-Type: multipart/form-data"),
-    "five thousand headers": get(b"/healthz", *(b"X-%d: a\r\n" % n for n in range(5000))),
     "a header of a megabyte": get(b"/healthz", b"X: " + b"a" * 1_000_000 + b"\r\n"),
     "a header name with a space": get(b"/healthz", b"b ad: 1\r\n"),
     "two keys": with_body(FORM, RIDE, b"Idempotency-Key: a", b"Idempotency-Key: b"),
-    "two types": with_body(JSON, RIDE, b"Content-Type: application/x-www-form-urlencoded"),
     "garbage": b"\x00\x01\x02 garbage\r\n\r\n",
-    "another version": b"GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
     "TLS": bytes.fromhex("16030100c8010000c40303") + b"\x5a" * 190,
-    "an unknown method": b"FOO /rides HTTP/1.1\r\n" + _CLOSE + b"\r\n",
     "a path of 100 KB": get(b"/" + b"a" * 100_000),
     "a number of 5,000 digits": get(b"/rides/" + b"9" * 5000),
     "bad UTF-8 in the path": get(b"/rides/%ff%fe"),
     "a way out": get(b"/../../etc/passwd"),
-    "a star": b"OPTIONS * HTTP/1.1\r\n" + _CLOSE + b"\r\n",
 }
 
 # What a slow client sends, once and then again and again.
@@ -111,39 +98,25 @@ def statuses(received: bytes) -> list[int]:
     return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", received)]
 
 
-class Slow:
-    """A client that sends `first`, and then `more` from time to time."""
+def ask_slowly(port: int, first: bytes, more: bytes) -> bytes:
+    """Send `first`, then `more` from time to time; returns what comes until the server hangs up.
 
-    def __init__(self, port: int, first: bytes, more: bytes) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.socket.sendall(first)
-        self.socket.setblocking(False)
-        self.more = more
-        self.reads = more != b"GET"
-        self.deadline = time.monotonic() + 60
-        self.received = b""
-        self.ended = False
-
-    def go_on(self) -> None:
-        """Read what has come, and send a bit; fails when the server never hangs up."""
-        assert time.monotonic() < self.deadline
-        try:
-            with suppress(BlockingIOError):
-                while self.reads and not self.ended:
-                    part = self.socket.recv(65536)
-                    self.received += part
-                    self.ended = not part
-            with suppress(BlockingIOError):
-                self.socket.send(self.more)
-        except ConnectionError:
-            self.ended = True
-        if self.ended:
-            self.socket.close()
-
-
-def go_on(clients: list[Slow]) -> list[Slow]:
-    """Have each client send a bit; returns those that the server has not hung up on."""
-    time.sleep(0.1)
-    for client in clients:
-        client.go_on()
-    return [client for client in clients if not client.ended]
+    Who sends more requests reads nothing.
+    """
+    deadline = time.monotonic() + 60
+    received = b""
+    address = ("127.0.0.1", port)
+    with suppress(ConnectionError), socket.create_connection(address, timeout=0.1) as client:
+        client.sendall(first)
+        while True:
+            assert time.monotonic() < deadline, "the server does not hang up"
+            with suppress(TimeoutError):
+                if more == b"GET":
+                    time.sleep(0.1)
+                elif part := client.recv(65_536):
+                    received += part
+                else:
+                    break
+            with suppress(TimeoutError):
+                client.send(more)
+    return received

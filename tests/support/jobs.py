@@ -3,10 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import psutil
-
-from tests.support.world import Service, World
-
 SPARK_PATIENCE = 300  # seconds: on a busy machine Spark alone takes a minute to start
 # The environment of a Java that is over before its best compiler has warmed up.
 SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
@@ -21,20 +17,3 @@ class Run(NamedTuple):
 
 
 Reconcile = Callable[..., Run]  # of a world, the options, and settings
-
-
-def start(world: World, *options: str, **settings: str) -> Service:
-    return world.service("analytics.reconcile", *options, **settings)
-
-
-def ended(job: Service) -> tuple[int, str]:
-    """The exit status, and everything that was printed."""
-    return job.process.wait(SPARK_PATIENCE), job.output.read_text()
-
-
-def alive(process: psutil.Process) -> bool:
-    """Whether the process runs; a zombie only waits for init."""
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

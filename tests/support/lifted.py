@@ -11,7 +11,7 @@ import psycopg
 from rocket_rides.settings import PROJECT
 from tests.support.orders import shop
 from tests.support.receipts import SECRET
-from tests.support.world import PATIENCE, Service, World
+from tests.support.world import Service, World
 
 PAGE = (PROJECT / "docs/lift-it.md").read_text()
 COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -52,10 +52,6 @@ class Program(Service):
                 stderr=output,
                 start_new_session=True,
             )
-
-    def ends(self, patience: float = PATIENCE) -> int:
-        """Wait for its end; returns the exit status."""
-        return self.process.wait(patience)
 
 
 class Shop:

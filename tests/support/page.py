@@ -1,8 +1,6 @@
 """The live page, in a process of its own or in the test's, a client for it, and its parsers."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,11 +10,12 @@ import httpx
 from aiohttp import web
 
 from demo.page import Demolition, Run
+from lab.chaos.loop import Loop
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
 from tests.support.markup import Markup
-from tests.support.world import PATIENCE, Service, World, eventually
+from tests.support.world import PATIENCE, Service, World
 from watch.facts import Facts
 from watch.server import Site
 from watch.watching import Watcher
@@ -63,15 +62,7 @@ class Page(Onlooker):
     def __init__(self, world: World) -> None:
         super().__init__(free_ports())
         self.world = world
-        self.service: Service = world.service("watch", WATCH_PORT=str(self.port))
-        eventually(self.answers, "an answer of the live page")
-
-    def answers(self) -> bool:
-        assert self.service.process.poll() is None, self.service.output.read_text()
-        try:
-            return self.client.get("/").status_code == 200
-        except httpx.TransportError:
-            return False
+        self.service: Service = world.service("watch", WATCH_PORT=str(self.port)).says("Listening")
 
 
 class Served(Onlooker):
@@ -80,7 +71,6 @@ class Served(Onlooker):
     def __init__(self, watcher: Watcher, site: Site, port: int) -> None:
         super().__init__(port)
         self.watcher, self.site = watcher, site
-        self.ended = threading.Event()
 
     def form(self, **changed: str) -> dict[str, str]:
         """The fields of the form that breaks the fleet, as the page has it."""
@@ -93,50 +83,34 @@ class Served(Onlooker):
 
 @contextmanager
 def serving(
-    look: Callable[[], Facts] = facts,
-    config: Settings | None = None,
-    demolition: Demolition | None = None,
+    look: Callable[[], Facts] = facts, run: Run | None = None, **settings: str
 ) -> Iterator[Served]:
-    """A server of the page on an event loop in its own thread, until the end of the block."""
-    config = config or Settings(watch_port=free_ports())
-    began = threading.Event()
-    found: list[Served] = []
+    """A server of the page on an event loop in its own thread, until the end of the block.
 
-    async def serve() -> None:
+    With `run` it is the page of a demo: it has one button, for which `run` breaks the fleet.
+    """
+    config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
+    demolition = Demolition(config, {"stop-redis": STOP_REDIS}, run) if run else None
+    loop = Loop()
+
+    async def serve() -> tuple[Served, web.AppRunner]:
         watcher = Watcher(look)
         site = Site(config, watcher, demolition)
         runner = web.AppRunner(
             site.application(), access_log=None, keepalive_timeout=1, shutdown_timeout=0.1
         )
         await runner.setup()
-        server = runner.server
-        assert server is not None
-        await asyncio.get_running_loop().create_server(server, "127.0.0.1", config.page_port)
-        found.append(served := Served(watcher, site, config.page_port))
-        began.set()
-        while not served.ended.is_set():
-            await asyncio.sleep(0.02)
-        await runner.cleanup()
+        await web.TCPSite(runner, "127.0.0.1", config.page_port).start()
+        return Served(watcher, site, config.page_port), runner
 
-    thread = threading.Thread(target=asyncio.run, args=[serve()])
-    thread.start()
-    assert began.wait(PATIENCE)
+    loop.start()
+    served, runner = loop.do(serve())
     try:
-        yield found[0]
-    finally:
-        found[0].client.close()
-        found[0].ended.set()
-        thread.join(PATIENCE)
-
-
-@contextmanager
-def serving_buttons(
-    run: Run, look: Callable[[], Facts] = facts, **settings: str
-) -> Iterator[Served]:
-    """The page of a demo, with one button; `run` breaks the fleet."""
-    config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
-    with serving(look, config, Demolition(config, {"stop-redis": STOP_REDIS}, run)) as served:
         yield served
+    finally:
+        served.client.close()
+        loop.do(runner.cleanup())
+        loop.stop()
 
 
 class Event(NamedTuple):

@@ -1,14 +1,12 @@
 """The data folder of a migrated cluster. To copy it is a tenth of the work of making one.
 
-The workers of a run share it: the first that needs it makes it, the last to release it deletes it.
-Several runs share it where the environment names a folder for it.
+The workers of a run share it: the first that needs it makes it, in the run's own folder, of which
+pytest keeps the last few. Several runs share it where the environment names a folder for it.
 """
 
 import fcntl
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from demo.embedded.account import server_account
@@ -19,21 +17,14 @@ from tests.support.folders import short_folder
 SHARED_IN = "TESTS_SHARE_A_CLUSTER_IN"  # a variable
 
 
-@contextmanager
-def prepared_cluster(run: Path) -> Iterator[Path]:
+def prepared_cluster(run: Path) -> Path:
     """The data folder, inside the folder of this test run, or of several."""
     data = run / "cluster"
-    with (run / "cluster.lock").open("w") as making, (run / "cluster.users").open("w") as users:
+    with (run / "cluster.lock").open("w") as making:
         fcntl.flock(making, fcntl.LOCK_EX)
         if not data.exists():
             _make(data)
-        fcntl.flock(users, fcntl.LOCK_SH)
-        fcntl.flock(making, fcntl.LOCK_UN)
-        yield data
-        fcntl.flock(making, fcntl.LOCK_EX)
-        with suppress(BlockingIOError):  # others still use it
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(data)
+    return data
 
 
 def _make(data: Path) -> None:

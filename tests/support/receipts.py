@@ -19,7 +19,6 @@ from consumers.receipts.upkeep import Upkeep
 from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
 from rocket_rides.log import Log
-from rocket_rides.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.world import PATIENCE, Service, World, drain
 
@@ -29,7 +28,7 @@ SECRET = "whsec_" + "dGVzdHMgb2YgcmVjZWlwdHMgb25seS4u"
 
 
 class Limits(NamedTuple):
-    """What the settings tell a worker: numbers, and times in seconds."""
+    """What the settings tell a worker; the times are in seconds."""
 
     concurrency: int
     attempts: int
@@ -37,17 +36,6 @@ class Limits(NamedTuple):
     lease: float
     claim_after: float
     sweep_after: float
-
-    @classmethod
-    def of(cls, config: Settings) -> "Limits":
-        return cls(
-            config.receipt_concurrency,
-            config.receipt_attempts,
-            config.receipt_timeout,
-            config.lease,
-            config.claim_after,
-            config.sweep_after,
-        )
 
 
 # Leases and claims are tested by workers that are gone; nobody waits for so long.

@@ -7,12 +7,13 @@ It runs on a thread of its own and keeps every request that was complete. It ans
 import asyncio
 import json
 import ssl
-import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lab.chaos.loop import Loop
 from lab.ports import free_ports
 
 
@@ -77,39 +78,30 @@ def refuse(status: int, **headers: str) -> Answer:
     return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def redirect(url: str) -> Answer:
-    return Answer(302, {"Location": url})
-
-
 class Receiver:
     """The server; a context manager. It listens from the start, until `goes_away`.
 
     With `tls` it speaks https.
     """
 
-    def __init__(
-        self, behaviour: Behaviour = ACCEPT, port: int = 0, tls: ssl.SSLContext | None = None
-    ) -> None:
-        self.port = port or free_ports()
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.port = free_ports()
         self.tls = tls
-        self.behaviour = behaviour
+        self.behaviour: Behaviour = ACCEPT
         self.requests: list[Request] = []
         self.connections = 0  # that were ever made
-        self.open: set[_Connection] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._server: asyncio.Server | None = None
+        self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+        self._loop = Loop()
+        self._server: asyncio.Server
 
     def __enter__(self) -> "Receiver":
-        self._thread.start()
+        self._loop.start()
         self.comes_back()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.goes_away()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._loop.stop()
 
     @property
     def url(self) -> str:
@@ -126,87 +118,51 @@ class Receiver:
 
     def goes_away(self) -> None:
         """Close all connections and refuse new ones."""
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.do(self._close())
 
     def comes_back(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+        self._loop.do(self._listen())
 
     async def _listen(self) -> None:
-        self._server = await self._loop.create_server(
-            lambda: _Connection(self),
-            "127.0.0.1",
-            self.port,
-            backlog=1024,
-            reuse_address=True,
-            ssl=self.tls,
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, backlog=1024, ssl=self.tls
         )
 
     async def _close(self) -> None:
-        if self._server:
-            self._server.close()
-            self._server = None
-        for connection in list(self.open):
+        self._server.close()
+        for task, connection in self._open.items():
             connection.transport.abort()
+            task.cancel()
+        await asyncio.gather(*self._open)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection: request after request, each answered before the next is read."""
+        self.connections += 1
+        task = asyncio.current_task()
+        assert task
+        self._open[task] = writer
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                request = await _next(reader)
+                answer = self.behaviour(request)
+                self.requests.append(request)
+                await asyncio.sleep(answer.delay)
+                if answer.hangs:
+                    await reader.read()  # until the client hangs up
+                writer.write(answer.response)
+                while answer.endless:
+                    writer.write(b"x" * 65_536)
+                    await writer.drain()
+                if answer.closes:
+                    break
+        del self._open[task]
+        writer.close()
 
 
-class _Connection(asyncio.Protocol):
-    """One connection: request after request, each answered before the next is read."""
-
-    transport: Any
-
-    def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._loop = asyncio.get_running_loop()
-        self._unread = b""
-        self._answering = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self._receiver.connections += 1
-        self._receiver.open.add(self)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._receiver.open.discard(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._unread += data
-        self._take()
-
-    def _take(self) -> None:
-        while not self._answering and not self.transport.is_closing():
-            head, end, rest = self._unread.partition(b"\r\n\r\n")
-            if not end:
-                return
-            first, *lines = head.decode("latin-1").split("\r\n")
-            pairs = (line.partition(":") for line in lines)
-            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-            length = int(headers.get("content-length", 0))
-            if len(rest) < length:
-                return
-            body, self._unread = rest[:length], rest[length:]
-            request = Request(first.split()[1], headers, body)
-            answer = self._receiver.behaviour(request)
-            self._receiver.requests.append(request)
-            if answer.delay:
-                self._answering = True
-                self._loop.call_later(answer.delay, self._answer, answer)
-            else:
-                self._answer(answer)
-
-    def _answer(self, answer: Answer) -> None:
-        self._answering = answer.hangs or answer.endless
-        if answer.hangs or self.transport.is_closing():
-            return
-        self.transport.write(answer.response)
-        if answer.endless:
-            self._pour()
-        elif answer.closes:
-            self.transport.close()
-        elif answer.delay:
-            self._take()
-
-    def _pour(self) -> None:
-        if not self.transport.is_closing():
-            if self.transport.get_write_buffer_size() < 1_000_000:
-                self.transport.write(b"x" * 65_536)
-            self._loop.call_later(0.001, self._pour)
+async def _next(reader: asyncio.StreamReader) -> Request:
+    head = await reader.readuntil(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Request(first.split()[1], headers, body)

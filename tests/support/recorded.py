@@ -2,32 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from demo.embedded.servers import Postgres
 from lab.chaos.observer import LogReader, Told
-from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Recording, Step, read
-from tests.support.folders import short_folder
-from tests.support.prepared import put_into
 from tests.support.world import World
 
 # A database with a slot can't be dropped.
 FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-
-
-@contextmanager
-def recorded_postgres(prepared: Path) -> Iterator[Postgres]:
-    """A migrated Postgres that can be recorded."""
-    with short_folder() as folder:
-        server = Postgres(folder / "data", folder / "run", SETTINGS)
-        put_into(server.data, prepared)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
 
 
 class Tape:

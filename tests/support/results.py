@@ -50,30 +50,6 @@ MISMATCHED = run(
     ],
 )
 EMPTY = Result(datetime(2026, 11, 21, 3, tzinfo=UTC))
-OUTCOMES = [
-    (RIGHT, "consumer1", "0.000", "agrees", "All totals agree."),
-    (
-        DRIFTED,
-        "consumer1",
-        "+0.001",
-        "wrong: reset requested",
-        "1 of 2 consumers was wrong and will be reset.",
-    ),
-    (
-        CHECKED,
-        "consumer1",
-        "-0.001",
-        "wrong: not repaired (--check)",
-        "1 of 2 consumers is wrong; nothing was repaired (--check).",
-    ),
-    (
-        STRAY,
-        "consumer1",
-        "0.000",
-        "stands past every ride sent",
-        "1 of 2 consumers is wrong; none will be reset.",
-    ),
-]
 MINUTE = datetime(2026, 11, 21, 2, 7, tzinfo=UTC)
 PROVED = run(
     consumer(0),

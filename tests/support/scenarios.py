@@ -23,11 +23,13 @@ from lab.chaos.settling import left_over
 from rocket_rides.terms import Term
 from tests.support.disasters import flush
 from tests.support.receipts import SECRET, USUALLY, Colleague
+from tests.support.rollup import send_at
 from tests.support.world import PATIENCE, World, catch_up, drain, take, transaction
 
 Scenario = Callable[[World], list[str]]
 LONGEST = 1.2  # seconds that a worker gets for receipts that never come to an end
 ROUNDS = 3
+MINUTE = "2026-11-22 12:00:30Z"
 HASTY = USUALLY._replace(attempts=100, claim_after=0.2, sweep_after=0.1)
 
 
@@ -101,41 +103,29 @@ def a_batch_sent_again(world: World) -> list[str]:
 STRANGER = Term("0123456789abcdef", 0)
 
 
-def stranger_writes(world: World, number: int) -> None:
-    """Write an entry of another fleet."""
-    data = f'{{"id": {number}, "distance": {number * 7}}}'
-    world.log().append([(number, data)], number - 1, STRANGER)
-
-
 def another_fleet(world: World) -> list[str]:
     """Another fleet writes to the same stream, with the same ids."""
     streamer, consumer = world.streamer(), world.consumer()
     asks = []
     for number in (1, 2, 3):
-        stranger_writes(world, number)
+        data = f'{{"id": {number}, "distance": {number * 7}}}'
+        world.log().append([(number, data)], number - 1, STRANGER)
         asks += [ask(number, ride) for ride in world.take(number)]
         drain(streamer)
         catch_up(consumer)
     return findings(world, asks)
 
 
-TAKE_IN_ONE_MINUTE = """
-    WITH ride AS (
-        INSERT INTO rides (distance, created_at)
-        SELECT unnest(%s::numeric[]), '2026-11-22 12:00:30Z' RETURNING id, distance
-    ), staged AS (
-        INSERT INTO staged_log_records (id, action, object, data)
-        SELECT id, 'create', 'ride', jsonb_build_object('id', id, 'distance', distance) FROM ride
-    )
-    SELECT id, distance FROM ride
-"""
-
-
-def take_in_one_minute(world: World, *distances: str) -> list[Ask]:
+def send_in_one_minute(world: World, *distances: str) -> list[Ask]:
     """Take and send rides of one minute; returns them as asked for and answered."""
-    rides = world.connection.execute(TAKE_IN_ONE_MINUTE, [list(distances)]).fetchall()
-    drain(world.streamer())
-    return [ask(distance, ride) for ride, distance in rides]
+    rides = send_at(world, *((MINUTE, distance) for distance in distances))
+    return [ask(distance, ride) for distance, ride in zip(distances, rides, strict=True)]
+
+
+def left(world: World) -> list[str]:
+    """What a fleet that has settled has left undone."""
+    with redis.Redis.from_url(world.redis.url) as client:
+        return left_over(world.connection, client, world.stream)
 
 
 def minutes(world: World) -> list[str]:
@@ -143,75 +133,51 @@ def minutes(world: World) -> list[str]:
     lead = Lead(world.connect(**SESSION), world.log())
     asks: list[Ask] = []
     for distance in ("1", "2"):
-        asks += take_in_one_minute(world, distance)
+        asks += send_in_one_minute(world, distance)
         for _ in range(ROUNDS):
             lead.reader.run_once()
             with suppress(MarksLost):
                 lead.indexer.run_once(lead.reader.at.ride_id)
-    with redis.Redis.from_url(world.redis.url) as client:
-        left = left_over(world.connection, client, world.stream)
-    return findings(world, asks, settled=[statements.ROLLED_UP], left=left)
+    return findings(world, asks, settled=[statements.ROLLED_UP], left=left(world))
 
 
 def delivered(
-    world: World,
-    receiver: Receiver,
-    asks: Iterable[Ask],
-    first: Mood = Mood.WELL,
-    longest: float | None = None,
-) -> None:
+    world: World, asks: list[Ask], first: Mood = Mood.WELL, longest: float | None = None
+) -> list[str]:
     """Let a worker deliver until every receipt has its outcome, or time is up.
 
     The receiver is in its `first` mood until the first request has come.
     """
-    last = max(answer.ride for ask in asks for answer in ask.answers)
-    receiver.secret = SECRET
-    worker = Colleague(world, receiver.url, "worker", HASTY)
-    with closing(worker), ExitStack() as failing:
-        failing.enter_context(receiver.failing(first))
-        deadline = time.monotonic() + (longest or LONGEST)
-        while time.monotonic() < deadline:
-            worker.read()
-            worker.deliver()
-            if receiver.deliveries:
-                failing.close()
-            if world.value("SELECT complete_to FROM receipts_state") >= last:
-                break
-
-
-def judged(world: World, receiver: Receiver, asks: list[Ask]) -> list[str]:
-    with redis.Redis.from_url(world.redis.url) as client:
-        left = left_over(world.connection, client, world.stream)
-    settled = [statements.DELIVERED, statements.OUTCOMES]
-    return findings(
-        world,
-        asks,
-        settled=settled,
-        left=left,
-        deliveries=receiver.deliveries,
-    )
+    with Receiver() as receiver:
+        receiver.secret = SECRET
+        worker = Colleague(world, receiver.url, "worker", HASTY)
+        with closing(worker), ExitStack() as failing:
+            failing.enter_context(receiver.failing(first))
+            deadline = time.monotonic() + (longest or LONGEST)
+            while time.monotonic() < deadline:
+                worker.read()
+                worker.deliver()
+                if receiver.deliveries:
+                    failing.close()
+                if world.value("SELECT complete_to FROM receipts_state") >= world.truth[0]:
+                    break
+        settled = [statements.DELIVERED, statements.OUTCOMES]
+        return findings(world, asks, settled, left=left(world), deliveries=receiver.deliveries)
 
 
 def a_receiver_at_work(world: World) -> list[str]:
     """The receiver accepts two receipts, and never the third."""
-    asks = take_in_one_minute(world, "1", "2", "100.9")
-    with Receiver() as receiver:
-        delivered(world, receiver, asks)
-        return judged(world, receiver, asks)
+    return delivered(world, send_in_one_minute(world, "1", "2", "100.9"))
 
 
 def a_receiver_that_fails(world: World) -> list[str]:
     """The receiver hangs up in the middle of its first answer."""
-    asks = take_in_one_minute(world, "1")
-    with Receiver() as receiver:
-        delivered(world, receiver, asks, first=Mood.CUTTING, longest=PATIENCE)
-        return judged(world, receiver, asks)
+    asks = send_in_one_minute(world, "1")
+    return delivered(world, asks, first=Mood.CUTTING, longest=PATIENCE)
 
 
 def a_flushed_log(world: World) -> list[str]:
     """The log is flushed before any worker has read it."""
-    asks = take_in_one_minute(world, "1")
+    asks = send_in_one_minute(world, "1")
     flush(world)
-    with Receiver() as receiver:
-        delivered(world, receiver, asks)
-        return judged(world, receiver, asks)
+    return delivered(world, asks)

@@ -56,18 +56,18 @@ class Secure(NamedTuple):
 
     def postgres_url(self, role: str = "rides", authority: str = "") -> str:
         """The page's."""
+        url = DATABASE_URL.replace("rides:PASSWORD", f"{role}:{PASSWORD}")
         at = f"{self.postgres.settings['listen_addresses']}:{EMBEDDED_PORT}"
-        return _url(DATABASE_URL, role, at, authority or self.authority)
+        return _url(url, at, authority or self.authority)
 
-    def redis_url(self, user: str = "rides", authority: str = "") -> str:
+    def redis_url(self) -> str:
         """The page's."""
-        at = f"127.0.0.1:{self.redis.settings['tls-port']}"
-        return _url(REDIS_URL, user, at, authority or self.authority)
+        url = REDIS_URL.replace("PASSWORD", PASSWORD)
+        return _url(url, f"127.0.0.1:{self.redis.settings['tls-port']}", self.authority)
 
 
-def _url(url: str, user: str, at: str, authority: str) -> str:
-    url = url.replace("rides:PASSWORD", f"{user}:{PASSWORD}").replace(AUTHORITY, authority)
-    return re.sub(r"@[^/]*/", f"@{at}/", url)
+def _url(url: str, at: str, authority: str) -> str:
+    return re.sub(r"@[^/]*/", f"@{at}/", url.replace(AUTHORITY, authority))
 
 
 def let_in(control: redis.Redis, user: str, stream: str) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from threading import Thread
 from urllib.parse import parse_qs
 
@@ -66,19 +68,16 @@ def serving(port: int = 0, statuses: Iterable[int] = ()) -> Iterator[Api]:
 
 
 class Simulator(Process):
-    """`python -m demo.simulator`, and its output, through a pipe."""
+    """`python -m demo.simulator`, and its output."""
 
     def __init__(self, port: int, *arguments: str) -> None:
-        reader, writer = os.pipe()
-        self.stdout = os.fdopen(reader)
+        self.stdout = NamedTemporaryFile("r")  # noqa: SIM115 (closed when the process has ended)
         super().__init__(
             "demo.simulator",
             ["--no-receipts", *arguments],
             os.environ | {"API_URL": f"http://127.0.0.1:{port}/", "LOG_LEVEL": "INFO"},
-            stdout=writer,
-            stderr=writer,
+            Path(self.stdout.name),
         )
-        os.close(writer)
 
     def ended(self, within: float) -> str:
         """Wait until it ends; returns its output since the last read."""

@@ -1,13 +1,11 @@
 """Made-up facts of a whole fleet: every field has a value, and no two have the same."""
 
-from datetime import timedelta
 from decimal import Decimal
 
 from tests.support.facts import counts, facts, receipts, reconciliation, rollup
 from tests.support.facts import total as a_total
-from watch.facts import Agreement, Lead, Reader, Rides, Rollup, Server
+from watch.facts import Agreement, Lead, Reader, Rides, Rollup
 
-AWAY = Server(up=False, reason="connection refused")
 COUNTS = counts(
     gaps_healed=2,
     rides_healed=11,
@@ -74,4 +72,3 @@ FACTS = facts(
 )
 assert FACTS.database
 DATABASE = FACTS.database
-RECONCILED = timedelta(hours=35)  # ago

@@ -233,9 +233,7 @@ class Service:
             "DATA_DIR": str(world.folder),
             **environment,
         }
-        with self.output.open("wb") as output:
-            said = output.fileno()
-            self.process = Process(module, arguments, settings, stdout=said, stderr=said)
+        self.process = Process(module, arguments, settings, self.output)
 
     def said(self, text: str) -> bool:
         """Whether the process has printed `text`; fails when it has ended without it."""
@@ -248,6 +246,10 @@ class Service:
         """Wait until the process has printed `text`."""
         eventually(lambda: self.said(text), f"{text!r} in {self.output.name}")
         return self
+
+    def ends(self, patience: float = PATIENCE) -> int:
+        """Wait for its end; returns the exit status."""
+        return self.process.wait(patience)
 
     def pause(self) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from demo.embedded.welcome import answers
-from tests.support.browser import Browser, browser, missing
+from tests.support.browser import Browser, browser
 from tests.support.honcho import Fleet, a_fleet
 from tests.support.world import eventually
 
@@ -23,9 +23,6 @@ def fleet(prepared: Path) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Skips what needs a browser where there is none, and says why."""
-    if why := missing():
-        pytest.skip(why)
     with browser() as started:
         yield started
 

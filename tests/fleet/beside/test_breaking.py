@@ -10,9 +10,8 @@ import pytest
 
 from demo.breaking import healing
 from demo.breaking.healing import LOOK_EVERY
-from tests.support.honcho import Fleet
+from tests.support.honcho import Fleet, person, told
 from tests.support.jobs import SPARK_PATIENCE
-from tests.support.terminal import person, told
 from tests.support.world import PATIENCE, eventually
 
 LONGEST = 2 * healing.PATIENCE  # seconds: it waits for receipts, which may have to be tried again

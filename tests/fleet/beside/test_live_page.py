@@ -9,8 +9,7 @@ from selenium.webdriver import Keys
 
 from lab.ports import free_ports
 from tests.support.browser import Browser
-from tests.support.honcho import Fleet
-from tests.support.terminal import person
+from tests.support.honcho import Fleet, person
 from tests.support.world import PATIENCE
 
 # The ride at which each total stands, as the page shows it.

@@ -8,8 +8,7 @@ import httpx
 import redis
 
 from rocket_rides.settings import Settings
-from tests.support.honcho import Fleet
-from tests.support.terminal import person, told
+from tests.support.honcho import Fleet, person, told
 from tests.support.world import PATIENCE, eventually
 
 
