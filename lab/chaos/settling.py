@@ -13,15 +13,10 @@ from rocket_rides.database import one_row
 ICK = "SELECT ick FROM rollup_state"
 
 
-def is_counted(connection: psycopg.Connection, client: redis.Redis) -> bool:
-    """Whether all rides are counted and rolled up, and all requested repairs are done."""
-    left = broken(connection, (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED))
-    return not left and not dirty_minutes(connection, client)
-
-
-def is_delivered(connection: psycopg.Connection, client: redis.Redis) -> bool:
-    """Whether every ride has its receipt or a dead letter, and no attempt is in flight."""
-    return not broken(connection, (DELIVERED,)) and not pending_entries(client, STREAM)
+def is_settled(connection: psycopg.Connection, client: redis.Redis) -> bool:
+    """Whether all rides are counted and rolled up, all repairs are done, and no receipt is open."""
+    left = broken(connection, (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED))
+    return not left and not left_over(connection, client, STREAM)
 
 
 def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) -> list[str]:

@@ -67,7 +67,7 @@ def test_a_short_run_loses_nothing_and_a_finding_fails_it() -> None:
 
 
 def test_a_run_that_is_interrupted_leaves_nothing_behind() -> None:
-    run = start("--seconds", "600", "--rate", "5", "--faults", "wrong-total,disk-full")
+    run = start("--seconds", "600", "--rate", "5", "--faults", "wrong-total", "disk-full")
     chaos = psutil.Process(run.pid)
     folder = eventually(lambda: folder_of(chaos), "a fleet", LIMIT)
     assert folder

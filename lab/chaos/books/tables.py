@@ -11,7 +11,7 @@ from itertools import islice
 
 import psycopg
 
-from lab.chaos.books import nightly_statements, statements
+from lab.chaos.books.statements import AT_ANY_MOMENT
 from lab.chaos.drifts import AWAY
 from lab.chaos.observer import Onlooker
 from rocket_rides import database
@@ -20,9 +20,6 @@ PAUSE = 2.0  # seconds between two looks; more where they take long
 LONGEST_PAUSE = 60.0
 SHARE = 0.1  # of the time, at most, goes into looks: they add up all rides
 MOST = 5  # findings of one kind that are listed
-
-AT_ANY_MOMENT = (*statements.AT_ANY_MOMENT, *nightly_statements.AT_ANY_MOMENT)
-WHEN_SETTLED = (*AT_ANY_MOMENT, *statements.WHEN_SETTLED)
 
 
 class TablesJudge(Onlooker):

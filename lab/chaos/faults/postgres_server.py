@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from lab.chaos.backup import Backup
 from lab.chaos.faults.scene import Scene, held, moot_if_away
+from lab.chaos.journal import Restore
 from lab.chaos.postgres_pair import PostgresPair, ask
-from lab.chaos.restore import Restore
 from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
