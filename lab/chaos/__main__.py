@@ -27,9 +27,9 @@ import psycopg
 from demo.embedded import stock
 from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
-from lab.chaos.disks import enter_own_namespace
 from lab.chaos.faults import FAULTS
 from lab.chaos.fleet import RATE, Fleet
+from lab.chaos.machines import enter_own_namespace
 from lab.chaos.nemesis import EVERY
 from lab.chaos.outcome import judged, table
 from lab.chaos.play import Play

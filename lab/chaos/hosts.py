@@ -16,8 +16,7 @@ from typing import Any
 from demo.embedded.failures import ServerFailed
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
-from lab.chaos.clocks import Clock
-from lab.chaos.disks import Disk
+from lab.chaos.machines import Clock, Disk
 from lab.until import POLL
 from rocket_rides.errors import in_one_line
 

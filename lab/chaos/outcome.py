@@ -10,13 +10,12 @@ from lab.chaos.books.clients import double, lost, undone
 from lab.chaos.books.judge import check
 from lab.chaos.books.receipts import DEAD, DELIVERED, accepted
 from lab.chaos.books.statements import WHEN_SETTLED
-from lab.chaos.books.tables import broken
+from lab.chaos.books.tables import broken, left_over
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.fleet import LONGEST_LOG, STREAM
 from lab.chaos.nemesis import REPLACE_POSTGRES
 from lab.chaos.nights import read_warehouse
 from lab.chaos.play import Play
-from lab.chaos.settling import left_over
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
 from rocket_rides.errors import in_one_line

@@ -10,7 +10,7 @@ import psycopg
 import redis
 
 from lab.chaos.books.statements import REPAIRED
-from lab.chaos.books.tables import TablesJudge, broken
+from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
 from lab.chaos.drifts import prepare
 from lab.chaos.faults.scene import Scene
@@ -20,7 +20,6 @@ from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.postgres_pair import ask
-from lab.chaos.settling import is_settled
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Loss, Recording
 from lab.until import until

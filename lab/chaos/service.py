@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
-from lab.chaos.clocks import Clock
+from lab.chaos.machines import Clock
 from lab.environment import clean_environment
 from lab.until import until
 from rocket_rides.parent_death import preexec_die_with_parent

@@ -14,13 +14,13 @@ import time
 from functools import partial
 from urllib.request import urlopen
 
-from lab.containers import images
 from lab.containers.podman import (
     API_PORT,
     NAME,
     SERVICES,
     WATCH_PORT,
     Failed,
+    build,
     compose,
     podman,
     show,
@@ -68,7 +68,7 @@ def main() -> None:
             raise Failed("it takes root, on Linux")
         if missing := [program for program in PROGRAMS if not shutil.which(program)]:
             raise Failed(f"missing (Debian: apt install {' '.join(missing)})")
-        images.build()
+        build()
         remove()
         try:
             play()

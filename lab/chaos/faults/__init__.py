@@ -7,7 +7,6 @@ from lab.chaos.faults import (
     processes,
     redis_server,
     shortages,
-    strangers,
     writers,
 )
 from lab.chaos.faults.scene import Fault
@@ -37,7 +36,7 @@ FAULTS: dict[str, Fault] = {
     "client-kill": network.kill_clients,
     "slow-writer": writers.hold,
     "lost-writer": writers.roll_back,
-    "stranger": strangers.write,
+    "stranger": writers.write_strange_entries,
     "receiver-fails": network.fail_receipts,
     "nightly": nightly.kill,
     "wrong-total": nightly.wrong_total,

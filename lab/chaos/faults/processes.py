@@ -27,25 +27,18 @@ def kill(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, once or twice in a row, so that a process also dies just after its start."""
     name, again, pause = dice.choice(VICTIMS), dice.random() < 0.3, dice.uniform(0, 1.5)
     with _victim(scene, name) as service:
-        if name == WORKER:
-            _end_worker(scene, service, signal.SIGKILL, dice)
-        else:
-            _end(service, signal.SIGKILL)
-            scene.wait(pause)
-            if again:
-                with suppress(Moot):  # it has not restarted yet
-                    _end(service, signal.SIGKILL)
+        _end(scene, name, signal.SIGKILL, dice)
+        scene.wait(pause)
+        if again and name != WORKER:
+            service.end_by(signal.SIGKILL)  # unless it has not restarted yet
     return name
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
     """SIGTERM: the process ends by itself, properly."""
     name = dice.choice(VICTIMS)
-    with _victim(scene, name) as service:
-        if name == WORKER:
-            _end_worker(scene, service, signal.SIGTERM, dice)
-        else:
-            _end(service, signal.SIGTERM)
+    with _victim(scene, name):
+        _end(scene, name, signal.SIGTERM, dice)
     return name
 
 
@@ -86,18 +79,15 @@ def _victim(scene: Scene, name: str) -> Iterator[Service]:
         yield service
 
 
-def _end(service: Service, number: signal.Signals) -> None:
-    if not service.end_by(number):
+def _end(scene: Scene, name: str, number: signal.Signals, dice: random.Random) -> None:
+    service = scene.fleet.services[name.split()[0]]
+    if name == WORKER:
+        with suppress(ProcessLookupError):
+            os.kill(_worker(service, dice), number)
+            service.workers_ended += 1
+        scene.wait(WORKER_REST)
+    elif not service.end_by(number):
         raise Moot
-
-
-def _end_worker(
-    scene: Scene, service: Service, number: signal.Signals, dice: random.Random
-) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(_worker(service, dice), number)
-        service.workers_ended += 1
-    scene.wait(WORKER_REST)
 
 
 def _worker(service: Service, dice: random.Random) -> int:

@@ -5,8 +5,7 @@ from collections import Counter
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook, Seen
 from lab.chaos.trace.pgoutput import Did
-from lab.chaos.trace.replica import Replica
-from lab.chaos.trace.rows import number, staged, taken, term_of
+from lab.chaos.trace.replica import Replica, number, staged, taken, term_of
 from lab.chaos.trace.specified import Batch, Entry, Ride, require
 
 

@@ -6,8 +6,7 @@ from lab.chaos.drifts import TOTAL
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
-from lab.chaos.trace.replica import Replica
-from lab.chaos.trace.rows import Met, met_by, millimetres, text, total_of
+from lab.chaos.trace.replica import Met, Replica, met_by, millimetres, text, total_of
 from lab.chaos.trace.specified import Bounds, Entry, Ride, Total, require
 
 
