@@ -71,7 +71,8 @@ def main() -> int:
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
-        again = f"python -m lab.chaos {shlex.join(['--seed', str(options.seed), *sys.argv[1:]])}"
+        seed = [] if "--seed" in sys.argv else ["--seed", str(options.seed)]
+        again = f"python -m lab.chaos {shlex.join(seed + sys.argv[1:])}"
         print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
 

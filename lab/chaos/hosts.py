@@ -11,12 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from demo.embedded.failures import ServerFailed
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
 from lab.chaos.machines import Clock, Disk
+from lab.chaos.proxy import Proxy
 from lab.until import POLL
 from rocket_rides.errors import in_one_line
 
@@ -132,3 +133,45 @@ class PostgresHost(Host, Postgres):
 
 class RedisHost(Host, Redis):
     """A Redis on a machine of its own."""
+
+
+H = TypeVar("H", bound=PostgresHost | RedisHost)
+
+
+class Pair(Generic[H]):
+    """A `primary` and a `replica`, of one kind, which exchange roles when the primary fails.
+
+    There is no Sentinel and no Patroni: a fault does what such a program would do. Clients connect
+    through a proxy, which leads to the primary. The replica follows through another proxy, the
+    link; while the link is cut, the replica falls behind.
+    """
+
+    def __init__(self, primary: H, replica: H) -> None:
+        self.servers = (primary, replica)
+        self.primary, self.replica = primary, replica
+        self.proxy, self.link = Proxy(primary.socket), Proxy(primary.socket)
+        self.proxies = (self.proxy, self.link)
+        # Held by the one fault that changes who is the primary, or what data it has.
+        self.busy = threading.Lock()
+
+    def cut_off(self) -> None:
+        """Cut the link: from now on the replica falls behind."""
+        self.link.server = None
+        self.link.cut()
+
+    def fence(self) -> None:
+        """Keep all clients from the primary from now on."""
+        self.proxy.server = None
+        self.proxy.cut()
+
+    def exchange(self) -> None:
+        """Make the replica the primary: new connections lead there, others stay as they are."""
+        self.primary, self.replica = self.replica, self.primary
+        for proxy in self.proxies:
+            proxy.server = self.primary.socket
+
+    def end(self) -> None:
+        for server in (self.replica, self.primary):  # which would wait for it
+            server.end()
+        for proxy in self.proxies:
+            proxy.stop()

@@ -96,11 +96,8 @@ def collected(play: Play) -> Evidence:
 
 
 def table(outcome: Outcome) -> str:
-    """The figures of a run in Markdown, one per line."""
-    rows = figures(outcome)
-    width = max(map(len, rows))
-    lines = [f"| {name:<{width}} | {value} |" for name, value in rows.items()]
-    return "\n".join([f"| {'what':<{width}} | figure |", f"| {'-' * width} | --- |", *lines])
+    """The figures of a run, one per line."""
+    return "\n".join(f"{name:<36} | {value}" for name, value in figures(outcome).items())
 
 
 def figures(outcome: Outcome) -> dict[str, str]:

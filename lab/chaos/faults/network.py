@@ -38,9 +38,9 @@ def cut(scene: Scene, dice: random.Random) -> str:
 def lose_answers(scene: Scene, dice: random.Random) -> str:
     """The server does what it is asked to, but its answers are lost."""
     name, proxy = _network(scene, dice)
-    proxy.lose_answers(True)
+    proxy.loses_answers = True
     scene.wait(dice.uniform(0.02, 1))
-    proxy.lose_answers(False)
+    proxy.loses_answers = False
     return name
 
 
@@ -48,9 +48,9 @@ def slow_down(scene: Scene, dice: random.Random) -> str:
     """Delay data to and from one server for some seconds."""
     name, proxy = _network(scene, dice)
     longest, seconds = dice.choice(DELAYS), dice.uniform(1, 5)
-    proxy.slow_down(longest, dice)
+    proxy.longest_delay = longest
     scene.wait(seconds)
-    proxy.slow_down(0, dice)
+    proxy.longest_delay = 0
     return f"{name} (up to {longest * 1000:.0f} ms)"
 
 
