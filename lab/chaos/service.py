@@ -11,10 +11,8 @@ from typing import NamedTuple
 import psutil
 
 from lab.chaos.machines import Clock
-from lab.environment import clean_environment
+from lab.processes import clean_environment, start
 from lab.until import until
-from rocket_rides.parent_death import preexec_die_with_parent
-from rocket_rides.settings import PROJECT
 
 RESTART_PAUSE = 0.2  # seconds, as with a usual supervisor
 # Seconds; a batch in flight may wait for Redis and for Postgres, some seconds each.
@@ -66,7 +64,7 @@ class Service(threading.Thread):
             self._environment |= clock.environment
         self._ending = threading.Event()
         self._guard = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._sent: signal.Signals | None = None
 
     def run(self) -> None:
@@ -74,7 +72,7 @@ class Service(threading.Thread):
             while process := self._start():
                 born = time.monotonic()
                 for line in process.stdout or ():  # until the process and its workers have ended
-                    log.write(f"{time.strftime('%H:%M:%S')} {line}")
+                    log.write(f"{time.strftime('%H:%M:%S')} {line.decode(errors='replace')}")
                 status = process.wait()
                 with self._guard:
                     ended = Exit(self.name, status, self._sent, time.monotonic() - born)
@@ -83,23 +81,13 @@ class Service(threading.Thread):
                 self.exits.append(ended)
                 self._ending.wait(RESTART_PAUSE)
 
-    def _start(self) -> subprocess.Popen[str] | None:
+    def _start(self) -> subprocess.Popen[bytes] | None:
         with self._guard:
             if self._ending.is_set():
                 return None
             self._sent = None
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", *self._command],
-                cwd=PROJECT,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                preexec_fn=preexec_die_with_parent(),
-            )
+            command = [sys.executable, "-m", *self._command]
+            self._process = start(command, self._environment, subprocess.PIPE)
             return self._process
 
     @property
