@@ -8,8 +8,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -37,24 +35,23 @@ class Host(Server):
         self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
-        self._guard = threading.Lock()  # held by whoever restarts it
+        self._guard = threading.Lock()  # held by who starts it, or has it down
+        # It starts the server, and stays: the kernel ends a server with its thread (on Linux).
         self._keeper = threading.Thread()  # which has not started
-        # The kernel ends a server with the thread that started it (on Linux), so this thread stays.
-        self._spawner = ThreadPoolExecutor(1)
 
     def keep(self) -> None:
+        self._serves.clear()
         self._ending.clear()
         self._keeper = threading.Thread(target=self._keep, name=self.name, daemon=True)
         self._keeper.start()
 
     def _keep(self) -> None:
-        with self._guard:
-            self._start_until_it_serves()
         while not self._ending.wait(POLL):
             with self._guard:
                 if not self.running and not self._ending.is_set():
-                    status = self.process.poll()
-                    self._note(f"{self.name} ended by itself with status {status}")
+                    if self._serves.is_set():
+                        status = self.process.poll()
+                        self._note(f"{self.name} ended by itself with status {status}")
                     self._start_until_it_serves()
         with self._guard:
             self.stop()
@@ -98,14 +95,13 @@ class Host(Server):
             if self._ending.is_set():
                 raise ServerFailed(f"{self.name} has ended")
             self._serves.clear()
-            try:
-                self.kill()
-                meanwhile()
-                if for_good:
-                    self._ending.set()
-            finally:
-                self._ending.wait(down_for)
-                self._start_until_it_serves()
+            self.kill()
+            meanwhile()
+            if for_good:
+                self._ending.set()
+            self._ending.wait(down_for)
+        if not for_good:
+            self.wait_until_it_serves()
 
     def end(self) -> None:
         self._ending.set()
@@ -123,8 +119,7 @@ class Host(Server):
         if self.clock:
             environment = (f"{name}={value}" for name, value in self.clock.environment.items())
             command = ["env", *environment, *command]
-        start = partial(super()._spawn, command, orphan_signal, session=session)
-        return self._spawner.submit(start).result()
+        return super()._spawn(command, orphan_signal, session=session)
 
 
 class PostgresHost(Host, Postgres):
