@@ -59,9 +59,7 @@ MINUTES = """
     ) minutes
     WHERE (rides, distance) <> (number, exact) AND NOT EXISTS (
         SELECT FROM chaos.known_drifts
-        WHERE is_there AND (kind, victim) = (
-            'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-        )
+        WHERE is_there AND (kind, victim) = ('minute', minute::text)
     )
 """
 # Up to complete_to, each ride is in its minute; and no label is past last_sent.
@@ -162,9 +160,8 @@ WRONG_MINUTES = """
     SELECT format('the nightly job called the minute %s wrong, and nobody had made it so',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'))
     FROM recomputations WHERE NOT EXISTS (
-        SELECT FROM chaos.drifts WHERE (kind, victim) = (
-            'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-        ) AND made_after < reconciliation_id
+        SELECT FROM chaos.drifts
+        WHERE (kind, victim) = ('minute', minute::text) AND made_after < reconciliation_id
     )
 """
 OTHER_NIGHTS = """
