@@ -123,7 +123,6 @@ class Nights(Onlooker):
 
     def stop(self) -> None:
         """Kill the run, and whatever it has started."""
-        self.kill(only_java=False)
         while self.is_alive():
             self.kill(only_java=False)
             self.join(POLL)
