@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,19 +91,13 @@ class Service(threading.Thread):
             self._process = start(command, self._environment, subprocess.PIPE)
             return self._process
 
-    @property
-    def pid(self) -> int | None:
-        """The process id, or None while there is no process."""
-        process = self._process
-        return process.pid if process else None
-
-    def children(self) -> list[int]:
-        """The ids of its children, oldest first: the API's workers."""
-        pid = self.pid
-        try:
-            return [c.pid for c in psutil.Process(pid).children()] if pid else []
-        except psutil.NoSuchProcess:
-            return []
+    def pids(self) -> list[int]:
+        """The id of the process, then those of its children: the API's workers, oldest first."""
+        with suppress(psutil.NoSuchProcess):
+            if process := self._process:
+                children = psutil.Process(process.pid).children()
+                return [process.pid, *(child.pid for child in children)]
+        return []
 
     def end_by(self, number: signal.Signals) -> bool:
         """Send a signal, and return when the process has ended; False when there is none.
