@@ -10,11 +10,13 @@ POLL = 0.02
 T = TypeVar("T")
 
 
-def until(claim: Callable[[], T], otherwise: str, patience: float = PATIENCE) -> T:
+def until(
+    claim: Callable[[], T], otherwise: str, patience: float = PATIENCE, poll: float = POLL
+) -> T:
     """Poll `claim` until it is true, and return its value. Raises TimeoutError(otherwise)."""
     deadline = time.monotonic() + patience
     while not (answer := claim()):
         if time.monotonic() > deadline:
             raise TimeoutError(otherwise)
-        time.sleep(POLL)
+        time.sleep(poll)
     return answer

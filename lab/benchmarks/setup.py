@@ -14,8 +14,8 @@ import httpx
 
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import HOST, Stand, running
-from lab.environment import clean_environment
 from lab.ports import free_ports
+from lab.processes import clean_environment
 from lab.until import until
 from rocket_rides.settings import PORTS, PROJECT
 

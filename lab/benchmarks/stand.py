@@ -21,8 +21,8 @@ import redis
 import migrations
 from demo.embedded.servers import Postgres, Redis
 from demo.embedded.welcome import answers
-from lab.environment import clean_environment
 from lab.ports import free_ports
+from lab.processes import clean_environment, start
 from lab.until import until
 from rocket_rides import database
 from rocket_rides.log import Log
@@ -105,15 +105,7 @@ def running(
     Its output is printed if the block fails.
     """
     with log.open("ab") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        process = start(command, environment, output, folder)
     try:
         yield psutil.Process(process.pid)
     except BaseException:

@@ -16,21 +16,23 @@ is kept. Ctrl-C ends a run with status 130, SIGTERM with 143; it leaves no proce
 The seed decides which faults come, when, and on what. What they interrupt depends on the machine.
 """
 
+import argparse
+import random
+import shlex
 import signal
 import sys
 
 import psycopg
-from tqdm import tqdm
 
 from demo.embedded import stock
 from demo.embedded.failures import NeverStarts, ServerFailed
 from demo.embedded.stream_servers import STREAM_SERVERS
-from lab.chaos.disks import enter_own_namespace
-from lab.chaos.fleet import Fleet
-from lab.chaos.options import arguments
-from lab.chaos.outcome import judged
+from lab.chaos.faults import FAULTS
+from lab.chaos.fleet import RATE, Fleet
+from lab.chaos.machines import enter_own_namespace
+from lab.chaos.nemesis import EVERY
+from lab.chaos.outcome import judged, table
 from lab.chaos.play import Play
-from lab.chaos.table import table
 from rocket_rides.errors import Unavailable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -38,7 +40,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def main() -> int:
     """Return 0 if every ride counted once, else 1."""
-    options = arguments(__doc__)
+    options = arguments()
     print(f"seed {options.seed}", flush=True)
     # SIGINT too: a shell has the programs that it starts in the background ignore it.
     for each in SIGNALS:
@@ -51,15 +53,9 @@ def main() -> int:
     keep = True
     try:
         fleet.start()
-        with tqdm(
-            total=options.seconds,
-            unit="s",
-            disable=None,  # only on a terminal
-            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s, {remaining} left, {postfix}",
-        ) as bar:
-            play = Play(fleet, options)
-            play.run(bar)
-            outcome = judged(play)
+        play = Play(fleet, options)
+        play.run()
+        outcome = judged(play)
         keep = bool(outcome.findings)
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
@@ -75,8 +71,43 @@ def main() -> int:
     for finding in outcome.findings:
         print(f"BROKEN: {finding}")
     if outcome.findings:
-        print(f"{len(outcome.findings)} findings; {options.again}; the logs are in {fleet.folder}")
+        seed = [] if "--seed" in sys.argv else ["--seed", str(options.seed)]
+        again = f"python -m lab.chaos {shlex.join(seed + sys.argv[1:])}"
+        print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.chaos",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+    def number(name: str, default: float, meaning: str) -> None:
+        shown = f"{meaning} (default: {default:g})"
+        parser.add_argument(name, type=positive, default=default, help=shown)
+
+    add = parser.add_argument
+    new = random.randrange(2**32)
+    add("--seed", type=int, default=new, help="repeat an earlier plan (default: a new one)")
+    number("--seconds", 100, "duration of the faults; start and end take some 20 seconds more")
+    number("--rate", RATE, "rides a second")
+    number("--every", EVERY, "seconds from one fault to the next, on average")
+    number("--recovery", 10, "seconds that totals may take to catch up after the last fault")
+    kinds = f"only these: {', '.join(FAULTS)}"
+    add("--faults", nargs="+", choices=FAULTS, default=[*FAULTS], metavar="FAULT", help=kinds)
+    server = "what holds the log: Valkey 9.1 or Redis 6.2 (default: %(default)s)"
+    add("--stream-server", choices=STREAM_SERVERS, default="valkey", help=server)
+    return parser.parse_args()
+
+
+def positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
 
 
 if __name__ == "__main__":

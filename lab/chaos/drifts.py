@@ -68,20 +68,18 @@ WRONG_TOTAL = """
 # The oldest minute that is over and complete, and had no drift.
 WRONG_MINUTE = """
     WITH victim AS (
-        SELECT minute, to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS name
-        FROM ride_minutes CROSS JOIN rollup_state
+        SELECT minute FROM ride_minutes CROSS JOIN rollup_state
         WHERE minute < (SELECT max(minute) FROM ride_minutes) AND upto <= complete_to
-          AND to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-              NOT IN (SELECT victim FROM chaos.drifts)
+          AND minute::text NOT IN (SELECT victim FROM chaos.drifts)
         ORDER BY minute LIMIT 1 FOR UPDATE OF ride_minutes
     ), changed AS (
         UPDATE ride_minutes
         SET rides = rides + %(rides)s::int, distance = distance + %(distance)s::numeric
         FROM victim WHERE ride_minutes.minute = victim.minute
-        RETURNING name, concat_ws('/', rides, distance, upto) AS mark
+        RETURNING victim.minute, concat_ws('/', rides, distance, upto) AS mark
     )
     INSERT INTO chaos.drifts
-    SELECT 'minute', name, mark, (SELECT coalesce(max(id), 0) FROM reconciliations) FROM changed
+    SELECT 'minute', minute, mark, (SELECT coalesce(max(id), 0) FROM reconciliations) FROM changed
     RETURNING victim, mark
 """
 # The newest, because the next night goes on from there.

@@ -3,34 +3,17 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
 
 import psycopg
 
 from lab.chaos.deliveries import Delivery
-from lab.chaos.journal import Ask
+from lab.chaos.journal import Ask, Restore
 from lab.chaos.nights import Night
-from lab.chaos.restore import Restore
 from lab.chaos.service import Exit
-from rocket_rides.database import one_row
 
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 OUTCOMES = "SELECT ride_id, outcome FROM receipts"
-MET = """
-    SELECT coalesce(sum(gaps_healed), 0)::int, coalesce(sum(rides_healed), 0)::int,
-           coalesce(sum(resends_skipped), 0)::int, coalesce(sum(entries_not_ours), 0)::int
-    FROM checkpoints WHERE kind = 'total'
-"""
-
-
-class Met(NamedTuple):
-    """What all totals together have counted of losses and repetitions."""
-
-    gaps: int
-    rides: int  # in those gaps
-    skipped: int  # entries that were sent again
-    not_ours: int  # foreign or uncommitted entries
 
 
 @dataclass
@@ -41,7 +24,6 @@ class FinalState:
     times: dict[int, datetime]  # when each ride was taken
     keys: dict[str, int]  # the ride that each key belongs to
     outcomes: dict[int, str | None]  # of the receipts, by ride
-    met: Met
 
 
 @dataclass
@@ -71,5 +53,4 @@ def read_final_state(connection: psycopg.Connection) -> FinalState:
             times={ride: taken for ride, _, taken in rides},
             keys=dict(query(KEYS).fetchall()),
             outcomes=dict(query(OUTCOMES).fetchall()),
-            met=Met(*one_row(query(MET))),
         )

@@ -10,9 +10,8 @@ from redis import Redis as Client
 import migrations
 from demo.embedded.stream_servers import StreamServer
 from demo.embedded.welcome import answers
-from lab.chaos.clocks import Clock, library
-from lab.chaos.disks import Disk
 from lab.chaos.hosts import PostgresHost, RedisHost
+from lab.chaos.machines import Clock, Disk, library
 from lab.chaos.postgres_pair import PostgresPair, ask, connect
 from lab.chaos.receiver import Receiver
 from lab.chaos.redis_pair import RedisPair, client

@@ -8,16 +8,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from demo.embedded.failures import ServerFailed
 from demo.embedded.lifecycle import Server
 from demo.embedded.servers import Postgres, Redis
-from lab.chaos.clocks import Clock
-from lab.chaos.disks import Disk
+from lab.chaos.machines import Clock, Disk
+from lab.chaos.proxy import Proxy
 from lab.until import POLL
 from rocket_rides.errors import in_one_line
 
@@ -37,24 +35,23 @@ class Host(Server):
         self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
-        self._guard = threading.Lock()  # held by whoever restarts it
+        self._guard = threading.Lock()  # held by who starts it, or has it down
+        # It starts the server, and stays: the kernel ends a server with its thread (on Linux).
         self._keeper = threading.Thread()  # which has not started
-        # The kernel ends a server with the thread that started it (on Linux), so this thread stays.
-        self._spawner = ThreadPoolExecutor(1)
 
     def keep(self) -> None:
+        self._serves.clear()
         self._ending.clear()
         self._keeper = threading.Thread(target=self._keep, name=self.name, daemon=True)
         self._keeper.start()
 
     def _keep(self) -> None:
-        with self._guard:
-            self._start_until_it_serves()
         while not self._ending.wait(POLL):
             with self._guard:
                 if not self.running and not self._ending.is_set():
-                    status = self.process.poll()
-                    self._note(f"{self.name} ended by itself with status {status}")
+                    if self._serves.is_set():
+                        status = self.process.poll()
+                        self._note(f"{self.name} ended by itself with status {status}")
                     self._start_until_it_serves()
         with self._guard:
             self.stop()
@@ -98,14 +95,13 @@ class Host(Server):
             if self._ending.is_set():
                 raise ServerFailed(f"{self.name} has ended")
             self._serves.clear()
-            try:
-                self.kill()
-                meanwhile()
-                if for_good:
-                    self._ending.set()
-            finally:
-                self._ending.wait(down_for)
-                self._start_until_it_serves()
+            self.kill()
+            meanwhile()
+            if for_good:
+                self._ending.set()
+            self._ending.wait(down_for)
+        if not for_good:
+            self.wait_until_it_serves()
 
     def end(self) -> None:
         self._ending.set()
@@ -123,8 +119,7 @@ class Host(Server):
         if self.clock:
             environment = (f"{name}={value}" for name, value in self.clock.environment.items())
             command = ["env", *environment, *command]
-        start = partial(super()._spawn, command, orphan_signal, session=session)
-        return self._spawner.submit(start).result()
+        return super()._spawn(command, orphan_signal, session=session)
 
 
 class PostgresHost(Host, Postgres):
@@ -133,3 +128,45 @@ class PostgresHost(Host, Postgres):
 
 class RedisHost(Host, Redis):
     """A Redis on a machine of its own."""
+
+
+H = TypeVar("H", bound=PostgresHost | RedisHost)
+
+
+class Pair(Generic[H]):
+    """A `primary` and a `replica`, of one kind, which exchange roles when the primary fails.
+
+    There is no Sentinel and no Patroni: a fault does what such a program would do. Clients connect
+    through a proxy, which leads to the primary. The replica follows through another proxy, the
+    link; while the link is cut, the replica falls behind.
+    """
+
+    def __init__(self, primary: H, replica: H) -> None:
+        self.servers = (primary, replica)
+        self.primary, self.replica = primary, replica
+        self.proxy, self.link = Proxy(primary.socket), Proxy(primary.socket)
+        self.proxies = (self.proxy, self.link)
+        # Held by the one fault that changes who is the primary, or what data it has.
+        self.busy = threading.Lock()
+
+    def cut_off(self) -> None:
+        """Cut the link: from now on the replica falls behind."""
+        self.link.server = None
+        self.link.cut()
+
+    def fence(self) -> None:
+        """Keep all clients from the primary from now on."""
+        self.proxy.server = None
+        self.proxy.cut()
+
+    def exchange(self) -> None:
+        """Make the replica the primary: new connections lead there, others stay as they are."""
+        self.primary, self.replica = self.replica, self.primary
+        for proxy in self.proxies:
+            proxy.server = self.primary.socket
+
+    def end(self) -> None:
+        for server in (self.replica, self.primary):  # which would wait for it
+            server.end()
+        for proxy in self.proxies:
+            proxy.stop()

@@ -1,4 +1,4 @@
-"""What was asked for and what was answered, as the clients saw it."""
+"""What was asked for and answered, as the clients saw it, and what a restore may have undone."""
 
 import threading
 import time
@@ -14,6 +14,26 @@ class Answer(NamedTuple):
     distance: Decimal
     sent: float = 0.0  # when the answered request was sent, not an earlier one for this ride
     came: float = 0.0
+
+
+class Restore(NamedTuple):
+    """Postgres was killed at `killed` and restored from a backup that began at `began`.
+
+    Both are on the monotonic clock. The backup has all that was committed before it began. A
+    promoted standby counts as a backup that began when it was cut off, also if it lagged.
+    """
+
+    began: float
+    killed: float
+
+    def may_undo(self, answer: Answer) -> bool:
+        """Whether the old server may have committed the answer's ride after the backup began.
+
+        A request that was sent after that server had ended was served by the restored one. One sent
+        earlier may have been served by either, whenever its answer came: the API may have been
+        stopped between the old server's answer and its own.
+        """
+        return answer.sent < self.killed and answer.came > self.began
 
 
 @dataclass(slots=True)

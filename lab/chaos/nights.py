@@ -22,9 +22,7 @@ import psutil
 
 from lab.chaos.fleet import Fleet
 from lab.chaos.observer import Onlooker
-from lab.environment import clean_environment
-from rocket_rides.parent_death import preexec_die_with_parent
-from rocket_rides.settings import PROJECT
+from lab.processes import clean_environment, start
 
 JOB = (sys.executable, "-m", "analytics.reconcile")
 NEEDED = ("pyspark", "deltalake")
@@ -94,16 +92,8 @@ class Nights(Onlooker):
         """The exit status, or minus the number of the signal that ended it."""
         with log.open("wb") as output, self._guard:
             self._killed = False
-            self._process = job = subprocess.Popen(
-                [*JOB, *options],
-                cwd=PROJECT,
-                env=clean_environment() | self._fleet.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                preexec_fn=preexec_die_with_parent(),
-            )
+            environment = clean_environment() | self._fleet.environment
+            self._process = job = start([*JOB, *options], environment, output)
         try:
             return job.wait(LONGEST)
         except subprocess.TimeoutExpired:
@@ -133,7 +123,6 @@ class Nights(Onlooker):
 
     def stop(self) -> None:
         """Kill the run, and whatever it has started."""
-        self.kill(only_java=False)
         while self.is_alive():
             self.kill(only_java=False)
             self.join(POLL)

@@ -1,18 +1,21 @@
-"""The outcome of a run: collects the evidence, and asks both judges."""
+"""The outcome of a run: collects the evidence, asks both judges, and tells a person."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
 from lab.chaos import logs
+from lab.chaos.books.clients import double, lost, undone
 from lab.chaos.books.judge import check
-from lab.chaos.books.tables import WHEN_SETTLED, broken
+from lab.chaos.books.receipts import DEAD, DELIVERED, accepted
+from lab.chaos.books.statements import WHEN_SETTLED
+from lab.chaos.books.tables import broken, left_over
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.fleet import LONGEST_LOG, STREAM
 from lab.chaos.nemesis import REPLACE_POSTGRES
 from lab.chaos.nights import read_warehouse
 from lab.chaos.play import Play
-from lab.chaos.settling import left_over
 from lab.chaos.trace.judge import Verdict, judge
 from lab.chaos.trace.recording import read
 from rocket_rides.errors import in_one_line
@@ -89,4 +92,46 @@ def collected(play: Play) -> Evidence:
         nights=play.nights.all if play.nights else [],
         last_nights=play.last_nights,
         warehouse=warehouse,
+    )
+
+
+def table(outcome: Outcome) -> str:
+    """The figures of a run, one per line."""
+    return "\n".join(f"{name:<36} | {value}" for name, value in figures(outcome).items())
+
+
+def figures(outcome: Outcome) -> dict[str, str]:
+    """By name, in words."""
+    play, evidence = outcome.play, outcome.evidence
+    answered = sum(1 for ask in evidence.asks if ask.answers)
+    half = sum(1 for ask in evidence.asks if not ask.whole)
+    struck = Counter(fault.kind for fault in play.nemesis.struck)
+    return {
+        "rides": f"{len(evidence.final.rides):,} ({answered:,} answered); "
+        f"{half:,} more were sent by half or rolled back",
+        "faults": f"{struck.total()}: {counted(struck.elements())}",
+        "faults that could not be injected": ", ".join(sorted(play.nemesis.moot - struck.keys()))
+        or "none",
+        "steps that the specification allowed": counted(outcome.verdict.met.elements()),
+        "recovery after the last fault": f"{play.recovery:.1f} s",
+        "receipts delivered": receipts(evidence),
+        "nightly runs": counted(night.end for night in evidence.nights),
+        "undone by restores and fail-overs": f"{undone(evidence):,}",
+        "lost": f"{len(lost(evidence))}",
+        "double": f"{len(double(evidence))}",
+    }
+
+
+def counted(kinds: Iterable[str]) -> str:
+    """How many there are of each kind."""
+    return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items())) or "none"
+
+
+def receipts(evidence: Evidence) -> str:
+    """What became of the receipts, in words."""
+    outcomes, times = Counter(evidence.final.outcomes.values()), accepted(evidence)
+    again = times.total() - len(times)
+    return (
+        f"{outcomes[DELIVERED]:,}, {again:,} repeated after they were accepted; "
+        f"{outcomes[DEAD]:,} dead as meant"
     )

@@ -1,15 +1,16 @@
 """One run: clients post, the nemesis strikes, and the fleet settles."""
 
+import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 import psycopg
 import redis
 
 from lab.chaos.books.statements import REPAIRED
-from lab.chaos.books.tables import TablesJudge, broken
+from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
 from lab.chaos.drifts import prepare
 from lab.chaos.faults.scene import Scene
@@ -18,20 +19,18 @@ from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
-from lab.chaos.options import Options
 from lab.chaos.postgres_pair import ask
-from lab.chaos.settling import is_counted, is_delivered
 from lab.chaos.trace.recorder import Recorder
 from lab.chaos.trace.recording import Loss, Recording
 from lab.until import until
 from rocket_rides.errors import Unavailable
 
-LOOK = 0.1  # seconds
-GLANCE = 0.5  # seconds between two looks at how far a run is
-# Seconds for everything to be counted, rolled up and delivered, with the last nights in between. A
-# clock of Postgres that was ahead puts a receipt off by up to ten minutes.
+GLANCE = 0.1  # seconds between two looks at whether all is done
+TELL_EVERY = 10.0  # seconds
+# Seconds for everything to be counted, rolled up and delivered. A clock of Postgres that was ahead
+# puts a receipt off by up to ten minutes.
 SETTLE_LIMIT = 900.0
-REPAIR_LIMIT = 60.0  # seconds for what the last nights have found to be repaired
+REPAIR_LIMIT = 60.0  # seconds
 # Seconds; two idle rounds of a consumer: if anything is left that it would count, it does so now.
 QUIET = 1.2
 # Faults of the nightly job, and drifts, which only it repairs.
@@ -52,7 +51,7 @@ Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 class Play:
     """One run, on a fleet that has been started."""
 
-    def __init__(self, fleet: Fleet, options: Options) -> None:
+    def __init__(self, fleet: Fleet, options: Namespace) -> None:
         self.fleet = fleet
         self.options = options
         self.journal = Journal()
@@ -87,48 +86,50 @@ class Play:
         nights = [self.nights] if self.nights else []
         return [recorder, reader, self.tables, *nights]
 
-    def run(self, bar: Any) -> None:
-        """Play the run to its end; `bar` shows the seconds. Faults are undone, also on errors."""
+    def run(self) -> None:
+        """Play the run to its end. Faults are undone, also on errors."""
         try:
-            self._run(bar)
+            self._run()
         finally:
             self.scene.over.set()
             if self.nights:
                 self.nights.stop()
             self.nemesis.end()
 
-    def _run(self, bar: Any) -> None:
+    def _run(self) -> None:
         for onlooker in self.onlookers:
             onlooker.start()
-        started = time.monotonic()
+        end = time.monotonic() + self.options.seconds
         self.crowd.start()
         self.nemesis.start()
-        while (elapsed := time.monotonic() - started) < self.options.seconds:
-            bar.update(round(elapsed - bar.n, 1))
+        while (left := end - time.monotonic()) > 0:
             answered, struck = self.journal.answered, len(self.nemesis.struck)
-            bar.set_postfix_str(f"{answered:,} rides, {struck:,} faults", refresh=False)
-            time.sleep(GLANCE)
-        bar.set_postfix_str("settling")
+            say(f"{answered:,} rides, {struck:,} faults, {left:.0f} s left")
+            time.sleep(min(TELL_EVERY, left))
         self._settle()
-        bar.set_postfix_str("checking")
 
     def _settle(self) -> None:
         """End faults and clients, and wait until the fleet has nothing left to do.
 
         Raises TimeoutError.
         """
+        say("undoing the faults")
         self.nemesis.end()
         self.recovery = self._recovers()
         self.crowd.end()
-        settle_by = time.monotonic() + SETTLE_LIMIT
-        if not (self._is_settled(settle_by) and self._nights_end(settle_by)):
-            self.errors.append(f"the fleet had not settled after {SETTLE_LIMIT:.0f} s")
+        say("waiting until everything is counted, repaired and delivered")
+        try:
+            self._comes_to_rest()
+            self._play_last_nights()
+        except TimeoutError as reason:  # what is left to do is among the findings
+            self.errors.append(str(reason))
         self.settled_at = time.monotonic()
         time.sleep(QUIET)
         self.errors += self.fleet.end()
         for onlooker in self.onlookers:
             onlooker.end()
         self._end_recording()
+        say("judging")
 
     def _recovers(self) -> float:
         """Seconds from now until every total has counted a ride that is taken from now on."""
@@ -137,30 +138,23 @@ class Play:
         until(lambda: ask(postgres, ALL_HAVE_IT, ride), "nobody counts rides", SETTLE_LIMIT)
         return time.monotonic() - began
 
-    def _nights_end(self, settle_by: float) -> bool:
+    def _play_last_nights(self) -> None:
         """Run the job in full; then, when what it found is repaired, once more: that must agree.
 
-        Returns False where the fleet does not settle before either.
+        Raises TimeoutError.
         """
         if self.nights:
             self.nights.end()
             for full in (True, False):
-                if not self._is_settled(settle_by):
-                    return False
                 self.last_nights.append(self.nights.play(full=full))
-                repair_by = time.monotonic() + REPAIR_LIMIT
-                self._wait_until(lambda postgres, _: not broken(postgres, (REPAIRED,)), repair_by)
-        return True
+                late = f"what the nights found was not repaired after {REPAIR_LIMIT:.0f} s"
+                until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
+                self._comes_to_rest()
 
-    def _is_settled(self, by: float) -> bool:
-        return all(self._wait_until(done, by) for done in (is_counted, is_delivered))
-
-    def _wait_until(self, done: Condition, deadline: float) -> bool:
-        while not self._is(done):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(LOOK)
-        return True
+    def _comes_to_rest(self) -> None:
+        """Raises TimeoutError."""
+        late = f"the fleet had not settled after {SETTLE_LIMIT:.0f} s"
+        until(lambda: self._is(is_settled), late, SETTLE_LIMIT, GLANCE)
 
     def _is(self, done: Condition) -> bool:
         try:
@@ -174,3 +168,12 @@ class Play:
             if fault.kind in HIDE_ENTRIES:
                 self.recording.write(Loss(fault.kind, fault.began, fault.ended))
         self.recording.close()
+
+
+def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:
+    return not broken(connection, (REPAIRED,))
+
+
+def say(line: str) -> None:
+    """Tell a person how far the run is."""
+    print(line, file=sys.stderr, flush=True)

@@ -9,8 +9,7 @@ import psycopg
 
 from demo.embedded.servers import Postgres
 from lab.chaos.backup import base_backup
-from lab.chaos.hosts import PostgresHost
-from lab.chaos.pair import Pair
+from lab.chaos.hosts import Pair, PostgresHost
 from lab.chaos.proxy import HOST
 from lab.until import until
 from rocket_rides import database
@@ -49,7 +48,7 @@ class PostgresPair(Pair[PostgresHost]):
 
     def attach(self) -> None:
         """Make a new standby, by a base backup. Raises ServerFailed."""
-        self.link.turn(self.primary.socket)
+        self.link.server = self.primary.socket
         folder = self.replica.folder
         shutil.rmtree(folder, ignore_errors=True)
         link = (f"--host={HOST}", f"--port={self.link.port}", "--write-recovery-conf")

@@ -32,15 +32,18 @@ class Way(Enum):
 
 
 class Proxy:
-    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`, if any."""
+    """Listens on `port` of 127.0.0.1 for the server on the Unix socket `server`, if any.
+
+    New connections lead to whatever `server` is at the time; open ones stay as they are.
+    """
 
     def __init__(self, server: Path | None) -> None:
         self.port = 0
+        self.server = server  # None refuses connections
+        # While set, a connection is cut when the server answers: its client never gets the answer.
+        self.loses_answers = False
+        self.longest_delay = 0.0  # seconds, of each piece of data
         self.connections: set[Connection] = set()
-        self._server = server
-        self.deaf = False
-        self._longest_delay = 0.0  # seconds
-        self._dice = random.Random()
         self._is_free = {way: asyncio.Event() for way in Way}
         self._loop = Loop()
 
@@ -57,9 +60,9 @@ class Proxy:
     async def _connect(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         self.connections.add(connection := Connection(client))
         try:
-            if self._server is None:
+            if self.server is None:
                 raise ConnectionRefusedError
-            answers, server = await asyncio.open_unix_connection(str(self._server))
+            answers, server = await asyncio.open_unix_connection(str(self.server))
         except OSError:
             connection.cut()
         else:
@@ -85,20 +88,16 @@ class Proxy:
                 data = await source.read(PIECE)
             except OSError:  # a reset is an end, too
                 data = b""
-            if data and way is Way.ANSWERS and self.deaf:
+            if data and way is Way.ANSWERS and self.loses_answers:
                 connection.cut()
             connection.waits.add(way)
-            if self._longest_delay:
-                await asyncio.sleep(self._dice.uniform(0, self._longest_delay))
+            if self.longest_delay:
+                await asyncio.sleep(random.uniform(0, self.longest_delay))
             await self._is_free[way].wait()
             connection.waits.discard(way)
             target.write(data)
             if not data:
                 target.close()
-
-    def turn(self, server: Path | None) -> None:
-        """Lead new connections to this server, or refuse them; open ones stay as they are."""
-        self._server = server
 
     def cut(self, share: float = 1, dice: random.Random | None = None) -> None:
         """Cut a share of the connections, whatever they are doing.
@@ -115,14 +114,6 @@ class Proxy:
                     connection.cut()
 
         self._loop.call(cut)
-
-    def lose_answers(self, lose: bool) -> None:
-        """While set, cut a connection when the server answers: its client never gets the answer."""
-        self.deaf = lose
-
-    def slow_down(self, longest_delay: float, dice: random.Random) -> None:
-        """Delay each piece of data by up to so many seconds from now on."""
-        self._dice, self._longest_delay = dice, longest_delay
 
     def hold_up(self, way: Way) -> None:
         """Carry nothing this way from now on, without closing connections."""

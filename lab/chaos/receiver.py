@@ -6,7 +6,6 @@ On demand it fails, in one of the ways that `Mood` lists.
 import asyncio
 import base64
 import os
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from aiohttp import web
 
 from lab.chaos.deliveries import PATH, TAKEN, Delivery, Mood, judge
 from lab.chaos.loop import Loop
+from lab.ports import free_ports
 
 HOST = "127.0.0.1"
 BACKLOG = 128
@@ -29,11 +29,7 @@ class Receiver:
         self.secret = f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
         self.busy = threading.Lock()  # held by the one fault that acts on it
         self.deliveries: list[Delivery] = []
-        # Bound, but never listening: it keeps the port ours while the server is away.
-        self._place = socket.socket()
-        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._place.bind((HOST, 0))
-        self.port: int = self._place.getsockname()[1]
+        self.port = free_ports()
         self._mood = Mood.WELL
         self._recovered = asyncio.Event()
         self._application = web.Application()
@@ -105,7 +101,6 @@ class Receiver:
         if self._runner:
             self._loop.do(self._leave())
         self._loop.stop()
-        self._place.close()
 
     def __enter__(self) -> Self:
         self.start()

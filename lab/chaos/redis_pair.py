@@ -1,6 +1,5 @@
 """A Redis and its replica."""
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,7 @@ import redis
 
 from demo.embedded.servers import Redis
 from demo.embedded.stream_servers import StreamServer
-from lab.chaos.hosts import RedisHost
-from lab.chaos.pair import Pair
+from lab.chaos.hosts import Pair, RedisHost
 from lab.chaos.proxy import HOST
 from lab.until import until
 
@@ -42,15 +40,16 @@ class RedisPair(Pair[RedisHost]):
             replica.replicaof("NO", "ONE")
         self.exchange()
 
-    def join(self, without: Collection[bytes] = (), stream: str = "") -> None:
+    def join(self) -> None:
         """Have the other server follow the primary; return when it has what the primary has.
 
-        It must also have dropped its own entries: those in `stream` that the primary is `without`.
-        Raises TimeoutError.
+        It has then dropped any entries of its own: with them its history is another, so it gets a
+        copy of the primary's data, and its link counts as down until that is loaded. Raises
+        TimeoutError.
         """
-        until(lambda: self._follows(without, stream), "the replica does not follow")
+        until(self._follows, "the replica does not follow")
 
-    def _follows(self, without: Collection[bytes], stream: str) -> bool:
+    def _follows(self) -> bool:
         try:
             with client(self.primary) as primary, client(self.replica) as replica:
                 said: dict[str, Any] = replica.info("replication")
@@ -66,9 +65,8 @@ class RedisPair(Pair[RedisHost]):
                 said = replica.info()
                 if said["master_link_status"] != "up" or said["slave_repl_offset"] < written:
                     return False
-                if said["aof_rewrite_in_progress"] or said["aof_rewrite_scheduled"]:
-                    return False  # it has entries that are not on its disk yet
-                return not any(replica.xrange(stream, id_, id_) for id_ in without)
+                # While its file is rewritten, it has entries that are not on its disk yet.
+                return not (said["aof_rewrite_in_progress"] or said["aof_rewrite_scheduled"])
         except redis.RedisError:
             return False
 

@@ -5,16 +5,15 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
-from lab.chaos.clocks import Clock
-from lab.environment import clean_environment
+from lab.chaos.machines import Clock
+from lab.processes import clean_environment, start
 from lab.until import until
-from rocket_rides.parent_death import preexec_die_with_parent
-from rocket_rides.settings import PROJECT
 
 RESTART_PAUSE = 0.2  # seconds, as with a usual supervisor
 # Seconds; a batch in flight may wait for Redis and for Postgres, some seconds each.
@@ -66,7 +65,7 @@ class Service(threading.Thread):
             self._environment |= clock.environment
         self._ending = threading.Event()
         self._guard = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._sent: signal.Signals | None = None
 
     def run(self) -> None:
@@ -74,7 +73,7 @@ class Service(threading.Thread):
             while process := self._start():
                 born = time.monotonic()
                 for line in process.stdout or ():  # until the process and its workers have ended
-                    log.write(f"{time.strftime('%H:%M:%S')} {line}")
+                    log.write(f"{time.strftime('%H:%M:%S')} {line.decode(errors='replace')}")
                 status = process.wait()
                 with self._guard:
                     ended = Exit(self.name, status, self._sent, time.monotonic() - born)
@@ -83,38 +82,22 @@ class Service(threading.Thread):
                 self.exits.append(ended)
                 self._ending.wait(RESTART_PAUSE)
 
-    def _start(self) -> subprocess.Popen[str] | None:
+    def _start(self) -> subprocess.Popen[bytes] | None:
         with self._guard:
             if self._ending.is_set():
                 return None
             self._sent = None
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", *self._command],
-                cwd=PROJECT,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                preexec_fn=preexec_die_with_parent(),
-            )
+            command = [sys.executable, "-m", *self._command]
+            self._process = start(command, self._environment, subprocess.PIPE)
             return self._process
 
-    @property
-    def pid(self) -> int | None:
-        """The process id, or None while there is no process."""
-        process = self._process
-        return process.pid if process else None
-
-    def children(self) -> list[int]:
-        """The ids of its children, oldest first: the API's workers."""
-        pid = self.pid
-        try:
-            return [c.pid for c in psutil.Process(pid).children()] if pid else []
-        except psutil.NoSuchProcess:
-            return []
+    def pids(self) -> list[int]:
+        """The id of the process, then those of its children: the API's workers, oldest first."""
+        with suppress(psutil.NoSuchProcess):
+            if process := self._process:
+                children = psutil.Process(process.pid).children()
+                return [process.pid, *(child.pid for child in children)]
+        return []
 
     def end_by(self, number: signal.Signals) -> bool:
         """Send a signal, and return when the process has ended; False when there is none.

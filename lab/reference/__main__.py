@@ -1,11 +1,127 @@
-"""`python -m lab.reference`: writes what the code says into the pages of reference."""
+"""`python -m lab.reference`: writes what the code says into the pages of reference.
 
-from lab.reference.api import problems, refusals, routes
-from lab.reference.blocks import Blocks, write
-from lab.reference.metrics import metrics
-from lab.reference.schema import tables
-from lab.reference.settings import settings
-from rocket_rides.settings import PROJECT
+What a page says of a setting, a metric, a route or a table stands once, beside it in the code. The
+page holds it in a block (`lab/reference/blocks.py`); what is outside of the blocks is written by
+people.
+"""
+
+import ast
+import inspect
+import json
+import re
+from collections import defaultdict
+from typing import Any
+
+from lab.reference.blocks import Blocks, table, write
+from rocket_rides.settings import PROJECT, Settings
+from watch.metrics import HELP, LABELS
+
+DESCRIBED: dict[str, Any] = json.loads((PROJECT / "api/openapi.json").read_text())
+SCHEMA = [PROJECT / "migrations/versions" / name for name in ("rides.sql", "0010_schema.sql")]
+TABLE = re.compile(r"((?:^--.*\n)+)CREATE TABLE (\w+)", re.MULTILINE)
+WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
+SERVICES = ("api", "streamer", "consumers", "analytics", "rocket_rides")
+
+
+def settings() -> str:
+    """Each with its default and the docstring below it in `rocket_rides/settings.py`."""
+    meanings = docstrings(Settings)
+    return table(
+        ["variable", "default", "meaning"],
+        (
+            [f"`{name.upper()}`", default(field.default), meanings[name]]
+            for name, field in Settings.model_fields.items()
+        ),
+    )
+
+
+def default(value: object) -> str:
+    """As one would write it; nothing where it follows from other settings."""
+    return "" if value in ("", None) else f"`{str(value).removeprefix(f'{PROJECT}/')}`"
+
+
+def docstrings(of: type) -> dict[str, str]:
+    """The string below each field of a class, on one line."""
+    [described] = ast.parse(inspect.getsource(of)).body
+    assert isinstance(described, ast.ClassDef)  # noqa: S101 (for the type checker)
+    found = {}
+    for field, below in zip(described.body, described.body[1:], strict=False):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
+    return found
+
+
+def metrics() -> str:
+    """Each with its labels and its HELP line, as `watch/metrics.py` tells Prometheus."""
+    shown = {name: f"{name}{braces(LABELS.get(name, ()))}" for name in HELP}
+    width = max(map(len, shown.values()))
+    lines = [f"{shown[name]:{width}}  {meaning}" for name, meaning in HELP.items()]
+    return "\n".join(["```", *lines, "```"])
+
+
+def braces(labels: tuple[str, ...]) -> str:
+    """As they stand in a query."""
+    return f"{{{','.join(labels)}}}" if labels else ""
+
+
+def tables() -> str:
+    """What the comment above each says in the schema, and whose code writes to it."""
+    by = writers()
+    rows = (
+        [f"`{name}`", first_paragraph(comment), ", ".join(sorted(by[name]))]
+        for file in SCHEMA
+        for comment, name in TABLE.findall(file.read_text())
+    )
+    return table(["table", "what it holds", "who writes to it"], rows)
+
+
+def first_paragraph(comment: str) -> str:
+    lines = [line.removeprefix("--").strip() for line in comment.splitlines()]
+    return " ".join(lines[: lines.index("")] if "" in lines else lines)
+
+
+def writers() -> dict[str, set[str]]:
+    """By the table, the packages of the services whose statements write to it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for service in SERVICES:
+        for file in (PROJECT / service).rglob("*.py"):
+            for name in WRITTEN.findall(file.read_text()):
+                found[name].add(f"`{file.parent.relative_to(PROJECT)}/`")
+    return found
+
+
+def routes() -> str:
+    return table(
+        ["route", "what it does", "statuses"],
+        (
+            [f"`{method.upper()} {path}`", it["summary"], ", ".join(it["responses"])]
+            for path, methods in DESCRIBED["paths"].items()
+            for method, it in methods.items()
+        ),
+    )
+
+
+def refusals() -> str:
+    """Each status with what it means, where that is said of one route alone."""
+    taken = DESCRIBED["paths"]["/rides"]["post"]["responses"]
+    return table(
+        ["status", "when"],
+        (
+            [status, response["description"]]
+            for status, response in taken.items()
+            if "description" in response and int(status) >= 400
+        ),
+    )
+
+
+def problems() -> str:
+    kinds = DESCRIBED["components"]["schemas"]["ProblemType"]["oneOf"]
+    return table(["`type`", "meaning"], ([f"`{it['const']}`", it["description"]] for it in kinds))
+
 
 PAGES: dict[str, Blocks] = {
     "docs/settings.md": {"settings": settings},

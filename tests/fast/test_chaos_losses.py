@@ -7,9 +7,8 @@ import pytest
 
 from lab.chaos.books.clients import undone
 from lab.chaos.books.judge import check
-from lab.chaos.evidence import Evidence, FinalState, Met
-from lab.chaos.journal import Answer, Ask
-from lab.chaos.restore import Restore
+from lab.chaos.evidence import Evidence, FinalState
+from lab.chaos.journal import Answer, Ask, Restore
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
 MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
@@ -24,7 +23,7 @@ def sound() -> Evidence:
     """Two rides are there; another was answered after a backup, and lost by the restore."""
     return Evidence(
         asks=[answered(1, ONE, 50), answered(3, TWO, LATER), answered(3, GONE, MEANWHILE)],
-        final=FinalState({1: ONE, 3: TWO}, {}, {}, {}, Met(0, 0, 0, 0)),
+        final=FinalState({1: ONE, 3: TWO}, {}, {}, {}),
         restores=[Restore(began=100, killed=110)],
     )
 

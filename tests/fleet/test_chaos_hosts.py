@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import redis
 
-from lab.chaos.clocks import Clock, library
-from lab.chaos.disks import Disk, enter_own_namespace
 from lab.chaos.hosts import Host, RedisHost
+from lab.chaos.machines import Clock, Disk, enter_own_namespace, library
 from tests.support.folders import short_folder
 from tests.support.world import eventually
 

@@ -30,7 +30,7 @@ WRONG = [
     ("watch.facts", "demo.breaking.ways"),
     ("rocket_rides.log", "lab.specification.core"),
     ("lab.benchmarks.load", "lab.chaos.journal"),
-    ("lab.containers.fleet", "lab.chaos.journal"),
+    ("lab.containers.podman", "lab.chaos.journal"),
     ("lab.specification.explorer", "rocket_rides.log"),
     ("streamer.drain", "lab.specification.core"),
     ("demo.embedded.spawn", "api.pool"),

@@ -111,7 +111,7 @@ def test_a_command_whose_answer_is_lost_is_not_sent_again(world: World) -> None:
     proxy.start()
     log = Log(f"redis://127.0.0.1:{proxy.port}", world.stream)
     log.clock()
-    proxy.lose_answers(True)
+    proxy.loses_answers = True
     with pytest.raises(redis.ConnectionError):
         log.command("XADD", world.stream, "*", "data", "once")
     proxy.stop()

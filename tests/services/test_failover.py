@@ -110,7 +110,7 @@ class Alone(NamedTuple):
         assert not asked.done()
 
     def bring_back(self) -> None:
-        self.pair.link.turn(self.pair.primary.socket)
+        self.pair.link.server = self.pair.primary.socket
 
 
 @pytest.fixture

@@ -13,13 +13,12 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.minutes import SESSION
 from lab.chaos.books import statements
 from lab.chaos.books.judge import check
-from lab.chaos.books.tables import AT_ANY_MOMENT, broken
+from lab.chaos.books.tables import broken, left_over
 from lab.chaos.deliveries import Mood
 from lab.chaos.drifts import prepare
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.journal import Answer, Ask
 from lab.chaos.receiver import Receiver
-from lab.chaos.settling import left_over
 from rocket_rides.terms import Term
 from tests.support.disasters import flush
 from tests.support.receipts import SECRET, USUALLY, Colleague
@@ -49,7 +48,7 @@ def findings(
     """The findings of the judge of the books."""
     connection = world.connect()
     prepare(connection)
-    found = [*broken(connection, (*AT_ANY_MOMENT, *settled)), *left]
+    found = [*broken(connection, (*statements.AT_ANY_MOMENT, *settled)), *left]
     return check(Evidence(asks, read_final_state(world.connect()), found=found, **others))
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from lab.chaos.evidence import Evidence
-from lab.chaos.journal import Answer, Ask
-from lab.chaos.restore import Restore
+from lab.chaos.journal import Answer, Ask, Restore
 
 Findings = Iterator[str]
 

@@ -1,6 +1,6 @@
 """Judges how each run of the nightly job ended, and what is in the warehouse.
 
-What a run called wrong is judged by `lab.chaos.books.nightly_statements`.
+What a run called wrong is judged by `lab.chaos.books.statements`.
 """
 
 from collections import Counter

@@ -59,9 +59,7 @@ MINUTES = """
     ) minutes
     WHERE (rides, distance) <> (number, exact) AND NOT EXISTS (
         SELECT FROM chaos.known_drifts
-        WHERE is_there AND (kind, victim) = (
-            'minute', to_char(minute AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-        )
+        WHERE is_there AND (kind, victim) = ('minute', minute::text)
     )
 """
 # Up to complete_to, each ride is in its minute; and no label is past last_sent.
@@ -144,6 +142,49 @@ COUNTS = """
         ) ended
     ) counts WHERE coalesce(counted, 0) <> number
 """
+# The nightly job called wrong what the nemesis falsified, and no more. A restore undoes the job's
+# rows together with the drifts that they are about. A drift is compared with runs by `made_after`,
+# the newest run when it was made: any later run may have seen it.
+RESETS = """
+    SELECT format('the nightly job asked for a reset of %s, for %s m, and nobody had made that',
+                  consumer_name, drift)
+    FROM resets JOIN reconciliations ON reconciliations.id = reconciliation_id
+    LEFT JOIN LATERAL jsonb_to_recordset(compared -> 'consumers')
+        AS frozen (name text, drift numeric) ON name = consumer_name
+    WHERE NOT compared ? 'stranded' AND (drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
+        SELECT FROM chaos.drifts
+        WHERE (kind, victim) = ('total', consumer_name) AND made_after < reconciliation_id
+    ))
+"""
+WRONG_MINUTES = """
+    SELECT format('the nightly job called the minute %s wrong, and nobody had made it so',
+                  to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'))
+    FROM recomputations WHERE NOT EXISTS (
+        SELECT FROM chaos.drifts
+        WHERE (kind, victim) = ('minute', minute::text) AND made_after < reconciliation_id
+    )
+"""
+OTHER_NIGHTS = """
+    SELECT format('night %s found %s receipts missing, of %s', id, missing, made)
+    FROM (
+        SELECT id, (compared #>> '{receipts,missing}')::bigint AS missing, (
+            SELECT count(*) FROM chaos.drifts WHERE kind = 'outcome' AND made_after < id
+        ) AS made FROM reconciliations
+    ) nights WHERE missing > made
+    UNION ALL
+    SELECT format('night %s found a receipt, or a staged record, of no ride', id)
+    FROM reconciliations WHERE '0' <> ANY(array_remove(ARRAY[
+        compared #>> '{receipts,strange}', compared #>> '{outbox,sent}',
+        compared #>> '{outbox,orphans}', compared #>> '{outbox,different}'
+    ], NULL))
+    UNION ALL
+    SELECT format('night %s found a checkpoint past every ride: %s', id, consumer ->> 'name')
+    FROM reconciliations, jsonb_array_elements(compared -> 'consumers') consumer
+    WHERE (consumer ->> 'stray')::boolean
+    UNION ALL
+    SELECT format('night %s has not compared everything', id) FROM reconciliations
+    WHERE NOT compared ?& '{rollup,receipts,outbox}' AND NOT compared ? 'stranded'
+"""
 AT_ANY_MOMENT = (
     RECORDS,
     EARLY,
@@ -153,6 +194,9 @@ AT_ANY_MOMENT = (
     COMPLETE_RECEIPTS,
     ATTEMPTS,
     COUNTS,
+    RESETS,
+    WRONG_MINUTES,
+    OTHER_NIGHTS,
 )
 
 # When nothing is left to do: every total stands at the last ride, and nothing was set aside.
@@ -203,4 +247,14 @@ REPAIRED = """
     SELECT format('the drift of the %s %s was never repaired', kind, victim)
     FROM chaos.known_drifts WHERE is_there
 """
-WHEN_SETTLED = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED, SET_ASIDE, OUTCOMES, REPAIRED)
+WHEN_SETTLED = (
+    *AT_ANY_MOMENT,
+    COUNTED,
+    ALL_TOTALS,
+    ROLLED_UP,
+    ASKED,
+    DELIVERED,
+    SET_ASIDE,
+    OUTCOMES,
+    REPAIRED,
+)

@@ -1,4 +1,4 @@
-"""Checks the tables, each time in one snapshot: during the faults, and in the end.
+"""Checks the tables, each time in one snapshot: during the faults, and when nothing is left to do.
 
 What must hold at any moment holds in every snapshot, also just after a crash, a restore or a
 fail-over.
@@ -8,21 +8,30 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from itertools import islice
+from typing import cast
 
 import psycopg
+import redis
 
-from lab.chaos.books import nightly_statements, statements
+from lab.chaos.books.statements import (
+    ALL_TOTALS,
+    ASKED,
+    AT_ANY_MOMENT,
+    COUNTED,
+    DELIVERED,
+    ROLLED_UP,
+)
 from lab.chaos.drifts import AWAY
+from lab.chaos.fleet import STREAM
 from lab.chaos.observer import Onlooker
 from rocket_rides import database
+from rocket_rides.database import one_row
 
 PAUSE = 2.0  # seconds between two looks; more where they take long
 LONGEST_PAUSE = 60.0
 SHARE = 0.1  # of the time, at most, goes into looks: they add up all rides
+ICK = "SELECT ick FROM rollup_state"
 MOST = 5  # findings of one kind that are listed
-
-AT_ANY_MOMENT = (*statements.AT_ANY_MOMENT, *nightly_statements.AT_ANY_MOMENT)
-WHEN_SETTLED = (*AT_ANY_MOMENT, *statements.WHEN_SETTLED)
 
 
 class TablesJudge(Onlooker):
@@ -64,3 +73,35 @@ def most_of(findings: Iterable[str]) -> list[str]:
     listed = [*islice(findings, MOST)]
     more = sum(1 for _ in findings)
     return [*listed, f"... and {more} more of these"] if more else listed
+
+
+def is_settled(connection: psycopg.Connection, client: redis.Redis) -> bool:
+    """Whether all rides are counted and rolled up, all repairs are done, and no receipt is open."""
+    left = broken(connection, (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED))
+    return not left and not left_over(connection, client, STREAM)
+
+
+def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) -> list[str]:
+    """A sentence for each kind of work that is left in Redis."""
+    dirty, pending = dirty_minutes(connection, client), pending_entries(client, stream)
+    found = [f"{dirty} minutes are left dirty"] if dirty else []
+    return found + ([f"{len(pending)} entries are left pending: {pending[:5]}"] if pending else [])
+
+
+def dirty_minutes(connection: psycopg.Connection, client: redis.Redis) -> int:
+    """How many minutes are in the Ick."""
+    [ick] = one_row(connection.execute(ICK))
+    if not ick:
+        return 0  # nobody has led yet
+    return sum(client.zcard(key) for key in client.scan_iter(match=f"*/rollup/{ick}"))
+
+
+def pending_entries(client: redis.Redis, stream: str) -> list[str]:
+    """How many entries the groups of the stream have not acknowledged."""
+    if not client.exists(stream):
+        return []
+    return [
+        cast(bytes, entry["message_id"]).decode()
+        for group in client.xinfo_groups(stream)
+        for entry in client.xpending_range(stream, group["name"], "-", "+", 1000)
+    ]

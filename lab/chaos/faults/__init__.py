@@ -5,10 +5,8 @@ from lab.chaos.faults import (
     nightly,
     postgres_server,
     processes,
-    receivers,
     redis_server,
     shortages,
-    strangers,
     writers,
 )
 from lab.chaos.faults.scene import Fault
@@ -38,8 +36,8 @@ FAULTS: dict[str, Fault] = {
     "client-kill": network.kill_clients,
     "slow-writer": writers.hold,
     "lost-writer": writers.roll_back,
-    "stranger": strangers.write,
-    "receiver-fails": receivers.fail,
+    "stranger": writers.write_strange_entries,
+    "receiver-fails": network.fail_receipts,
     "nightly": nightly.kill,
     "wrong-total": nightly.wrong_total,
     "wrong-minute": nightly.wrong_minute,

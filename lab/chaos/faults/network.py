@@ -7,7 +7,8 @@ lives on in the server, with its locks, and its last request may still arrive.
 import random
 from contextlib import closing
 
-from lab.chaos.faults.scene import Scene, moot_if_away
+from lab.chaos.deliveries import FAILURES
+from lab.chaos.faults.scene import Scene, held, moot_if_away
 from lab.chaos.fleet import SERVERS
 from lab.chaos.proxy import Proxy, Way
 
@@ -37,9 +38,9 @@ def cut(scene: Scene, dice: random.Random) -> str:
 def lose_answers(scene: Scene, dice: random.Random) -> str:
     """The server does what it is asked to, but its answers are lost."""
     name, proxy = _network(scene, dice)
-    proxy.lose_answers(True)
+    proxy.loses_answers = True
     scene.wait(dice.uniform(0.02, 1))
-    proxy.lose_answers(False)
+    proxy.loses_answers = False
     return name
 
 
@@ -47,9 +48,9 @@ def slow_down(scene: Scene, dice: random.Random) -> str:
     """Delay data to and from one server for some seconds."""
     name, proxy = _network(scene, dice)
     longest, seconds = dice.choice(DELAYS), dice.uniform(1, 5)
-    proxy.slow_down(longest, dice)
+    proxy.longest_delay = longest
     scene.wait(seconds)
-    proxy.slow_down(0, dice)
+    proxy.longest_delay = 0
     return f"{name} (up to {longest * 1000:.0f} ms)"
 
 
@@ -78,3 +79,12 @@ def kill_clients(scene: Scene, _dice: random.Random) -> str:
     with moot_if_away(), scene.fleet.redis_client() as client:
         client.client_kill_filter(_type="normal", skipme=True)
     return "redis"
+
+
+def fail_receipts(scene: Scene, dice: random.Random) -> str:
+    """The receiver of receipts refuses, does not answer, hangs up, or is away for some seconds."""
+    mood, seconds = dice.choice(FAILURES), dice.uniform(0.5, 4)
+    receiver = scene.fleet.receiver
+    with held(receiver.busy), receiver.failing(mood):
+        scene.wait(seconds)
+    return f"the receiver ({mood.value})"

@@ -7,13 +7,12 @@ commit that was answered. The old primary never comes back.
 
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 
 from lab.chaos.backup import Backup
 from lab.chaos.faults.scene import Scene, held, moot_if_away
-from lab.chaos.postgres_pair import PostgresPair, ask
-from lab.chaos.restore import Restore
+from lab.chaos.journal import Restore
+from lab.chaos.postgres_pair import ask
 from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
@@ -66,9 +65,16 @@ def asynchronous(scene: Scene, dice: random.Random) -> str:
 
 
 def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
-    """A new standby, some rides, a link that fails, a crash, and a promotion."""
+    """A new standby, some rides, a link that fails, a crash, and a promotion.
+
+    Meanwhile there is no restore and no other fail-over.
+    """
     rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
-    with _standby(scene) as pair:
+    pair = scene.fleet.postgreses
+    with held(pair.busy), ExitStack() as undoing:
+        undoing.callback(pair.detach)
+        with moot_if_away():
+            pair.attach()
         if waits:
             pair.wait_for_standby()
         scene.wait(rides_for)
@@ -84,16 +90,3 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
 
         pair.primary.crash(0, promote, for_good=True)
     return f"postgres (after {behind_for:.1f} s without a link)"
-
-
-@contextmanager
-def _standby(scene: Scene) -> Iterator[PostgresPair]:
-    """A new standby; during the block there is no restore and no other fail-over."""
-    pair = scene.fleet.postgreses
-    with held(pair.busy):
-        try:
-            with moot_if_away():
-                pair.attach()
-            yield pair
-        finally:
-            pair.detach()

@@ -6,8 +6,7 @@ A service that died is restarted by its supervisor, a worker by the API.
 import os
 import random
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from lab.chaos.faults.scene import Moot, Scene, held
 from lab.chaos.fleet import READERS, RECEIPTS, SERVERS, STREAMERS
@@ -26,36 +25,28 @@ TOLERATED = 200
 def kill(scene: Scene, dice: random.Random) -> str:
     """SIGKILL, once or twice in a row, so that a process also dies just after its start."""
     name, again, pause = dice.choice(VICTIMS), dice.random() < 0.3, dice.uniform(0, 1.5)
-    with _victim(scene, name) as service:
-        if name == WORKER:
-            _end_worker(scene, service, signal.SIGKILL, dice)
-        else:
-            _end(service, signal.SIGKILL)
-            scene.wait(pause)
-            if again:
-                with suppress(Moot):  # it has not restarted yet
-                    _end(service, signal.SIGKILL)
+    service = _service(scene, name)
+    with held(service.busy):
+        _end(scene, name, signal.SIGKILL, dice)
+        scene.wait(pause)
+        if again and name != WORKER:
+            service.end_by(signal.SIGKILL)  # unless it has not restarted yet
     return name
 
 
 def terminate(scene: Scene, dice: random.Random) -> str:
     """SIGTERM: the process ends by itself, properly."""
     name = dice.choice(VICTIMS)
-    with _victim(scene, name) as service:
-        if name == WORKER:
-            _end_worker(scene, service, signal.SIGTERM, dice)
-        else:
-            _end(service, signal.SIGTERM)
+    with held(_service(scene, name).busy):
+        _end(scene, name, signal.SIGTERM, dice)
     return name
 
 
 def freeze(scene: Scene, dice: random.Random) -> str:
     """SIGSTOP, some seconds, SIGCONT: the process goes on with what it knew before."""
     name, seconds = dice.choice(VICTIMS), dice.uniform(0.5, 5)
-    with _victim(scene, name) as service:
-        pid = _worker(service, dice) if name == WORKER else service.pid
-        if pid is None:
-            raise Moot
+    with held(_service(scene, name).busy):
+        pid = _pid(scene, name, dice)
         with suppress(ProcessLookupError):  # it has just ended
             os.kill(pid, signal.SIGSTOP)
             scene.wait(seconds)
@@ -78,30 +69,24 @@ def jump_clock(scene: Scene, dice: random.Random) -> str:
     return f"{name} ({ahead:+} s)"
 
 
-@contextmanager
-def _victim(scene: Scene, name: str) -> Iterator[Service]:
-    """The service, while no other fault of this family may act on it."""
-    service = scene.fleet.services[name.split()[0]]
-    with held(service.busy):
-        yield service
+def _service(scene: Scene, name: str) -> Service:
+    return scene.fleet.services[name.split()[0]]
 
 
-def _end(service: Service, number: signal.Signals) -> None:
-    if not service.end_by(number):
+def _end(scene: Scene, name: str, number: signal.Signals, dice: random.Random) -> None:
+    service = _service(scene, name)
+    if name == WORKER:
+        with suppress(ProcessLookupError):
+            os.kill(_pid(scene, name, dice), number)
+            service.workers_ended += 1
+        scene.wait(WORKER_REST)
+    elif not service.end_by(number):
         raise Moot
 
 
-def _end_worker(
-    scene: Scene, service: Service, number: signal.Signals, dice: random.Random
-) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(_worker(service, dice), number)
-        service.workers_ended += 1
-    scene.wait(WORKER_REST)
-
-
-def _worker(service: Service, dice: random.Random) -> int:
-    workers = service.children()
-    if len(workers) < 2:
+def _pid(scene: Scene, name: str, dice: random.Random) -> int:
+    """The id of the process; or of one of the API's workers, while it has two."""
+    pids = _service(scene, name).pids()
+    if len(pids) < (3 if name == WORKER else 1):
         raise Moot
-    return dice.choice(workers)
+    return dice.choice(pids[1:]) if name == WORKER else pids[0]

@@ -12,9 +12,8 @@ import redis
 from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
 from lab.chaos.fleet import Fleet
-from lab.chaos.journal import Journal
+from lab.chaos.journal import Journal, Restore
 from lab.chaos.nights import Nights
-from lab.chaos.restore import Restore
 from rocket_rides.errors import Unavailable
 
 

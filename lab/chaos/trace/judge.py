@@ -9,8 +9,9 @@ missed an entry that the onlooker saw only after a fault that may have taken som
 database is judged by itself, from the rows that it begins with, which must be right.
 """
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,8 +23,6 @@ from lab.chaos.trace.replica import Replica, opened
 from lab.chaos.trace.sending import SendingJudge
 from lab.chaos.trace.specified import NotAllowed
 from lab.chaos.trace.totals import TotalsJudge
-
-AROUND = 10  # steps
 
 
 class Judge:
@@ -62,18 +61,15 @@ class Judge:
         self._totals.moves(did, commit.at)
 
 
-class Verdict(msgspec.Struct):
+class Verdict(NamedTuple):
     """The result of a replay: how often each step was met, and which was refused, and why."""
 
     met: Counter[str]
-    steps: int
     refused: str = ""
-    around: list[str] = msgspec.field(default_factory=list)
 
     @property
     def findings(self) -> list[str]:
-        why = f"the specification refuses step {self.steps} of the recording: {self.refused}"
-        return ["\n".join([why, *self.around])] if self.refused else []
+        return [f"the specification refuses {self.refused}"] if self.refused else []
 
 
 def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
@@ -84,28 +80,22 @@ def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
             entries.append(step)
         elif isinstance(step, Loss):
             losses.append(step)
-    judging, count = Judge(LogBook(entries, losses, longest_log)), 0
-    before: deque[Step] = deque(maxlen=AROUND)
-    commits = (step for step in steps() if isinstance(step, Life | Commit))
-    for count, step in enumerate(commits, 1):
-        try:
-            judging.replay(step)
-        except NotAllowed as reason:
-            after = [shown(next_) for next_, _ in zip(commits, range(AROUND), strict=False)]
-            around = [*map(shown, before), f"> {shown(step)}", *after]
-            return Verdict(judging.steps, count, str(reason), around)
-        before.append(step)
-    return Verdict(judging.steps, count)
+    judging = Judge(LogBook(entries, losses, longest_log))
+    for step in steps():
+        if isinstance(step, Life | Commit):
+            try:
+                judging.replay(step)
+            except NotAllowed as reason:
+                return Verdict(judging.steps, f"{shown(step)}: {reason}")
+    return Verdict(judging.steps)
 
 
-def shown(step: Step) -> str:
-    """A step in a line."""
+def shown(step: Life | Commit) -> str:
+    """A step in a line; its time finds it in the recording, with what came before and after."""
     if isinstance(step, Life):
-        return f"a life begins with {len(step.tables['rides'])} rides"
-    assert isinstance(step, Commit)  # noqa: S101
-    changes = "; ".join(
+        return f'a life with {len(step.tables["rides"])} rides, at "at":{step.at}'
+    changes = [
         f"{change.what} {change.table} {' '.join(str(value) for value in change.row.values())}"
         for change in step.changes[:6]
-    )
-    more = len(step.changes) - 6
-    return f"{step.at:.3f} {changes}{f'; {more} more' if more > 0 else ''}"
+    ]
+    return f'a commit ("at":{step.at}; {"; ".join(changes)})'

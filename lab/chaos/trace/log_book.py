@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lab.chaos.observer import Told
 from lab.chaos.trace.recording import Loss
-from lab.chaos.trace.rows import as_number, millimetres, position
+from lab.chaos.trace.replica import as_number, millimetres, position
 from lab.chaos.trace.specified import Entry, Ride
 
 UNREAD = 2.0  # seconds after a fault during which its effects may show

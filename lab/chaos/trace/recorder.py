@@ -6,7 +6,6 @@ The last commits of a life, which nobody had read yet, are not recorded. What th
 before its slot exists is in its snapshot.
 """
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,13 +16,13 @@ from lab.chaos.drifts import prepare
 from lab.chaos.observer import Onlooker
 from lab.chaos.trace.pgoutput import Decoder, Row
 from lab.chaos.trace.recording import Commit, Life, Recording
+from lab.until import until
 from rocket_rides import database
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
 
 PAUSE = 0.05  # seconds
 AT_ONCE = 5000  # changes at once; transactions come whole
-START_LIMIT = 60.0  # seconds until the first slot is there
 LAST_LOOK = 30.0
 
 # What is recorded: enough to tell every step of the core, and the keys.
@@ -46,6 +45,8 @@ IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
 PUBLISH = f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(TABLES)}"
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
 SLOT = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
+# Its snapshot is that of the place in the WAL where the slot begins.
+MAKE = "CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT"
 # A slot that nobody reads would keep the WAL.
 DROP_OTHERS = """
     SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
@@ -80,13 +81,11 @@ class Recorder(Onlooker):
         self._marked = 0.0
         self._has_all = False  # once it has ended
         self._give_up_at = float("inf")  # on the monotonic clock
-        self._records = threading.Event()
 
     def start(self) -> None:
         """Start, and return once it records. Raises TimeoutError."""
         super().start()
-        if not self._records.wait(START_LIMIT):
-            raise TimeoutError("nothing is recorded")
+        until(lambda: self._slot, "nothing is recorded")
 
     def look_on(self) -> None:
         while not self._has_all:
@@ -119,13 +118,11 @@ class Recorder(Onlooker):
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"
-        # A replication connection takes no settings; it makes the slot, and `connection` reads.
-        made_by = psycopg.connect(self._url(), replication="database")  # noqa: TID251
-        with closing(made_by) as making:
-            tables = read_tables(connection, make_slot(making, slot))
-        self._slot, self._taken = slot, 0
+        with closing(replicating(self._url())) as making:
+            _, _, snapshot, _ = one_row(making.execute(MAKE.format(slot)))
+            tables = read_tables(connection, snapshot)  # which exists until its next command
         self._recording.write(Life(time.monotonic(), tables))
-        self._records.set()
+        self._slot, self._taken = slot, 0
 
     def _take(self, connection: psycopg.Connection) -> bool:
         """Write what has been committed since; returns whether there was anything."""
@@ -157,16 +154,11 @@ def connected(url: str) -> psycopg.Connection:
     return database.connect(url, "chaos", search_path="public, chaos")
 
 
-def make_slot(connection: psycopg.Connection, slot: str) -> str:
-    """Make a slot, on a replication connection; returns the name of the snapshot where it begins.
-
-    The snapshot exists until the connection's next command.
-    """
-    command = f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT"
-    made = connection.pgconn.exec_(command.encode())
-    if made.status != psycopg.pq.ExecStatus.TUPLES_OK:
-        raise psycopg.OperationalError(made.get_error_message())
-    return (made.get_value(0, 2) or b"").decode()
+def replicating(url: str) -> psycopg.Connection:
+    """A connection that makes slots, and takes no settings and no prepared statements."""
+    return psycopg.connect(  # noqa: TID251
+        url, replication="database", autocommit=True, cursor_factory=psycopg.ClientCursor
+    )
 
 
 def read_tables(connection: psycopg.Connection, snapshot: str) -> dict[str, list[Row]]:

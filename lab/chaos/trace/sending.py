@@ -5,9 +5,8 @@ from collections import Counter
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook, Seen
 from lab.chaos.trace.pgoutput import Did
-from lab.chaos.trace.replica import Replica
-from lab.chaos.trace.rows import number, staged, taken, term_of
-from lab.chaos.trace.specified import Batch, Entry, Ride, require
+from lab.chaos.trace.replica import Replica, number, staged, taken, term_of
+from lab.chaos.trace.specified import Entry, Ride, require
 
 
 class SendingJudge:
@@ -59,13 +58,14 @@ class SendingJudge:
             len(gone) == len(ids) and gone[-1].id == upto,
             "what is sent is deleted, up to last_sent",
         )
-        specified.moves_last_sent(self._sent(gone, at), replica.terms[-1], waiting, gone)
+        sent, newest = self._sent(gone, at), replica.terms[-1]
+        specified.moves_last_sent(replica.last_sent, newest, sent, waiting, gone)
         replica.staged.difference_update(gone)
         replica.send([ride.id for ride in gone], upto)
         self._moved = at
         self._steps["moves last_sent"] += 1
 
-    def _sent(self, gone: list[Ride], at: float) -> Batch:
+    def _sent(self, gone: list[Ride], at: float) -> list[Entry]:
         """The entries of a batch; one that was not seen must have been hidden by a fault."""
         replica = self._replica
         _, term = replica.terms[-1]
@@ -78,11 +78,10 @@ class SendingJudge:
             require(all(found), "nobody has sent this batch under the newest term")
             self._goes_on([told[0] for told in found])
         self._steps["sends twice"] += any(len(told) > 1 for told in found)
-        entries = [
+        return [
             told[-1].entry if told else Entry(0, ride, prev, term)
             for told, (ride, prev) in zip(found, links, strict=True)
         ]
-        return Batch(term, replica.last_sent, entries)
 
     def _goes_on(self, first: list[Seen]) -> None:
         """Require that the entries first came in their order."""

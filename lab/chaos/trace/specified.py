@@ -9,7 +9,6 @@ Distances are millimetres; an entry's id and a term's name are numbers.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from lab.specification.core import Core
 from lab.specification.explorer import Refused
@@ -17,7 +16,7 @@ from lab.specification.states import Consumer as Total
 from lab.specification.states import Database, Entry, Leader, Ride, State, Writer, is_true
 from rocket_rides.log import LARGEST_ID
 
-__all__ = ["Entry", "Ride", "Total"]  # of the specification
+__all__ = ["Database", "Entry", "Ride", "Total"]  # of the specification
 
 CORE = Core()
 Terms = tuple[tuple[int, int], ...]  # after, name
@@ -25,22 +24,6 @@ Terms = tuple[tuple[int, int], ...]  # after, name
 
 class NotAllowed(Exception):
     """The specification does not allow this step in this state; the message says why."""
-
-
-class Bounds(NamedTuple):
-    """What decides whether an entry counts."""
-
-    last_sent: int
-    drawn: int  # entries past the last number drawn do not count
-    terms: Terms
-
-
-class Batch(NamedTuple):
-    """What a leader sends and commits: the rides after `after`, up to the last of the batch."""
-
-    term: int
-    after: int
-    entries: Sequence[Entry]  # as they are in the log
 
 
 def require(allowed: object, otherwise: str) -> None:
@@ -74,21 +57,28 @@ def begins(last_sent: int, terms: Terms, then: Terms) -> None:
 
 
 def moves_last_sent(
-    sent: Batch, newest: tuple[int, int], staged: Sequence[Ride], gone: Sequence[Ride]
+    after: int,
+    newest: tuple[int, int],
+    sent: Sequence[Entry],
+    staged: Sequence[Ride],
+    gone: Sequence[Ride],
 ) -> None:
-    """A leader has sent its batch, deletes it and commits; `staged` are records up to its end."""
-    last = gone[-1].id
-    mine = Leader(sent.term, sent.after, settled=last)
+    """The leader of the newest term has `sent` its batch to the log, deletes it and commits.
+
+    The batch has the rides after `after`, and `staged` has the records up to the batch's end.
+    """
+    last, (_, term) = gone[-1].id, newest
     rides = tuple(staged)
-    state = State(LARGEST_ID, rides, rides, sent.after, (newest,), leaders=(mine,))
+    mine = Leader(term, after, settled=last)
+    state = State(LARGEST_ID, rides, rides, after, (newest,), leaders=(mine,))
     try:
-        state = CORE.appends(CORE.selects(state, sent.term, len(staged)), sent.term)
-        told = [(entry.ride, entry.prev) for entry in sent.entries]
+        state = CORE.appends(CORE.selects(state, term, len(staged)), term)
+        told = [(entry.ride, entry.prev) for entry in sent]
         require(
             [(entry.ride, entry.prev) for entry in state.log] == told,
             "the log has another batch, or another chain",
         )
-        state = CORE.moves_last_sent(state, sent.term, last)
+        state = CORE.moves_last_sent(state, term, last)
     except Refused:
         raise NotAllowed("a leader of the newest term moves last_sent, from where it was") from None
     left = tuple(ride for ride in staged if ride not in gone)
@@ -96,15 +86,14 @@ def moves_last_sent(
     holds(state, "1", "2", "3")
 
 
-def counts(bounds: Bounds, rides: Sequence[Ride], was: Total, then: Total) -> None:
+def counts(db: Database, was: Total, then: Total) -> None:
     """A consumer counts what it has read, heals the rest, and commits: from `was` to `then`."""
     log = was.entries or (Entry(was.redis_id, Ride(0, 0), 0, 0),)
-    state = State(bounds.drawn, tuple(rides), (), bounds.last_sent, bounds.terms, log=log)
+    state = State(db.drawn, db.rides, (), db.last_sent, db.terms, log=log)
     state = CORE.counts(state.but(consumer=was))
     require(state.consumer == then, f"what it read leads to {state.consumer}, not to {then}")
 
 
-def believed(bounds: Bounds, entries: Iterable[Entry]) -> list[Entry]:
-    """The entries that count under these terms."""
-    db = Database(bounds.drawn, terms=bounds.terms)
+def believed(db: Database, entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that count under the terms of this database."""
     return [entry for entry in entries if is_true(db, entry)]

@@ -6,9 +6,8 @@ from lab.chaos.drifts import TOTAL
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
-from lab.chaos.trace.replica import Replica
-from lab.chaos.trace.rows import Met, met_by, millimetres, text, total_of
-from lab.chaos.trace.specified import Bounds, Entry, Ride, Total, require
+from lab.chaos.trace.replica import Met, Replica, met_by, millimetres, text, total_of
+from lab.chaos.trace.specified import Database, Entry, Ride, Total, require
 
 
 class TotalsJudge:
@@ -99,13 +98,13 @@ class TotalsJudge:
     def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
         replica = self._replica
         terms = replica.terms_about({entry.term for entry in read})
-        bounds = Bounds(replica.last_sent, replica.drawn, terms)
-        true = specified.believed(bounds, read)
+        db = Database(replica.drawn, last_sent=replica.last_sent, terms=terms)
+        true = specified.believed(db, read)
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
         rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
         known = then.ride_id if then.ride_id > last else 0
-        told = [Ride(ride, replica.rides[ride]) for ride in rides]
-        specified.counts(bounds, told, was.but(entries=tuple(read), known=known), then)
+        db = db.but(rides=tuple(Ride(ride, replica.rides[ride]) for ride in rides))
+        specified.counts(db, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
         require(met == there_was, f"{met} is not what there was: {there_was}")
 
