@@ -61,7 +61,6 @@ def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
     assert catch_up(world.consumer()).total == 6
 
 
-@pytest.mark.proves("cap")
 def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
     world.take(*[1] * 1200)
     leader = world.service("streamer", STREAM_MAX_LENGTH="1000").says("leading")
@@ -75,6 +74,7 @@ def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
     assert leader.stop() == 0
 
 
+@pytest.mark.proves("cap")
 def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> None:
     gone = world.consumer("gone")
     world.take(*range(1, 3001))
