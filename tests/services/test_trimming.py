@@ -61,6 +61,20 @@ def test_a_full_redis_does_not_keep_postgres_busy(world: World) -> None:
     assert catch_up(world.consumer()).total == 6
 
 
+def test_a_leader_makes_room_in_a_full_redis_and_goes_on_when_there_is_some(world: World) -> None:
+    leader = world.service("streamer").says("leading")
+    control = world.log().redis
+    control.config_set("maxmemory", 1)
+    try:
+        world.take(1, 2, 3)
+        leader.says("trimming old entries")
+    finally:
+        control.config_set("maxmemory", 0)
+    eventually(lambda: world.staged() == 0)
+    assert len(world.records()) == 3
+    assert leader.stop() == 0
+
+
 def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
     world.take(*[1] * 1200)
     leader = world.service("streamer", STREAM_MAX_LENGTH="1000").says("leading")
