@@ -12,7 +12,7 @@ from analytics.reconcile import SESSION
 from analytics.result import Result, Tally
 from analytics.warehouse import Warehouse
 from rocket_rides.database import one_row
-from tests.support.world import World, catch_up, drain
+from tests.support.world import World, catch_up
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,9 +65,7 @@ class Books:
 
     def add(self, *distances: str | float) -> list[int]:
         """Take rides, and have the streamer send them."""
-        ids = self.world.take(*distances)
-        drain(self.world.streamer())
-        return ids
+        return self.world.send(*distances)
 
     def add_many(self, count: int, at: str = "now()") -> None:
         """Insert many rides in one go, as already sent."""
@@ -104,8 +102,7 @@ class Books:
 
     def caught_up(self, name: str = "consumer0") -> tuple[int, Decimal]:
         """Let the consumer apply its resets and read the whole log; returns its ride and total."""
-        at = catch_up(self.world.consumer(name))
-        return at.ride_id, at.total
+        return catch_up(self.world.consumer(name))
 
     def in_warehouse(self) -> tuple[int, int, Decimal]:
         """The number of rides, of distinct rides, and their sum, in all visible files."""

@@ -20,7 +20,7 @@ from rocket_rides import database, session_settings
 from rocket_rides.groups import name_of
 from rocket_rides.log import Log
 from tests.support.receiver import Receiver
-from tests.support.world import PATIENCE, Service, World, drain
+from tests.support.world import PATIENCE, Service, World
 
 T = TypeVar("T")
 
@@ -45,9 +45,7 @@ SOON = USUALLY._replace(lease=0.5, timeout=0.4, claim_after=0.3, sweep_after=0.1
 
 def sent(world: World, rides: int) -> list[int]:
     """Take rides and send them to the log."""
-    taken = world.take(*range(1, rides + 1))
-    drain(world.streamer())
-    return taken
+    return world.send(*range(1, rides + 1))
 
 
 class Delivered(NamedTuple):
