@@ -6,8 +6,8 @@ import pytest
 
 from rocket_rides.settings import PROJECT
 from tests.mutants.__main__ import is_wrong
-from tests.mutants.lies import MUTANTS
 from tests.mutants.mutant import Mutant, Stale
+from tests.mutants.parts import MUTANTS
 from tests.mutants.tree import HUNG, Tree, Verdict
 
 CODE = "def double(number: int) -> int:\n    return 2 * number\n"
@@ -17,12 +17,12 @@ TEST = (
 NAME = "tests/test_doubling.py::test_one_is_doubled"
 
 
-def lie(new: str, explained: str = "") -> Mutant:
+def doubling(new: str, explained: str = "") -> Mutant:
     old = "2 * number"
     return Mutant("it does not double", old, new, "doubling.py", "test_doubling.py", explained)
 
 
-def test_each_lie_is_about_code_that_is_there_once() -> None:
+def test_each_mutant_is_about_code_that_is_there_once() -> None:
     stale = []
     for mutant in MUTANTS:
         try:
@@ -32,7 +32,7 @@ def test_each_lie_is_about_code_that_is_there_once() -> None:
     assert stale == []
 
 
-def test_each_lie_is_told_once_and_to_tests_that_are_there() -> None:
+def test_each_mutant_is_there_once_and_names_tests_that_are_there() -> None:
     assert len({(mutant.file, mutant.new, mutant.old) for mutant in MUTANTS}) == len(MUTANTS)
     missing = []
     for name in {name for mutant in MUTANTS for name in mutant.selection}:
@@ -43,16 +43,20 @@ def test_each_lie_is_told_once_and_to_tests_that_are_there() -> None:
     assert missing == []
 
 
-def test_a_test_notices_a_lie_or_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_notices_a_mutant_or_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take longer than the test
     project = tmp_path / "project"
     (project / "tests").mkdir(parents=True)
     (project / "doubling.py").write_text(CODE)
     (project / "tests/test_doubling.py").write_text(TEST)
     copy = Tree(project, tmp_path / "copy")
-    noticed = copy.test(lie("3 * number"))
+    noticed = copy.test(doubling("3 * number"))
     assert (noticed.noticed_by, noticed.why) == (NAME, "assert 3 == 2")
-    assert copy.test(lie("2 ** number")).noticed_by == ""  # of the same size, in the same second
+    assert (
+        copy.test(doubling("2 ** number")).noticed_by == ""
+    )  # of the same size, in the same second
     assert (copy.folder / "doubling.py").read_text() == CODE
 
 
@@ -67,4 +71,4 @@ def test_a_test_notices_a_lie_or_does_not(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_a_survivor_is_explained_or_wrong(verdict: Verdict, explained: str, wrong: bool) -> None:
-    assert is_wrong(lie("3", explained), verdict) is wrong
+    assert is_wrong(doubling("3", explained), verdict) is wrong

@@ -20,8 +20,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rocket_rides.settings import PROJECT
-from tests.mutants.lies import MUTANTS
 from tests.mutants.mutant import Mutant, Stale
+from tests.mutants.parts import MUTANTS
 from tests.mutants.tree import NotTested, Tree, Verdict
 from tests.support.folders import short_folder
 from tests.support.prepared import prepared_cluster
@@ -49,7 +49,7 @@ def chosen(words: Sequence[str]) -> list[Mutant]:
 
 
 def about(mutant: Mutant, words: Sequence[str]) -> bool:
-    return not words or any(word in mutant.file or word in mutant.lie for word in words)
+    return not words or any(word in mutant.file or word in mutant.error for word in words)
 
 
 def place(mutant: Mutant) -> str:
@@ -94,7 +94,7 @@ def judged(mutant: Mutant, verdict: Verdict) -> str:
         what = f"explained: {mutant.explained}"
     else:
         what = f"SURVIVES {verdict.why}"
-    return f"{place(mutant)}: {mutant.lie}\n      {what} ({verdict.seconds:.1f} s)"
+    return f"{place(mutant)}: {mutant.error}\n      {what} ({verdict.seconds:.1f} s)"
 
 
 def is_wrong(mutant: Mutant, verdict: Verdict) -> bool:
@@ -142,7 +142,7 @@ def main() -> int:
     try:
         mutants = chosen(options.words)
         if options.list:
-            print("\n".join(f"{place(mutant)}: {mutant.lie}" for mutant in mutants))
+            print("\n".join(f"{place(mutant)}: {mutant.error}" for mutant in mutants))
             return 0
         return run(mutants, options.jobs)
     except KeyboardInterrupt:

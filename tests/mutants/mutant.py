@@ -11,7 +11,7 @@ class Stale(ValueError):
 class Mutant(NamedTuple):
     """In `file`, the text `old`, which is there once, becomes `new`."""
 
-    lie: str  # what is wrong then
+    error: str  # what is wrong then
     old: str
     new: str
     file: str

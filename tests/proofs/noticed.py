@@ -14,7 +14,7 @@ LINE = re.compile(r"^(\S+): (.+): (tests/[^\s\[]+)", re.MULTILINE)
 
 class Noticed(NamedTuple):
     file: str
-    lie: str
+    error: str
     test: str
 
 
@@ -26,7 +26,7 @@ def record() -> Iterator[Noticed]:
 def mutants(claim: Claim, proof: Proof) -> list[str]:
     """Those of the claim's mechanism that the proof has noticed."""
     return [
-        noticed.lie
+        noticed.error
         for noticed in record()
         if (noticed.file, noticed.test) == (claim.mechanism, proof.test)
     ]

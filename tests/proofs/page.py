@@ -22,7 +22,7 @@ def rows() -> Iterator[list[str]]:
         guarantee = claim.guarantee
         for proof in found:
             if proof.claim == name:
-                lies = sorted(mutants(claim, proof), key=len)
-                told = f"{len(lies)}: {'; '.join(lies[:SHOWN])}"
+                errors = sorted(mutants(claim, proof), key=len)
+                told = f"{len(errors)}: {'; '.join(errors[:SHOWN])}"
                 yield [guarantee, f"`{claim.mechanism}`", f"`{proof.test}`", told]
                 guarantee = claim.again

@@ -1,6 +1,6 @@
-"""The lies, by what they are about. Each was once told by hand, or may be told by mistake."""
+"""The mutants, by what they are about: one for each claim, and one for each file that has none."""
 
-from tests.mutants.lies import (
+from tests.mutants.parts import (
     api,
     log,
     nightly,

@@ -1,0 +1,115 @@
+"""Mutants of the API, and about what the schema itself refuses."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+booking = partial(Mutant, file="api/booking.py", tests="services/test_booking.py")
+prepared = partial(Mutant, file="api/prepared.py", tests="services/test_refusals.py")
+pool = partial(Mutant, file="api/pool.py", tests="services/test_booking.py")
+parameters = partial(
+    Mutant, file="api/parameters.py", tests="services/test_api.py services/test_hostile.py"
+)
+pruning = partial(Mutant, file="api/pruning.py", tests="services/test_pruning.py")
+periods = partial(
+    Mutant, file="api/periods.py", tests="fast/test_any_period.py services/test_hours.py"
+)
+lean = partial(Mutant, file="api/lean.py", tests="fast/test_lean.py")
+app = partial(Mutant, file="api/app.py", tests="services/test_api.py services/test_api_process.py")
+standings = partial(Mutant, file="rocket_rides/standings.py", tests="services/test_lag.py")
+schema = partial(Mutant, tests="services/test_schema.py")
+
+MUTANTS = [
+    booking(
+        "a key is answered whatever the distance is",
+        "    if ride.distance != distance:\n        raise KeyReused\n",
+        "",
+    ),
+    booking(
+        "a ride without a key is tried again when nobody knows whether it was taken",
+        "            if key is None:\n                break\n",
+        "",
+    ),
+    booking(
+        "whatever is unique is taken for the key",
+        "if refused.diag.constraint_name != KEY_CONSTRAINT:",
+        "if False:",
+        tests="services/test_refusals.py",
+    ),
+    booking(
+        "a ride has no staged record",
+        "jsonb_build_object('id', id, 'distance', distance) FROM ride",
+        "jsonb_build_object('id', id, 'distance', distance) FROM ride WHERE false",
+        tests="services/test_booking.py::test_twenty_equal_requests_at_once_take_one_ride",
+    ),
+    prepared(
+        "a ride is answered whose wait for a standby was cancelled",
+        "        if connection in _not_replicated:\n",
+        "        if False:\n",
+        tests="services/test_failover.py::"
+        "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
+    ),
+    standings(
+        "a receipt that is delivered still lags",
+        "WHERE ride_id >= (SELECT min(id) FROM newest)",
+        "WHERE ride_id >= (SELECT min(id) FROM newest) AND outcome = 'dead'",
+    ),
+    pool(
+        "nobody heeds that a wait for a standby was cancelled",
+        "        heed_notices(connection)\n",
+        "",
+        tests="services/test_failover.py::"
+        "test_a_ride_whose_wait_was_cancelled_is_not_answered_before_the_standby_has_it",
+    ),
+    parameters(
+        "half a body is a body",
+        "    if len(body) < length:\n",
+        "    if False:\n",
+        tests="services/test_api_process.py",
+    ),
+    pruning(
+        "a key goes a moment before its time",
+        "AND created_at < %(cutoff)s",
+        "AND created_at < %(cutoff)s::timestamptz + interval '1 second'",
+    ),
+    periods(
+        "the period that begins where the range ends is in it",
+        "self._start(end - timedelta.resolution)",
+        "self._start(end)",
+    ),
+    lean(
+        "an answer to HEAD has a body",
+        'return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.get_data()]',
+        "return [self.get_data()]",
+    ),
+    app(
+        "a path with two slashes is redirected", "    app.url_map.merge_slashes = False", "    pass"
+    ),
+    app(
+        "who is refused for now is not told when to come back",
+        '        response.headers["Retry-After"] = RETRY_AFTER\n',
+        "        pass\n",
+        file="api/problems.py",
+        tests="services/test_refusals.py services/test_api.py services/test_openapi.py",
+    ),
+    schema(
+        "a session caches numbers",
+        "CACHE 1) PRIMARY KEY",
+        "CACHE 10) PRIMARY KEY",
+        file="migrations/versions/rides.sql",
+    ),
+    Mutant(
+        "a client that is silent is waited for",
+        "        self._last_cut = time.monotonic()\n",
+        "        return\n        self._last_cut = time.monotonic()\n",
+        "api/slow_clients.py",
+        "services/test_hostile.py",
+    ),
+    Mutant(
+        "a ride is not as /openapi.json describes it",
+        'return {"ride": rows[0]}',
+        'return {"ride": {**rows[0], "distance": str(rows[0]["distance"])}}',
+        "api/views.py",
+        "services/test_openapi.py",
+    ),
+]

@@ -1,0 +1,91 @@
+"""Mutants of what the services share: the log, terms, groups, readers, distances."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+log = partial(Mutant, file="rocket_rides/log/stream.py", tests="services/test_appending.py")
+decode = partial(Mutant, file="rocket_rides/log/entries.py", tests="fast/test_decode.py")
+terms = partial(Mutant, file="rocket_rides/terms.py", tests="services/test_terms.py")
+term = partial(Mutant, file="streamer/leaders_term.py", tests="services/test_terms.py")
+known = partial(Mutant, file="rocket_rides/terms.py", tests="fast/test_known_terms.py")
+distance = partial(Mutant, file="rocket_rides/distance.py", tests="fast/test_distance.py")
+groups = partial(Mutant, file="rocket_rides/groups.py", tests="services/test_groups.py")
+member = partial(Mutant, file="consumers/receipts/group.py", tests="services/test_groups.py")
+readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
+
+MUTANTS = [
+    log(
+        "each record of a batch is chained to the one before the batch", "  prev = records[i]\n", ""
+    ),
+    log(
+        "a full Redis is taken for one that has appended",
+        'raise LogFull("Redis is out of memory and refuses to append") from None',
+        "return",
+        file="rocket_rides/log/errors.py",
+        tests="services/test_appending.py services/test_trimming.py",
+    ),
+    log(
+        "a server that forgot the script gets nothing",
+        "self._append(keys=[self.name], args=values)",
+        "pass",
+    ),
+    decode(
+        "a record may be its own predecessor",
+        "if not prev < ride.id <= LARGEST_ID:",
+        "if not prev <= ride.id <= LARGEST_ID:",
+    ),
+    term(
+        "a leader begins below a term that began later",
+        "WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)",
+        "WHERE true",
+        tests="services/test_broken_by_hand.py",
+    ),
+    terms(
+        "the oldest term is taken for the newest",
+        'NEWEST = "SELECT term FROM terms ORDER BY after DESC LIMIT 1"',
+        'NEWEST = "SELECT term FROM terms ORDER BY after LIMIT 1"',
+        tests="services/test_terms.py::"
+        "test_a_crash_after_sending_leaves_entries_that_nobody_believes",
+    ),
+    known(
+        "terms that were lost stay believed",
+        "        self._ranges = {}\n        self.newest, self._after, name",
+        "        self.newest, self._after, name",
+    ),
+    distance("a sum may round", "traps=[Inexact, InvalidOperation", "traps=[InvalidOperation"),
+    member(
+        "who takes over its own entries takes those of others, too",
+        "if ARGV[5] then ask[#ask + 1] = ARGV[5] end\n",
+        "",
+    ),
+    groups(
+        "what is pending in a group holds nothing back",
+        "first and first[1] or '', facts",
+        "'', facts",
+        tests="services/test_groups.py::"
+        "test_the_positions_of_all_groups_are_the_lowest_pending_or_the_last_delivered",
+    ),
+    Mutant(
+        "whoever has the pid of a fleet that ended is that fleet",
+        "return found if started and started == _started(found) else 0",
+        "return found if started and _started(found) else 0",
+        "rocket_rides/fleet.py",
+        "fast/test_screen.py",
+    ),
+    readers(
+        "trimming follows the fastest reader",
+        "return min(needed, key=as_numbers",
+        "return max(needed, key=as_numbers",
+    ),
+    readers(
+        "ids are compared as text",
+        "return min(needed, key=as_numbers, default=START)",
+        "return min(needed, default=START)",
+    ),
+    readers(
+        "what is pending holds nothing back",
+        "group.first_pending or group.last_delivered for",
+        "group.last_delivered for",
+    ),
+]

@@ -1,0 +1,93 @@
+"""Mutants of the nightly job: the freeze, the sums, the warehouse, whose it is.
+
+Spark takes long to start, so what needs no Spark is tested without it.
+"""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+ledger = partial(Mutant, file="analytics/ledger.py", tests="fast/test_ledger.py")
+cells = partial(Mutant, file="analytics/cells.py", tests="fast/test_cells.py")
+owner = partial(Mutant, file="analytics/ownership.py", tests="fast/test_ownership.py")
+result = partial(Mutant, file="analytics/result.py", tests="fast/test_cells.py")
+freeze = partial(Mutant, file="analytics/freeze.py", tests="analytics/test_reconcile.py")
+job = partial(Mutant, file="analytics/job.py", tests="analytics/test_reconcile.py")
+rides = partial(Mutant, file="analytics/rides.py", tests="analytics/test_warehouse.py")
+extract = partial(Mutant, file="analytics/extract.py", tests="analytics/test_warehouse.py")
+verify = partial(Mutant, file="analytics/proofs/warehouse.py", tests="services/test_verify.py")
+warehouse = partial(Mutant, file="analytics/warehouse.py", tests="analytics/test_table.py")
+table = partial(Mutant, file="analytics/table.py", tests="analytics/test_table.py")
+tidying = partial(Mutant, file="analytics/tidying.py", tests="analytics/test_table.py")
+emit = partial(Mutant, file="analytics/emit.py", tests="services/test_emit.py")
+
+MUTANTS = [
+    ledger("a block that is missing is not missed", "if block.after != upto:", "if False:"),
+    cells(
+        "the ride at a mark counts as above it",
+        'f.col("id") > mark',
+        'f.col("id") >= mark',
+        tests="analytics/test_reconcile.py",
+    ),
+    result(
+        "a total that is too small is right",
+        "return self.stray or self.drift != 0",
+        "return self.stray or self.drift > 0",
+    ),
+    owner(
+        "every database without a term is this one",
+        'here = newest.term != "" or newest.database_id == ours.database_id',
+        "here = True",
+    ),
+    freeze(
+        "what moves is read at several moments",
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        tests="services/test_freeze.py",
+    ),
+    job(
+        "a checkpoint past every ride is compared with what is not settled",
+        "stray=last_ride_id > frozen_id)",
+        "stray=False)",
+        tests="analytics/test_reconcile.py::"
+        "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
+    ),
+    rides(
+        "what Spark has read is believed uncounted",
+        "if read != expected:",
+        "if False:",
+        tests="analytics/test_warehouse.py::"
+        "test_what_spark_has_read_is_counted_before_it_is_believed",
+    ),
+    extract(
+        "a range is one ride longer than it says",
+        "[after, upto, rows - 1]",
+        "[after, upto, rows]",
+        tests="services/test_extract.py",
+    ),
+    verify(
+        "rides that take each other's place are the same",
+        "not postgres == in_files == block.tally or ends != [block.first, block.last]",
+        "not postgres == in_files == block.tally",
+    ),
+    warehouse(
+        "a rebuilt warehouse keeps its old rides",
+        '"append" if after else "overwrite"',
+        '"append"',
+    ),
+    table(
+        "a commit does not carry its run",
+        "app_transactions=carried)",
+        "app_transactions=[])",
+    ),
+    tidying(
+        "the newest day is merged every night",
+        "(MOST if day == newest else 1)",
+        "1",
+    ),
+    emit(
+        "consumers that are right are reset, too",
+        "for consumer in result.consumers if consumer.wrong]",
+        "for consumer in result.consumers]",
+    ),
+]

@@ -1,0 +1,114 @@
+"""Mutants of what every reader with a checkpoint does: what it believes, skips, heals, moves."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+belief = partial(Mutant, file="consumers/belief.py", tests="fast/test_digest.py")
+digest = partial(Mutant, file="consumers/digest.py", tests="fast/test_digest.py")
+checkpoint = partial(Mutant, file="consumers/checkpoint.py", tests="services/test_consumer.py")
+reader = partial(Mutant, file="consumers/reader.py", tests="services/test_consumer.py")
+crashes = partial(Mutant, file="consumers/crashes.py", tests="services/test_counts.py")
+running = partial(Mutant, file="consumers/running.py", tests="services/test_process.py")
+committing = partial(Mutant, file="consumers/committing.py", tests="fast/test_committing.py")
+
+MUTANTS = [
+    belief(
+        "a term's first ride is the one at which the term before ended",
+        "return after < record.id <= upto",
+        "return after <= record.id <= upto",
+    ),
+    belief(
+        "a term has no end",
+        "return after < record.id <= upto",
+        "return after < record.id",
+    ),
+    digest(
+        "the last ride that was committed is not",
+        "if record.id > bounds.last_sent:",
+        "if record.id >= bounds.last_sent:",
+    ),
+    digest(
+        "what is not committed yet counts",
+        "        if record.id > bounds.last_sent:\n            break\n",
+        "",
+    ),
+    digest(
+        "a gap is not noticed",
+        "if record.prev > result.last_ride_id:",
+        "if False:",
+    ),
+    digest(
+        "a gap of one ride is not noticed",
+        "if record.prev > result.last_ride_id:",
+        "if record.prev > result.last_ride_id + 1:",
+        tests="fast/test_any_log.py::test_each_ride_counts_once_whatever_the_log_holds",
+    ),
+    digest(
+        "an entry that is no record is read for ever",
+        """\
+            result.set_aside.append(SetAside(entry, str(reason)))
+            result.last_redis_id = entry.redis_id
+""",
+        """\
+            result.set_aside.append(SetAside(entry, str(reason)))
+""",
+    ),
+    checkpoint(
+        "the checkpoint moves from wherever it is",
+        "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
+        "",
+        tests="services/test_consumer.py::"
+        "test_two_processes_under_one_name_never_count_a_ride_twice",
+    ),
+    checkpoint(
+        "the checkpoint moves from whatever ride it is at",
+        "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
+        "AND last_redis_id = %(from_redis_id)s",
+        tests="services/test_resets_at_once.py::"
+        "test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did",
+    ),
+    checkpoint(
+        "nobody looks whether the checkpoint moved",
+        "if self._connection.execute(MOVE, values).rowcount != 1:",
+        "if self._connection.execute(MOVE, values).rowcount > 1:",
+        tests="services/test_consumer.py::"
+        "test_two_processes_under_one_name_never_count_a_ride_twice",
+    ),
+    reader(
+        "what was sent after the read is missing in it",
+        "batch.close_gap(min(sent_before, bounds.last_sent))",
+        "batch.close_gap(bounds.last_sent)",
+        tests="services/test_consumer.py::"
+        "test_what_is_sent_around_a_read_is_no_gap_and_no_strangers",
+    ),
+    reader(
+        "what is lost ends where it did before last_sent was set back",
+        "batch.close_gap(min(sent_before, bounds.last_sent))",
+        "batch.close_gap(sent_before)",
+        tests="services/test_consumer.py::test_a_gap_ends_where_the_lower_of_two_looks_has_it",
+    ),
+    reader(
+        "the total and the checkpoint move in two transactions",
+        "        with self._connection.transaction():\n            self.handler.fence()",
+        "        if True:\n            self.handler.fence()",
+    ),
+    crashes(
+        "a crash is counted again by each session",
+        "owed, self._owed = self._owed, 0",
+        "owed = self._owed",
+        tests="services/test_counts.py::test_a_process_counts_its_injected_crashes",
+    ),
+    running(
+        "a consumer that hangs keeps its locks for ever",
+        "                idle_in_transaction_session_timeout=TIMEOUT,\n",
+        "",
+        tests="services/test_process.py::"
+        "test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again",
+    ),
+    committing(
+        "who looked too soon looks sooner",
+        "TOO_SOON, IN_TIME = 1.25, 0.98",
+        "TOO_SOON, IN_TIME = 0.98, 1.25",
+    ),
+]

@@ -1,0 +1,135 @@
+"""Mutants of receipts: the inbox, the queue, the sweep, the courier, and what a person decides."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+TAKING = "services/queue/test_taking.py"
+GIVING_UP = "services/queue/test_giving_up.py"
+SWEEPING = "services/queue/test_sweeping.py"
+COURIER = "services/test_courier.py"
+DELIVERY = "services/test_delivery.py"
+MEMBERS = "services/test_receipts_members.py"
+OUTAGES = "services/test_receipts_outages.py"
+DEAD = "services/test_receipts_dead.py"
+IN_MEMORY = "fast/test_receipts_in_memory.py"
+
+statements = partial(Mutant, file="consumers/receipts/statements.py")
+taking = partial(statements, tests=TAKING)
+sweeping = partial(statements, tests=SWEEPING)
+queue = partial(Mutant, file="consumers/receipts/queue.py", tests=TAKING)
+inbox = partial(Mutant, file="consumers/receipts/inbox.py", tests=MEMBERS)
+delivery = partial(Mutant, file="consumers/receipts/delivery.py", tests=DELIVERY)
+upkeep = partial(Mutant, file="consumers/receipts/upkeep.py", tests=DELIVERY)
+worker = partial(Mutant, file="consumers/receipts/worker.py", tests=OUTAGES)
+courier = partial(Mutant, file="consumers/receipts/courier.py", tests=COURIER)
+verdict = partial(Mutant, file="consumers/receipts/verdict.py", tests="fast/test_receipt.py")
+breaker = partial(Mutant, file="consumers/receipts/breaker.py", tests=IN_MEMORY)
+dead = partial(Mutant, file="rocket_rides/receipts.py", tests=DEAD)
+
+MUTANTS = [
+    # INBOX, and the loop that reads the log into it.
+    taking(
+        "who brings rides waits for others in any order",
+        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id\n        ON",
+        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id DESC\n        ON",
+    ),
+    taking(
+        "the log may bring rides that there are not",
+        "SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id\n        ON",
+        "SELECT id FROM unnest(%(rides)s::bigint[]) AS id ORDER BY id\n        ON",
+    ),
+    inbox(
+        "an entry is acknowledged before its ride is in the inbox",
+        "        reached(Step.AFTER_READING)\n",
+        "        self._group.acknowledge([entry.redis_id for entry in entries])\n"
+        "        reached(Step.AFTER_READING)\n",
+    ),
+    inbox(
+        "what a worker had read when it died is claimed by nobody",
+        "found = self._group.take_over(BATCH, self._claim_after)",
+        "found = self._group.read(0)",
+    ),
+    inbox(
+        "who has just read something is taken for dead",
+        "found = self._group.take_over(BATCH, self._claim_after)",
+        "found = self._group.take_over(BATCH, 0)",
+    ),
+    # TAKE and TAKE_QUARANTINED.
+    taking(
+        "a receipt is sent before its ride is committed to the log",
+        "          AND ride_id <= (SELECT last_sent_id FROM streamer_state)\n"
+        "        ORDER BY due_at LIMIT %(room)s",
+        "        ORDER BY due_at LIMIT %(room)s",
+    ),
+    taking(
+        "what is newest is taken first",
+        "ORDER BY due_at LIMIT %(room)s",
+        "ORDER BY due_at DESC LIMIT %(room)s",
+    ),
+    taking(
+        "more is taken than there is room for",
+        "LIMIT %(room)s - (SELECT count(*) FROM quarantined)",
+        "LIMIT %(room)s",
+    ),
+    taking(
+        "whoever takes waits for who takes at the same time",
+        "(SELECT count(*) FROM quarantined)\n        FOR NO KEY UPDATE SKIP LOCKED",
+        "(SELECT count(*) FROM quarantined)\n        FOR NO KEY UPDATE",
+    ),
+    queue(
+        "the deadline counts from whenever the statement was carried out",
+        "deadline = time.monotonic() + self._lease",
+        "deadline = time.monotonic() + 2 * self._lease",
+    ),
+    # SWEEP and COMPLETE.
+    sweeping(
+        "what the streamer has just sent is taken for lost",
+        "CASE WHEN %(upto)s <= last_sent_id THEN %(upto)s ELSE 0 END AS upto",
+        "last_sent_id AS upto",
+    ),
+    sweeping(
+        "the first ride after inbox_to is in the inbox",
+        "WHERE id > (SELECT inbox_to FROM state) AND id",
+        "WHERE id > (SELECT inbox_to FROM state) + 1 AND id",
+    ),
+    sweeping(
+        "the first ride that is not looked at is taken for lost",
+        "AND id <= (SELECT upto FROM state)\n",
+        "AND id <= (SELECT upto FROM state) + 1\n",
+    ),
+    upkeep(
+        "the sweep does not wait until the log has brought what was sent",
+        "if at <= now - self._sweep_after]",
+        "if at <= now]",
+    ),
+    # The loop that works off the queue.
+    delivery(
+        "as much is taken as if nothing was in flight",
+        "free = self._concurrency - len(self.in_flight)",
+        "free = self._concurrency",
+    ),
+    # The courier, its verdicts, and the breaker.
+    courier(
+        "a certificate for another host will do",
+        "        return ssl.create_default_context(cafile=trusted)\n",
+        "        context = ssl.create_default_context(cafile=trusted)\n"
+        "        context.check_hostname = False\n"
+        "        return context\n",
+    ),
+    courier("redirects are followed", "allow_redirects=False", "allow_redirects=True"),
+    verdict("too early is a refusal", "frozenset({408, 425, 429})", "frozenset({408, 429})"),
+    breaker("one failure more, and it pauses", "self._failures >= TRIP", "self._failures > TRIP"),
+    worker(
+        "a worker that is to end between two sessions forgets what has ended",
+        "            if not self._delivery.is_done:",
+        "            if False:",
+    ),
+    dead(
+        "a replay has no attempts left",
+        "excused = attempts, unfinished = 0",
+        "unfinished = 0",
+        file="consumers/receipts/dead.py",
+        tests=GIVING_UP,
+    ),
+]

@@ -1,0 +1,132 @@
+"""Mutants of the streamer: the order barrier, the drain, the doorbell, trimming, repairing."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+barrier = partial(Mutant, file="streamer/barrier.py", tests="services/test_barrier.py")
+drain = partial(Mutant, file="streamer/drain.py", tests="services/test_streamer.py")
+doorbell = partial(Mutant, file="streamer/doorbell.py", tests="services/test_doorbell.py")
+trimming = partial(
+    Mutant,
+    file="streamer/trimming.py",
+    tests="services/test_trimming.py services/test_readers.py",
+)
+checks = partial(Mutant, file="streamer/checks.py", tests="services/test_repair.py")
+upkeep = partial(Mutant, file="streamer/upkeep.py", tests="services/test_leader.py")
+repair = partial(Mutant, file="streamer/repair.py", tests="services/test_repair.py")
+
+MUTANTS = [
+    barrier(
+        "the writers are listed before the sequence is read",
+        """\
+            position = self._last_drawn()
+            if position == self._settled:
+                return position
+            self._wait = Wait(position, self._writers())
+""",
+        """\
+            writers = self._writers()
+            position = self._last_drawn()
+            if position == self._settled:
+                return position
+            self._wait = Wait(position, writers)
+""",
+    ),
+    barrier(
+        "nobody is waited for",
+        "mode = 'RowExclusiveLock' AND granted",
+        "mode = 'ExclusiveLock' AND granted",
+    ),
+    barrier(
+        "whoever comes later is waited for, too",
+        "self._wait.writers & self._writers()",
+        "self._writers()",
+    ),
+    drain(
+        "what is not settled is sent behind what is",
+        "id > %s AND id <= %s ORDER BY",
+        "id > %s AND id <= %s + 1000 ORDER BY",
+        tests="services/test_barrier.py services/test_streamer.py",
+    ),
+    drain(
+        "last_sent moves from wherever it is",
+        "WHERE last_sent_id = %s AND",
+        "WHERE %s::bigint >= 0 AND",
+        tests="services/test_streamer.py::"
+        "test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over",
+    ),
+    drain(
+        "nobody looks whether exactly what was sent was deleted",
+        "return deleted == len(sent) and moved == 1",
+        "return moved == 1",
+    ),
+    drain(
+        "the leader's transactions see one snapshot",
+        "psycopg.IsolationLevel.READ_COMMITTED",
+        "psycopg.IsolationLevel.REPEATABLE_READ",
+        tests="services/test_streamer.py::"
+        "test_what_somebody_changes_by_hand_during_a_batch_is_not_committed_over",
+    ),
+    drain(
+        "a leader without its replicas appends all the same",
+        "    log.wait_for_replicas()  # else",
+        "    # else",
+        file="streamer/__main__.py",
+        tests="services/test_failover.py::"
+        "test_a_leader_without_its_replicas_begins_no_term_and_appends_nothing",
+    ),
+    doorbell(
+        "a bell that rang during the last look is slept through",
+        "if not self.armed:",
+        "if False:",
+        tests="services/test_doorbell.py::"
+        "test_a_bell_that_rings_during_the_last_look_is_not_slept_through",
+    ),
+    doorbell(
+        "every ride rings",
+        "setval('doorbell'::regclass, 1, false)",
+        "setval('doorbell'::regclass, 1, true)",
+        file="migrations/versions/0010_schema.sql",
+    ),
+    trimming(
+        "the log has no longest length",
+        "\n            + self._log.trim_to(self._caps.length)",
+        "",
+    ),
+    checks(
+        "commits that wait for no disk but their own pass for durable",
+        "('off', 'local')",
+        "('off')",
+        tests="services/test_leader.py::test_a_commit_that_may_be_lost_is_warned_about",
+    ),
+    upkeep(
+        "nobody looks whether the servers are durable",
+        "checks.durability_warnings(connection, log)",
+        "[]",
+        tests="services/test_leader.py::"
+        "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
+    ),
+    repair(
+        "the log is still believed about repaired rides",
+        "    leaders_term.disown(connection, last_sent)\n",
+        "",
+        tests="services/test_repair.py::"
+        "test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides",
+    ),
+    repair(
+        "the rollup goes back to the lowest repaired ride, and not below it",
+        "least(complete_to, %(lowest)s - 1), generation",
+        "least(complete_to, %(lowest)s), generation",
+        tests="services/test_rollup_disasters.py::"
+        "test_rides_behind_the_logs_back_are_rolled_up_after_a_repair",
+    ),
+    repair(
+        "a sweep under way may undo a repair",
+        "set_backs = set_backs + 1",
+        "set_backs = set_backs",
+        file="rocket_rides/receipts.py",
+        tests="services/queue/test_sweeping.py::"
+        "test_a_ride_that_is_repaired_under_the_sweeps_feet_is_swept_the_next_time",
+    ),
+]

@@ -1,0 +1,38 @@
+"""Mutants of the running total and its resets."""
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+total = partial(Mutant, file="consumers/totals/total.py", tests="services/test_consumer.py")
+reset = partial(Mutant, file="consumers/totals/reset.py", tests="services/test_resets.py")
+
+MUTANTS = [
+    total(
+        "the ride before a gap is healed again",
+        "WHERE id > %s AND id <= %s",
+        "WHERE id >= %s AND id <= %s",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
+    ),
+    total(
+        "the last ride of a gap is not healed",
+        "WHERE id > %s AND id <= %s",
+        "WHERE id > %s AND id < %s",
+        tests="services/test_consumer.py::test_a_log_that_lost_entries_heals",
+    ),
+    reset(
+        "a reset may lead past last_sent",
+        "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",
+        "max(newest.reconciled_ride_id, newest.ride_id)",
+    ),
+    reset(
+        "a consumer behind the reconciliation stays there",
+        "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",
+        "min(newest.last_sent, newest.ride_id)",
+    ),
+    reset(
+        "a consumer past the reconciliation goes back to it",
+        "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",
+        "min(newest.last_sent, newest.reconciled_ride_id)",
+    ),
+]
