@@ -104,6 +104,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             if isinstance(report, pytest.TestReport) and report.nodeid.startswith(f"tests/{tier}/")
         ]
         if of_tier:
-            tests = len({report.nodeid for report in of_tier})
+            tests = sum(report.when == "setup" for report in of_tier)  # every test has one
             seconds = sum(report.duration for report in of_tier)
             terminalreporter.write_line(f"tests/{tier:<10} {tests:5} tests {seconds:7.1f} s")
