@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from consumers.belief import NotOurs
-from consumers.gaps import Healed
+from consumers.gaps import Healed, HealedSum
 from consumers.reader import Reader
 from consumers.round import Round
 from rocket_rides.terms import NO_TERM
@@ -53,14 +53,14 @@ class Report:
                 "%s: the log was wiped or restored; reading it again from its start", self._name
             )
         if done.skipped:
-            logger.info("skipped %s sent again", rides(done.skipped))
+            logger.info("skipped %s, sent again", rides(done.skipped))
         self.not_ours(done.not_ours)
 
     def news(self, done: Round, reader: Reader[Any]) -> None:
         """Report the gaps, and the batch in one line."""
         for healed in done.healed:
             self.healed(healed)
-        if counted := len(done.records) + len(done.healed):
+        if counted := len(done.records) + HealedSum.of(done.healed).rides:
             logger.info("%s up to %d, %s", rides(counted), reader.at.ride_id, reader.handler)
 
     def healed(self, healed: Healed) -> None:

@@ -38,7 +38,7 @@ Observer = Callable[[Round, W], None]
 
 def run(
     name: str,
-    handler: Callable[[psycopg.Connection, str], H],
+    handler: type[H],
     observers: Sequence[Observer[Reader[H]]],
     config: settings.Settings,
     stop: process.Stop,
@@ -53,7 +53,7 @@ def run(
         with (
             database.connect(
                 config.postgres_url,
-                sessions.starting(sessions.consumer(name)),
+                sessions.starting(sessions.reader(handler.KIND, name)),
                 lock_timeout=TIMEOUT,
                 idle_in_transaction_session_timeout=TIMEOUT,
             ) as connection,

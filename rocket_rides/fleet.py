@@ -102,6 +102,11 @@ def servers(data: Path) -> int:
 
 def not_started(data: Path) -> str:
     """A sentence for a person where no fleet uses the folder `data`; else nothing."""
-    if servers(data):
-        return ""
-    return f"no fleet runs on {data.absolute()}; `make fleet` starts it"
+    return "" if servers(data) else no_fleet_on(data)
+
+
+def no_fleet_on(data: Path) -> str:
+    return (
+        f"no fleet runs on {data.absolute()}: `make fleet` starts one, in another terminal;"
+        " a fleet in another folder needs the same DATA_DIR here"
+    )

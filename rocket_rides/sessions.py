@@ -1,9 +1,10 @@
 """Application names: what each process calls its session with Postgres, for the health check.
 
-A session is called `streamer (starting)`, `rollup (starting)`, `consumer NAME (starting)` or
-`receipts NAME (starting)` until it has completed a round of work; from then on the same without its
-suffix. A process that keeps failing opens a new session with each attempt, so it always has the
-suffix. Nobody asks about the receipts' other session, `inbox NAME`.
+A session is called `streamer (starting)`, `rollup (starting)`, `consumer NAME (starting)`,
+`receipts NAME (starting)` or, where a consumer is of another kind, `reader KIND NAME (starting)`
+until it has completed a round of work; from then on the same without its suffix. A process that
+keeps failing opens a new session with each attempt, so it always has the suffix. Nobody asks about
+the receipts' other session, `inbox NAME`.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import psycopg
 API = "api"
 STREAMER = "streamer"
 ROLLUP = "rollup"
-CONSUMER, RECEIPTS, INBOX = "consumer ", "receipts ", "inbox "
+CONSUMER, RECEIPTS, INBOX, READER = "consumer ", "receipts ", "inbox ", "reader "
 STARTING = " (starting)"
 
 # Postgres truncates an application_name to 63 bytes and replaces each byte that is not ASCII by a
@@ -35,6 +36,13 @@ def consumer(name: str) -> str:
 def receipts(name: str) -> str:
     """The application name of the receipts' worker `name`; no other session has it."""
     return RECEIPTS + consumer(name).removeprefix(CONSUMER)
+
+
+def reader(kind: str, name: str) -> str:
+    """The application name of the consumer `name` of this kind; no other session has it."""
+    if kind == "total":
+        return consumer(name)
+    return READER + consumer(f"{kind} {name}").removeprefix(CONSUMER)
 
 
 def inbox(name: str) -> str:

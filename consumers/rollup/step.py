@@ -11,7 +11,7 @@ class Step(Enum):
     AFTER_MARKS = "after minutes were marked and before the checkpoint moved"
     AFTER_MOVE = "after the checkpoint moved and before the minutes were computed"
     AFTER_COMPUTING = "after minutes were computed and before they left the Ick"
-    AFTER_REMOVAL = "after they left the Ick and before complete_to rose"
+    AFTER_REMOVAL = "after computed minutes left the Ick and before complete_to rose"
 
 
 # Where CRASH_RATE strikes.

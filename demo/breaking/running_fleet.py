@@ -9,7 +9,7 @@ from typing import NamedTuple
 import psutil
 
 from rocket_rides.errors import Unavailable
-from rocket_rides.fleet import LOCK, NAME
+from rocket_rides.fleet import LOCK, NAME, no_fleet_on
 from rocket_rides.settings import Settings
 
 TOTALS, ROLLUP, RECEIPTS = "consumers", "consumers.rollup", "consumers.receipts"
@@ -59,10 +59,7 @@ def running_fleet(config: Settings) -> RunningFleet:
         if dash_m == "-m":
             fleet.append(Service(module, arguments[0], process))
     if not fleet.of(TOTALS):
-        raise Unavailable(
-            f"no fleet runs on {config.data_dir.absolute()}: `make fleet` starts one,"
-            " in another terminal; a fleet in another folder needs the same DATA_DIR here"
-        )
+        raise Unavailable(no_fleet_on(config.data_dir))
     return fleet
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from subprocess import PIPE
 
-from rocket_rides.fleet import LOCK, identity
+from rocket_rides.fleet import LOCK, identity, no_fleet_on
 from rocket_rides.settings import Settings
 from tests.support.facts import A_TOTAL, WELL, facts
 from watch.facts import Agreement, Facts, Reader, Reconciliation, Server
@@ -86,7 +86,7 @@ def test_where_an_embedded_server_is_stopped_no_fleet_runs(tmp_path: Path) -> No
         return no_fleet(seen, Settings.model_construct(None, data_dir=tmp_path, **settings))
 
     stopped = "No such file or directory"
-    sentence = f"no fleet runs on {tmp_path}; `make fleet` starts it"
+    sentence = no_fleet_on(tmp_path)
     assert said(stopped) == said("Connection refused", redis_url="redis://elsewhere") == sentence
     assert said("it does not answer") == ""
     wait = [sys.executable, "-c", "print(flush=True); input()"]

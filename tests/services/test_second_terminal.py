@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rocket_rides.fleet import no_fleet_on
+
 AWAY = {"DATABASE_URL": "postgresql://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1"}
 COMMANDS = {
     "psql": ("demo.embedded.prompt", "psql"),
@@ -20,7 +22,7 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_fleet_one_line_says_so(command: str, tmp_path: Path) -> None:
     said = refused_by(command, DATA_DIR=str(tmp_path), DATABASE_URL="", REDIS_URL="")
-    assert said.endswith(f"no fleet runs on {tmp_path}; `make fleet` starts it\n")
+    assert said.endswith(f"{no_fleet_on(tmp_path)}\n")
 
 
 @pytest.mark.parametrize("command", ["psql", "redis-cli"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.ports import free_ports
+from rocket_rides.fleet import no_fleet_on
 from tests.support.facts import A_TOTAL, WELL, absent, facts
 from tests.support.looks import at_work
 from tests.support.world import World, catch_up, drain
@@ -69,7 +70,7 @@ def test_what_can_not_be_told_is_told_apart_from_what_is_wrong(world: World) -> 
 
 def test_where_no_fleet_runs_one_line_says_so(world: World, tmp_path: Path) -> None:
     embedded = {"DATABASE_URL": "", "REDIS_URL": "", "DATA_DIR": str(tmp_path / "data")}
-    sentence = f"no fleet runs on {tmp_path / 'data'}; `make fleet` starts it\n"
+    sentence = f"{no_fleet_on(tmp_path / 'data')}\n"
     assert run(world, **embedded) == (3, sentence)
     code, said = run(world, "--json", **embedded)
     assert (code, json.loads(said)["status"]) == (3, 3)
