@@ -85,6 +85,7 @@ def test_a_process_that_hangs_is_not_well(world: World) -> None:
 
 def test_no_two_sessions_share_a_name_and_postgres_keeps_them_as_they_are(world: World) -> None:
     names = [sessions.STREAMER, *map(sessions.consumer, NAMES)]
+    names += [sessions.reader(kind, name) for kind in ("long rides", "rides") for name in NAMES]
     for one, other in itertools.combinations(names, 2):
         assert one != other
     for name in names:

@@ -4,6 +4,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
+from rocket_rides import sessions
 from rocket_rides.settings import PROJECT
 from tests.support.disasters import flush
 from tests.support.rollup import take_at
@@ -12,6 +13,7 @@ from tests.support.world import Service, World, eventually, exact
 PAGE = PROJECT / "docs/writing-a-consumer.md"
 MOST_LINES = 60
 
+AT_WORK = "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, %s)"
 COUNTED = "SELECT hour::text, rides FROM long_rides WHERE name = %s ORDER BY hour"
 TRUE = """
     SELECT date_trunc('hour', created_at AT TIME ZONE 'UTC')::text AS hour, count(*)
@@ -83,6 +85,7 @@ def test_the_example_leaves_a_total_of_the_same_name_alone(world: World, tmp_pat
     total = world.consumer("consumer0")
     world.send(10_001)
     started(world, tmp_path, "consumer0").says("1 ride up to 1")
+    assert world.value(AT_WORK, sessions.consumer("consumer0")) == 0
     assert counted(world, "consumer0") == true(world)
     assert world.standing("consumer0") == (0, Decimal(0))
     assert exact(world, total)
@@ -90,7 +93,10 @@ def test_the_example_leaves_a_total_of_the_same_name_alone(world: World, tmp_pat
 
 def test_the_example_goes_with_its_checkpoint(world: World, tmp_path: Path) -> None:
     world.send(10_001)
-    started(world, tmp_path, "mine").says("1 ride up to 1").stop()
+    world.send(10_002, 10_003)
+    flush(world)
+    world.send(10_004)
+    started(world, tmp_path, "mine").says("4 rides up to 4").stop()  # three of them in a gap
     assert counted(world) == true(world)
     world.connection.execute("DELETE FROM checkpoints WHERE kind = 'long rides' AND name = 'mine'")
     assert counted(world) == []
