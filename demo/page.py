@@ -34,7 +34,7 @@ Run = Callable[[str, Settings, Say], None]
 class Demolition:
     """The ways to break the fleet: one at a time, each in a thread, as it may take a minute.
 
-    What happens is told after a look that began since, so that the page shows it, too.
+    That all is well again is told after a look that began since, so that the page shows it, too.
     """
 
     def __init__(self, config: Settings, ways: Mapping[str, Any], run: Run) -> None:
@@ -77,8 +77,10 @@ class Demolition:
     def _say(self, line: str, kind: Kind) -> None:
         if line.startswith(" "):  # a total, which the page shows by itself
             return
-        mood: Mood = "healed" if kind is Kind.CLAIM else "news"
-        self._once_seen(partial(self._tell, line, mood))
+        if kind is Kind.CLAIM:
+            self._once_seen(partial(self._tell, line, "healed"))
+        else:  # at once: a look would first tell what comes of it
+            self._tell(line, "news")
 
     def _tell(self, line: str, mood: Mood) -> None:
         words = line.replace("`", "").strip()  # they mark what a terminal is given

@@ -27,7 +27,7 @@ import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
 child = subprocess.Popen(sleep, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-print("running with", child.pid)
+print("running with", child.pid, flush=True)
 child.wait()
 """
 
