@@ -29,8 +29,9 @@ from consumers.receipts.receipt import Receipt
 from consumers.receipts.verdict import NOT_HTTP, Kind, Verdict, in_one_line, judge, seconds_of
 from rocket_rides.errors import Refused
 
-# Of an answer's body: bytes that are read, so that the connection can be kept, and that are kept
-# for a person; seconds that are waited for them.
+# Bytes of a line of an answer's head. Of its body: bytes that are read, so that the connection can
+# be kept, and that are kept for a person; seconds that are waited for them.
+LONGEST_LINE = 64 * 1024
 MOST_READ, MOST_KEPT, LONGEST_BODY = 64 * 1024, 1024, 0.25
 
 LOST = "the connection was lost before the end of the answer's head"
@@ -39,6 +40,7 @@ LOST = "the connection was lost before the end of the answer's head"
 class Progress(SimpleNamespace):
     """How far a request came."""
 
+    deadline: float  # on the monotonic clock: nothing is sent later, however long nobody looked
     reused = False  # it is on a connection that was kept
     sent = False  # perhaps some of it, on this connection or on one before
 
@@ -57,6 +59,7 @@ class Courier:
 
     async def __aenter__(self) -> Self:
         trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(_require_time)
         trace.on_connection_reuseconn.append(_note_reused)
         trace.on_request_headers_sent.append(_note_sent)
         self._session = aiohttp.ClientSession(
@@ -64,6 +67,8 @@ class Courier:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
             headers={hdrs.USER_AGENT: "rocket-rides"},
             skip_auto_headers=[hdrs.ACCEPT_ENCODING],
             trace_configs=[trace],
@@ -75,6 +80,7 @@ class Courier:
 
     async def deliver(self, receipt: Receipt, seconds: float) -> Verdict:
         """Make one attempt, which is given up after so many seconds."""
+        progress = Progress(deadline=time.monotonic() + seconds)
         body = receipt.body()
         now = datetime.fromtimestamp(int(time.time()), UTC)
         headers = {
@@ -83,7 +89,6 @@ class Courier:
             "webhook-timestamp": f"{now.timestamp():.0f}",
             "webhook-signature": self._webhook.sign(receipt.webhook_id, now, body.decode()),
         }
-        progress = Progress()
         try:
             async with asyncio.timeout(seconds):
                 response = await self._post(body, headers, progress)
@@ -122,8 +127,15 @@ class Courier:
         return await post()
 
 
-async def _note_reused(_session: Any, context: SimpleNamespace, _: Any) -> None:
+async def _require_time(_session: Any, context: SimpleNamespace, _: Any) -> None:
+    """Raise TimeoutError where the worker has hung until after its deadline."""
+    if time.monotonic() > context.trace_request_ctx.deadline:
+        raise TimeoutError
+
+
+async def _note_reused(session: Any, context: SimpleNamespace, told: Any) -> None:
     context.trace_request_ctx.reused = True
+    await _require_time(session, context, told)
 
 
 async def _note_sent(_session: Any, context: SimpleNamespace, _: Any) -> None:

@@ -69,8 +69,9 @@ def _honcho(data: Path) -> psutil.Process | None:
         servers = psutil.Process(int((data / LOCK).read_text().split()[0]))
         # After a crash another process may have its pid. (Not every system has /proc to ask.)
         if servers.cmdline()[1:] == ["-m", "demo.embedded"] and NAME in servers.environ():
-            return servers.parents()[1]  # honcho starts each process through a fork
-    except (OSError, ValueError, IndexError, psutil.Error):
+            fork, honcho = servers.parents()[:2]  # honcho starts each process through a fork
+            return honcho if fork.cmdline() == honcho.cmdline() else None
+    except (OSError, ValueError, psutil.Error):
         pass
     return None
 

@@ -56,9 +56,13 @@ def uv_is_there() -> bool:
 
 
 def get_uv(steps: Steps) -> None:
-    """Install uv, which is much faster than pip. Raises StepFailed."""
+    """Install uv, which is much faster than pip, where there is one for this machine."""
     from_scratch = ["--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
-    steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
+    try:
+        steps.run([*PIP, "install", *from_scratch, "-r", str(UV_LOCK)])
+    except StepFailed as reason:
+        steps.note(f"{reason}\nwithout uv, pip installs everything")
+        return
     _stamp("uv").write_text(_digest(UV_LOCK))
 
 

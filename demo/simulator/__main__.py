@@ -120,7 +120,10 @@ def arguments() -> argparse.Namespace:
     add("--concurrency", type=int, default=1, metavar="C", help="rides at once")
     received = "receive the rides' receipts at RECEIPT_URL (default: unless --rides is given)"
     add("--receipts", action=argparse.BooleanOptionalAction, help=received)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.rate < 0 or given.concurrency < 1:
+        parser.error("a rate is at least 0, and the concurrency at least 1")
+    return given
 
 
 def main() -> int:

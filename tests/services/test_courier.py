@@ -71,6 +71,29 @@ def receipt(number: int = 1) -> Receipt:
     return Receipt(number, Decimal("539.837"), taken, f"receipt_{number}")
 
 
+def test_nothing_is_sent_after_the_deadline_by_a_worker_that_has_hung(
+    receiver: Receiver, couriers: Couriers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two send at once: its lease has run out, and another one has taken the receipt."""
+    deliver = couriers(receiver.url, SHORT)
+    [before] = deliver(1)
+    body = Receipt.body
+
+    def late(of: Receipt) -> bytes:
+        time.sleep(SHORT + 0.1)
+        return body(of)
+
+    monkeypatch.setattr(Receipt, "body", late)
+    [verdict] = deliver(2)  # on the connection that was kept
+    assert (before.kind, verdict.kind) == (Kind.DELIVERED, Kind.AWAY)
+    assert [request.ride_id for request in receiver.requests] == [1]
+
+
+def test_an_answer_with_a_long_header_is_an_answer(receiver: Receiver, couriers: Couriers) -> None:
+    receiver.behaviour = Answer(200, {"x-policy": "x" * 30_000})
+    assert couriers(receiver.url)()[0].kind is Kind.DELIVERED
+
+
 def test_a_receipt_is_one_post_that_the_library_verifies(
     receiver: Receiver, couriers: Couriers
 ) -> None:
