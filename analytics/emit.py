@@ -18,7 +18,7 @@ MAY_NOT_WRITE_TO = """
     WHERE NOT has_table_privilege(name, 'INSERT')
 """
 RECORD = """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     VALUES (%s, %s, %s, %s, %s) RETURNING id
 """
 # Leaves out consumers that were removed meanwhile.
@@ -36,9 +36,7 @@ PAST_RUNS = """
     SELECT id, created_at, consumer.name, consumer.drift, consumer.stray,
            (compared #>> '{rollup,agrees}')::boolean,
            (compared #>> '{receipts,agrees}')::boolean, (compared #>> '{outbox,agrees}')::boolean
-    FROM (
-        SELECT * FROM reconciliations WHERE NOT compared ? 'stranded' ORDER BY id DESC LIMIT 366
-    ) run
+    FROM (SELECT * FROM reconciliations ORDER BY id DESC LIMIT 366) run
     LEFT JOIN jsonb_to_recordset(compared -> 'consumers')
         consumer(name text, drift numeric, stray boolean) ON true
     ORDER BY id

@@ -18,7 +18,7 @@ from rocket_rides import terms
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 STANDINGS = """
-    SELECT name, last_ride_id, total_distance
+    SELECT name, position, total_distance
     FROM checkpoints JOIN consumer_states USING (kind, name) ORDER BY name
 """
 

@@ -46,7 +46,7 @@ from analytics.warehouse import Warehouse
 from rocket_rides.faults import reached
 
 HAD_RIDES = """
-    SELECT rides > 0 FROM reconciliations WHERE NOT compared ? 'stranded' ORDER BY id DESC LIMIT 1
+    SELECT rides > 0 FROM reconciliations ORDER BY id DESC LIMIT 1
 """
 
 

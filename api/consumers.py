@@ -11,24 +11,27 @@ Answer = dict[str, Any]
 LIMIT = 100_000
 
 CONSUMERS = f"""
-    SELECT kind, name, total_distance, last_ride_id, last_redis_id, entries_not_ours,
-           rides_behind, seconds_behind, newest.*
+    SELECT kind, name, total_distance, position, last_ride_id, last_redis_id, entries_not_ours,
+           records_behind, seconds_behind, newest.*
     FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
-               from_ride_id, from_total, to_ride_id, to_total
+               from_position, from_total, to_position, to_total
         FROM resets WHERE (consumer_kind, consumer_name) = (kind, name)
         ORDER BY resets.id DESC LIMIT 1
     ) newest ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(max(id), 0) AS last_ride_id FROM rides WHERE id <= position
+    ) counted
     ORDER BY name, kind
 """  # noqa: S608
 RESET = (
     "reconciliation",
     "status",
     "changed_at",
-    "from_ride_id",
+    "from_position",
     "from_total",
-    "to_ride_id",
+    "to_position",
     "to_total",
 )
 

@@ -21,7 +21,7 @@ LOOK = """
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
             WHERE NOT has_column_privilege(name, field, privilege)),
            drawn >= seqmax,
-           drawn < (SELECT max(id) FROM rides)
+           drawn < (SELECT max(id) FROM log_records)
     FROM pg_sequence, LATERAL (
         SELECT CASE WHEN has_sequence_privilege(seqrelid, 'SELECT, USAGE')
                THEN pg_sequence_last_value(seqrelid) END AS drawn
@@ -42,4 +42,4 @@ def require_readiness(connection: psycopg.Connection) -> None:
     if at_its_end:
         raise Unavailable("rides can't be taken: the sequence log_position has reached its end")
     if behind:
-        raise Unavailable("rides can't be taken: the sequence log_position is behind the rides")
+        raise Unavailable("rides can't be taken: the sequence log_position is behind the records")

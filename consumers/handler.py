@@ -1,18 +1,18 @@
-"""A handler: what one kind of consumer makes of the rides."""
+"""A handler: what one kind of consumer makes of the records of its types."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import psycopg
 
-from consumers.checkpoint import Position
+from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from rocket_rides.log import Record
 
 
 class Handler(ABC):
-    """What the consumer `name` makes of the rides. A `Reader` hands it each one once, in order.
+    """What the consumer `name` makes of its records. A `Reader` hands it each one once, in order.
 
     One batch calls `prepare`, then, in one transaction on `connection`, `fence`, `heal` for each
     gap, and `take`. What these write commits together with the checkpoint, or not at all. Any error
@@ -21,6 +21,10 @@ class Handler(ABC):
 
     # What sort of consumer this is: a name is unique among those of its kind.
     KIND: ClassVar[str]
+    # The types of records that it handles, each with the function that parses its data: what that
+    # returns is what `take` gets. Raises Invalid. Records of other types pass it.
+    TYPES: ClassVar[Mapping[str, Callable[[Record], Any]]]
+    RECORD = "record"  # what a person calls one of them
 
     def __init__(self, connection: psycopg.Connection, name: str) -> None:
         self.connection = connection
@@ -33,7 +37,7 @@ class Handler(ABC):
     def begin(self) -> None:  # noqa: B027 (many need none)
         """Create the state. In the transaction that creates the checkpoint."""
 
-    def load(self, at: Position) -> None:  # noqa: B027
+    def load(self, at: Place) -> None:  # noqa: B027
         """Load the state, for a checkpoint that stands `at` and is locked in this transaction.
 
         When the reader begins, and after a repair. Raises Unavailable when the state was deleted:
@@ -41,10 +45,10 @@ class Handler(ABC):
         """
 
     def prepare(self, after: int, upto: int) -> int:
-        """Do what may be repeated, for the rides with `after < id <= upto`. In no transaction.
+        """Do what may be repeated, for its records with `after < id <= upto`. In no transaction.
 
         This is for results that live elsewhere: a crash before the checkpoint moves repeats it.
-        Returns up to which ride it is done, above `after`; the checkpoint moves no further.
+        Returns up to which position it is done, above `after`; the checkpoint moves no further.
         """
         return upto
 
@@ -56,17 +60,19 @@ class Handler(ABC):
 
     @abstractmethod
     def heal(self, gap: Gap) -> Healed | None:
-        """Take in the rides of a gap, from the handler's own table. In the transaction.
+        """Take in the records of a gap, from the handler's own table. In the transaction.
 
-        The checkpoint is locked, and moves afterwards. Returns what was in the gap, which is
-        counted with the checkpoint, or None if it was healed before.
+        Of other tables, too, records may be missing; they are no concern of this handler. The
+        checkpoint is locked, and moves afterwards. Returns what was in the gap, which is counted
+        with the checkpoint, or None if it was healed before.
         """
 
     @abstractmethod
-    def take(self, records: Sequence[Record]) -> None:
-        """Take in new rides. In the transaction, after the checkpoint has moved; also without any.
+    def take(self, records: Sequence[Any]) -> None:
+        """Take in new records, as TYPES parses them; also without any. In the transaction.
 
-        Raises Overtaken when the state is gone: the checkpoint must not move without it.
+        The checkpoint has moved. Raises Overtaken when the state is gone: the checkpoint must not
+        move without it.
         """
 
     def ask_for_repair(self) -> psycopg.Cursor | None:

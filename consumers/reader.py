@@ -1,7 +1,7 @@
-"""A reader: follows the log from a checkpoint, and hands its handler each ride once.
+"""A reader: follows the log from a checkpoint, and hands its handler each of its records once.
 
-The reader knows the log: what was read, whether it can be believed, what is missing, and when to
-wait. What becomes of the rides is its handler's (`consumers.handler`).
+The reader knows the log: what was read, whether it is ours, what is missing, and when to wait. What
+becomes of the records is its handler's (`consumers.handler`).
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import psycopg
 
 from consumers.belief import Bounds, KnownTerms
-from consumers.checkpoint import Checkpoint, Position
+from consumers.checkpoint import Checkpoint, Place
 from consumers.committing import Committing
 from consumers.digest import Digest, digest
 from consumers.handler import Handler
@@ -40,6 +40,7 @@ class Reader(Generic[H]):
         self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         self._log = log
         self._batch_size = batch_size
+        self._types = {type_.encode(): parse for type_, parse in handler.TYPES.items()}
         self._terms = KnownTerms()
         self._last_sent = 0  # as of the latest look
         self._read_at = 0.0  # seconds, of the monotonic clock
@@ -49,6 +50,7 @@ class Reader(Generic[H]):
             if self.checkpoint.make():
                 handler.begin()
             self.checkpoint.lock()
+            self.checkpoint.handles(handler.TYPES)
             self.at = self._load()
 
     def run_once(self, *, wait: float = 0) -> Round:
@@ -59,9 +61,9 @@ class Reader(Generic[H]):
         """
         done = self._look(wait)
         began = self._read_at
-        if self.at.ride_id < self._last_sent and done.did_nothing:
-            # Rides that the streamer has committed were not in that read. It may have begun before
-            # they were sent, so read again: what is still not there is lost.
+        if self.at.position < self._last_sent and done.did_nothing:
+            # Records that the streamer has committed were not in that read. It may have begun
+            # before they were sent, so read again: what is still not there is lost.
             done = self._look(0)
         self._took = time.monotonic() - began
         return done
@@ -77,7 +79,7 @@ class Reader(Generic[H]):
         return min(REST * self._took, LONGEST_REST) if rests else 0
 
     def _look(self, wait: float) -> Round:
-        """Read, ask how far the entries can be believed, and take them.
+        """Read, ask how far the entries are ours, and take them.
 
         A read that reached the end of the stream, whatever it held, has seen everything that was
         sent before it: what it did not see is lost.
@@ -90,18 +92,18 @@ class Reader(Generic[H]):
             return self._repair()
         if not entries and as_numbers(self._log.last_id()) < as_numbers(self.at.redis_id):
             # Wiped, or restored to an earlier state: what was counted before will be skipped.
-            return self._commit(Digest(self.at.ride_id, START), rewound=True)
+            return self._commit(Digest(self.at.position, START), rewound=True)
         batch = self._digest(entries, bounds)
         if len(entries) < self._batch_size:
             batch.close_gap(min(sent_before, bounds.last_sent))
-        stays = (batch.last_redis_id, batch.last_ride_id) == self.at
+        stays = (batch.last_redis_id, batch.position) == self.at
         if just_arrived:
             self.committing.learn(too_soon=stays)
         if stays:
             self.behind = False
             return Round(held=bool(entries))
-        upto = self.handler.prepare(self.at.ride_id, batch.last_ride_id)
-        if upto < batch.last_ride_id:
+        upto = self.handler.prepare(self.at.position, batch.position)
+        if upto < batch.position:
             # Only a first piece of the batch is done. What comes after it will be read again.
             self.behind = True
             gaps = batch.gaps
@@ -121,7 +123,7 @@ class Reader(Generic[H]):
         return entries, just_arrived
 
     def _ask(self) -> tuple[Bounds, bool]:
-        """How far the log can be believed, and whether a repair is due. Raises StateLost.
+        """How far the log is ours, and whether a repair is due. Raises StateLost.
 
         Two questions in one round trip, since this is asked in every round.
         """
@@ -133,7 +135,7 @@ class Reader(Generic[H]):
         return self._terms.learn(bounds.fetchone()), repair is not None and bool(one_row(repair)[0])
 
     def _digest(self, entries: list[Entry], bounds: Bounds) -> Digest:
-        return digest(entries, self.at.ride_id, self.at.redis_id, bounds)
+        return digest(entries, self.at.position, self.at.redis_id, bounds, self._types)
 
     def _commit(self, batch: Digest, *, rewound: bool = False) -> Round:
         """Let the handler take a batch and move the checkpoint past it, in one transaction.
@@ -166,7 +168,7 @@ class Reader(Generic[H]):
         reached(Step.AFTER_COMMIT)
         return Round(repair=repair)
 
-    def _load(self) -> Position:
+    def _load(self) -> Place:
         at = self.checkpoint.load()
         self.handler.load(at)
         return at

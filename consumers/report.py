@@ -9,6 +9,7 @@ from consumers.gaps import Healed, HealedSum
 from consumers.reader import Reader
 from consumers.round import Round
 from rocket_rides.terms import NO_TERM
+from rocket_rides.words import count
 
 logger = logging.getLogger("consumer")
 
@@ -53,23 +54,24 @@ class Report:
                 "%s: the log was wiped or restored; reading it again from its start", self._name
             )
         if done.skipped:
-            logger.info("skipped %s, sent again", rides(done.skipped))
+            logger.info("skipped %s, sent again", count(done.skipped, "record"))
         self.not_ours(done.not_ours)
 
     def news(self, done: Round, reader: Reader[Any]) -> None:
         """Report the gaps, and the batch in one line."""
         for healed in done.healed:
-            self.healed(healed)
-        if counted := len(done.records) + HealedSum.of(done.healed).rides:
-            logger.info("%s up to %d, %s", rides(counted), reader.at.ride_id, reader.handler)
+            self.healed(healed, reader.handler.RECORD)
+        if counted := len(done.records) + HealedSum.of(done.healed).records:
+            what = count(counted, reader.handler.RECORD)
+            logger.info("%s up to %d, %s", what, reader.at.position, reader.handler)
 
-    def healed(self, healed: Healed) -> None:
+    def healed(self, healed: Healed, record: str) -> None:
         """Report a gap."""
         logger.warning(
-            "%s healed a gap in the log: %s, %s m, from ride %d to %d",
+            "%s healed a gap in the log: %s%s, from position %d to %d",
             self._name,
-            rides(healed.rides),
-            healed.distance,
+            count(healed.records, record),
+            f", {healed.distance} m" if healed.distance else "",
             healed.gap.after + 1,
             healed.gap.upto,
         )

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from consumers.belief import NotOurs, SetAside
 from consumers.gaps import Healed
-from rocket_rides.log import Record
 
 
 class Step(Enum):
@@ -20,7 +20,7 @@ class Step(Enum):
 class Round:
     """What one round did. By default: nothing."""
 
-    records: list[Record] = field(default_factory=list)  # in the order of the rides
+    records: list[Any] = field(default_factory=list)  # in the order of their positions
     healed: list[Healed] = field(default_factory=list)  # as well
     skipped: int = 0  # re-sends
     set_aside: list[SetAside] = field(default_factory=list)

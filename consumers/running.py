@@ -63,7 +63,7 @@ def run(
             database.require_writable(connection)
             reader = Reader(log, handler(connection, name), config.batch_size)
             crashes.settle(reader.checkpoint)
-            progress.announce(f"{name} stands at ride {reader.at.ride_id}, {reader.handler}")
+            progress.announce(f"{name} stands at {reader.at.position}, {reader.handler}")
             with crashes.noted():
                 rounds(reader, observers, connection, progress, stop, config.crash_rate)
 

@@ -28,20 +28,19 @@ DELETE FROM reconciliations
 WHERE created_at < now() - interval '400 days'
   AND NOT EXISTS (SELECT FROM resets WHERE reconciliation_id = reconciliations.id)
   AND NOT EXISTS (SELECT FROM recomputations WHERE reconciliation_id = reconciliations.id)
-  AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations WHERE NOT compared ? 'stranded');
+  AND id IS DISTINCT FROM (SELECT max(id) FROM reconciliations);
 
 -- Terms: a row for each leader that sent something, and ten thousand cost a reader 0.03 s once. So
 -- leave them, unless leaders change every few minutes for years. Readers below a term's end need
 -- it, and the warehouse needs the newest run's. Terms that are older than both are replaced by a
 -- single one, whose name no entry has: without it, the ids that they cover would pass to the terms
--- that stay, and to entries that have none. A consumer that begins later does not believe what the
--- log still holds of them, says so, and heals it from the rides.
+-- that stay, and to entries that have none. A consumer that begins later does not count what the
+-- log still holds of them, says so, and heals it from the tables.
 INSERT INTO terms (after, term)
 SELECT 0, left(md5(random()::text), 16) FROM (
     SELECT max(after) AS first FROM terms WHERE after < least(
-        (SELECT min(last_ride_id) FROM checkpoints),
-        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'stranded'
-         ORDER BY id DESC LIMIT 1)
+        (SELECT min(position) FROM checkpoints),
+        (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)
     )
 ) needed
 WHERE first > 0
@@ -49,8 +48,7 @@ ON CONFLICT (after) DO UPDATE SET term = excluded.term, void = '{}';
 DELETE FROM terms
 WHERE after > 0 AND after < (
     SELECT max(after) FROM terms WHERE after < least(
-        (SELECT min(last_ride_id) FROM checkpoints),
-        (SELECT last_ride_id FROM reconciliations WHERE NOT compared ? 'stranded'
-         ORDER BY id DESC LIMIT 1)
+        (SELECT min(position) FROM checkpoints),
+        (SELECT position FROM reconciliations ORDER BY id DESC LIMIT 1)
     )
 );

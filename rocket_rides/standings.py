@@ -3,8 +3,9 @@
 They are the checkpoints, and the receipts, whose queue is in Postgres, too: the consumer group in
 which their workers read is only in Redis, and so are groups that other programs make.
 
-A lag costs the same however large it is: rides are counted up to the limit, and its seconds are the
-age of the first ride that the reader lacks, which an index finds.
+A lag is in records of whatever kind, since a reader has to pass those that it does not handle; that
+of the receipts is in rides. It costs the same however large it is: records are counted up to the
+limit, and its seconds are the age of the first one that the reader lacks, which an index finds.
 """
 
 from rocket_rides.log import LARGEST_ID
@@ -65,14 +66,14 @@ RECEIPTS_LAG = f"""
            AS complete_to
     FROM receipts_state state CROSS JOIN arriving CROSS JOIN queue
 """  # noqa: S608
-# A reader lacks `pending` rides and all those after `upto`, and none up to `complete_to`. The
+# A reader lacks `pending` records and all those after `upto`, and none up to `complete_to`. The
 # rollup has counted a ride when its minute is computed, not when its checkpoint has passed it.
 READERS = """
-    SELECT kind, name, last_ride_id, last_redis_id, entries_not_ours,
+    SELECT kind, name, position, last_redis_id, entries_not_ours,
            0 AS pending, counted AS upto, counted AS complete_to
     FROM checkpoints CROSS JOIN LATERAL (
         SELECT CASE kind WHEN 'rollup' THEN (SELECT complete_to FROM rollup_state)
-               ELSE last_ride_id END AS counted
+               ELSE position END AS counted
     ) what
     UNION ALL
     SELECT 'group', 'receipts', (SELECT least(complete_to, last_sent_id) FROM streamer_state),
@@ -80,8 +81,8 @@ READERS = """
            pending, upto, complete_to
     FROM receipts_lag
 """
-# The rides are counted once for all readers: those between each `upto` and the next higher one, its
-# *step*; and added up once, from the last step down. `receipts_lag` is RECEIPTS_LAG, for statements
+# The records are counted once for all readers: those between each `upto` and the next higher one,
+# its *step*; and added up once, from the last step down. `receipts_lag` is RECEIPTS_LAG, for statements
 # that have it in a WITH of their own.
 STANDINGS_GIVEN_RECEIPTS_LAG = f"""
     WITH readers AS MATERIALIZED (
@@ -89,27 +90,28 @@ STANDINGS_GIVEN_RECEIPTS_LAG = f"""
     ),
     steps AS (SELECT array_agg(DISTINCT upto ORDER BY upto) AS uptos FROM readers),
     counts AS MATERIALIZED (
-        SELECT width_bucket(id - 1, uptos) AS step, count(*) AS rides
+        SELECT width_bucket(id - 1, uptos) AS step, count(*) AS records
         FROM steps CROSS JOIN LATERAL (
-            SELECT id FROM rides WHERE id > uptos[1] ORDER BY id DESC LIMIT %(limit)s
+            SELECT id FROM log_records WHERE id > uptos[1] ORDER BY id DESC LIMIT %(limit)s
         ) newest GROUP BY 1
     ),
     later AS MATERIALIZED (
-        SELECT array_agg(rides ORDER BY step) AS rides FROM (
-            SELECT step, sum(sum(rides)) OVER (ORDER BY step DESC)::bigint AS rides
-            FROM (SELECT step, rides FROM counts UNION ALL SELECT step, 0 FROM readers) each
+        SELECT array_agg(records ORDER BY step) AS records FROM (
+            SELECT step, sum(sum(records)) OVER (ORDER BY step DESC)::bigint AS records
+            FROM (SELECT step, records FROM counts UNION ALL SELECT step, 0 FROM readers) each
             GROUP BY step
         ) sums
     )
-    SELECT kind, name, last_ride_id, last_redis_id, entries_not_ours,
-           least(%(limit)s, pending + (SELECT rides FROM later)[step]) AS rides_behind,
+    SELECT kind, name, position, last_redis_id, entries_not_ours,
+           least(%(limit)s, pending + (SELECT records FROM later)[step]) AS records_behind,
            CASE WHEN created_at IS NULL THEN 0
                 WHEN isfinite(created_at)
                 THEN greatest(0, round(extract(epoch FROM now() - created_at), 3))
            END AS seconds_behind
     FROM readers
     LEFT JOIN LATERAL (
-        SELECT created_at FROM rides WHERE rides.id > complete_to ORDER BY rides.id LIMIT 1
+        SELECT created_at FROM log_records record WHERE record.id > complete_to
+        ORDER BY record.id LIMIT 1
     ) oldest ON true
 """  # noqa: S608
 STANDINGS = f"""

@@ -47,9 +47,9 @@ UNLESS_KNOWN = f"CASE WHEN ({NEWEST}) IS DISTINCT FROM %(known)s::text THEN ({AL
 LAST_SENT = "SELECT last_sent_id FROM streamer_state"
 RESTORE_STATE = (
     "INSERT INTO streamer_state (last_sent_id, records_sent) SELECT greatest("
-    "(SELECT id FROM rides WHERE NOT EXISTS (SELECT FROM staged_log_records staged"
-    " WHERE staged.id = rides.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms), 0),"
-    " greatest((SELECT count(*) FROM rides) - (SELECT count(*) FROM staged_log_records), 0)"
+    "(SELECT id FROM log_records records WHERE NOT EXISTS (SELECT FROM staged_log_records staged"
+    " WHERE staged.id = records.id) ORDER BY id DESC LIMIT 1), (SELECT max(after) FROM terms), 0),"
+    " greatest((SELECT count(*) FROM log_records) - (SELECT count(*) FROM staged_log_records), 0)"
     " ON CONFLICT (only_row) DO UPDATE"
     " SET last_sent_id = excluded.last_sent_id, records_sent = excluded.records_sent"
 )

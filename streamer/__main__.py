@@ -84,7 +84,7 @@ def lead(
     checks.require_rising_sequence(connection)
     log.wait_for_replicas()  # else each attempt would leave a batch behind
     streamer = Streamer(connection, log, config.batch_size)
-    progress.announce(f"leading; the log is complete up to ride {streamer.last_sent}")
+    progress.announce(f"leading; the log is complete up to position {streamer.last_sent}")
     trimmer = Trimmer(connection, log, Caps(config.stream_max_length, config.stream_max_age))
     upkeep = Upkeep(connection, log, trimmer, alarms)
     doorbell = Doorbell(connection)
@@ -111,7 +111,7 @@ def lead(
         if sent:
             progress.made()
             again = ", twice (injected)" if double_send else ""
-            logger.debug("sent %d records up to ride %d%s", sent, streamer.last_sent, again)
+            logger.debug("sent %d records up to %d%s", sent, streamer.last_sent, again)
             if sent < config.batch_size:
                 stop.wait(min(time.monotonic() - began, LONGEST_REST))
         else:

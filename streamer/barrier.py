@@ -1,15 +1,19 @@
 """The order barrier: up to which position is the outbox settled?
 
-A ride's id, drawn from a sequence, is its position in the log.
+A record's id, drawn from a sequence, is its position in the log.
 
 A sequence assigns numbers when rows are inserted, but rows appear when transactions commit: a lower
 id can appear after a higher one. A position is settled when no transaction is open that could still
 commit it or a lower one. Only settled records may enter the log.
 
-An INSERT locks `rides` (RowExclusiveLock) before it draws a number, and its transaction keeps the
-lock until it ends. So: read the sequence, *then* list who holds that lock. Every open transaction
-that drew a number up to the one read is in the list; once all of those have ended, everything up to
-there is settled, no matter who came later. Transactions that never wrote a ride are not waited for.
+Whoever draws a number first locks the sequence (RowExclusiveLock), and the transaction keeps that
+lock until it ends, even if it rolls back to a savepoint. So: read the sequence, *then* list who
+holds that lock. Every open transaction that drew a number up to the one read is in the list; once
+all of those have ended, everything up to there is settled, no matter who came later.
+
+It does not matter into which table a number went, or how it was drawn: so a new kind of record is
+watched before its table is even committed. Transactions that never drew are not waited for, except
+those that read the view `pg_sequences`, which takes the same lock.
 """
 
 import logging
@@ -26,7 +30,7 @@ logger = logging.getLogger(__name__)
 WRITERS = """
     SELECT DISTINCT virtualtransaction
     FROM pg_locks
-    WHERE locktype = 'relation' AND relation = 'rides'::regclass
+    WHERE locktype = 'relation' AND relation = 'log_position'::regclass
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
       AND mode = 'RowExclusiveLock' AND granted
 """
@@ -40,7 +44,7 @@ WHO_IS_WAITED_FOR = """
             left(regexp_replace(query, '\\s+', ' ', 'g'), 80))
         END
     FROM pg_locks LEFT JOIN pg_stat_activity activity USING (pid)
-    WHERE virtualtransaction = ANY(%s) AND relation = 'rides'::regclass
+    WHERE virtualtransaction = ANY(%s) AND relation = 'log_position'::regclass
       AND mode = 'RowExclusiveLock'
 """
 

@@ -21,12 +21,12 @@ DURABILITY = """
 # The next number drawn must lie above `taken`.
 SEQUENCE = f"""
     SELECT seqcache, seqincrement, seqcycle, ({LAST_DRAWN}) AS last_drawn,
-           greatest(last_sent_id, (SELECT max(id) FROM rides)) AS taken
+           greatest(last_sent_id, (SELECT max(id) FROM log_records)) AS taken
     FROM pg_sequence CROSS JOIN streamer_state WHERE seqrelid = 'log_position'::regclass
 """  # noqa: S608 (no value is put in)
 PUT_FORWARD = (
     "SELECT setval('log_position', greatest((SELECT last_value FROM log_position),"
-    " (SELECT max(id) FROM rides), (SELECT last_sent_id FROM streamer_state)))"
+    " (SELECT max(id) FROM log_records), (SELECT last_sent_id FROM streamer_state)))"
 )
 STRANDED = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
 
@@ -59,7 +59,7 @@ def _of_redis(log: Log) -> list[str]:
 
 
 def require_rising_sequence(connection: psycopg.Connection) -> None:
-    """Raise Unavailable unless rides draw numbers one by one, each above all before it.
+    """Raise Unavailable unless records draw numbers one by one, each above all before it.
 
     The barrier relies on that. A session draws the numbers that it caches before its transaction
     has the lock; a sequence that runs backwards, or was set back, draws numbers below what was
@@ -69,7 +69,7 @@ def require_rising_sequence(connection: psycopg.Connection) -> None:
     if row is None:
         raise StateLost
     cache, increment, cycles, last_drawn, taken = row
-    paused = "nothing is sent, so that no more rides are stranded, until you run"
+    paused = "nothing is sent, so that no more records are stranded, until you run"
     if cache != 1 or increment != 1 or cycles:
         options = f"CACHE {cache}, INCREMENT BY {increment}{', CYCLE' if cycles else ''}"
         raise Unavailable(
@@ -77,7 +77,7 @@ def require_rising_sequence(connection: psycopg.Connection) -> None:
         )
     if last_drawn < taken:
         raise Unavailable(
-            f"the sequence log_position was set back below ride {taken}; {paused}: {PUT_FORWARD}"
+            f"the sequence log_position was set back below record {taken}; {paused}: {PUT_FORWARD}"
         )
 
 

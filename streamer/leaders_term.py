@@ -11,21 +11,21 @@ from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
 
 VOID_KEPT = 100
 
-# Refused when more was sent than last_sent says: a later term began, or the next ride is no longer
-# staged. (A ride and its record commit together; records are deleted as they are sent, in order.)
+# Refused when more was sent than last_sent says: a later term began, or the next record is no
+# longer staged. (A row and its record commit together; records are deleted as they are sent, in order.)
 BEGIN = f"""
     INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
     WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)
       AND coalesce((
-          SELECT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = rides.id)
-          FROM rides WHERE id > last_sent_id ORDER BY id LIMIT 1
+          SELECT EXISTS (SELECT FROM staged_log_records staged WHERE staged.id = records.id)
+          FROM log_records records WHERE id > last_sent_id ORDER BY id LIMIT 1
       ), true)
     ON CONFLICT (after) DO UPDATE
     SET term = excluded.term, began_at = excluded.began_at,
         void = (ARRAY[terms.term] || terms.void)[1:{VOID_KEPT}]
     RETURNING after
 """  # noqa: S608
-# Nothing sent up to some ride is believed any longer: readers heal it from the rides.
+# Nothing sent up to some position counts any longer: readers heal it from the tables.
 DISOWN = f"""
     WITH gone AS (DELETE FROM terms RETURNING after, term, void)
     SELECT coalesce((array_agg(name ORDER BY after DESC))[1:{VOID_KEPT}], '{{}}')
@@ -46,7 +46,7 @@ def begin(connection: psycopg.Connection) -> Term:
 
 
 def disown(connection: psycopg.Connection, upto: int) -> None:
-    """Stop readers from believing what the log says about rides up to `upto`.
+    """Have readers count nothing that the log says about records up to `upto`.
 
     `upto` is at most `last_sent`. The leader loses its term and begins another.
     """

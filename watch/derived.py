@@ -80,7 +80,7 @@ DEAD_LETTERS = """
 # OFFSET 0: or else the planner may look through all that is pending.
 RUNS = f"""
     SELECT coalesce(json_agg(json_build_object(
-        'id', id, 'at', created_at, 'ride', last_ride_id, 'rides', rides, 'total', total_distance,
+        'id', id, 'at', created_at, 'ride', position, 'rides', rides, 'total', total_distance,
         'drift', (
             SELECT coalesce(json_object_agg(name, drift), '{{}}')
             FROM jsonb_to_recordset(compared -> 'consumers') consumer(name text, drift numeric)
@@ -109,8 +109,7 @@ KEPT = f"""
          WHERE status = 'applied')
         UNION ALL
         (SELECT created_at, json_build_object(
-             'what', 'ran', 'at', created_at, 'run', id, 'is_repair', compared ? 'stranded',
-             'rides', rides, 'total', total_distance)
+             'what', 'ran', 'at', created_at, 'run', id, 'rides', rides, 'total', total_distance)
          FROM reconciliations ORDER BY id DESC LIMIT {NEWEST})
         UNION ALL
         (SELECT created_at, json_build_object(

@@ -116,7 +116,7 @@ def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
 def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Event]:
     name = named(reader)
     if gaps := rise(before.gaps_healed, now.gaps_healed):
-        rides = rise(before.rides_healed, now.rides_healed)
+        rides = rise(before.records_healed, now.records_healed)
         distance = max(now.distance_healed - before.distance_healed, Decimal(0))
         healed = f"{count(rides, 'ride')}, {metres(distance)} m"
         times = "a gap" if gaps == 1 else f"{number(gaps)} gaps"

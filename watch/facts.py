@@ -50,7 +50,7 @@ class Counts:
     """What a reader with a checkpoint met and healed, ever: as exact as its checkpoint."""
 
     gaps_healed: int
-    rides_healed: int
+    records_healed: int
     distance_healed: Decimal
     resends_skipped: int
     entries_set_aside: int
@@ -67,7 +67,7 @@ class Reader:
     name: str
     processes: int | None  # sessions at work; None for readers that are not ours
     ride: int  # it has all rides up to this one
-    rides_behind: int  # up to MOST
+    records_behind: int  # up to MOST
     seconds_behind: float | None  # the age of the oldest ride that it lacks; 0 when it has all
     total: Decimal | None = None  # of a total
     # From the POST's transaction to the reader's commit, of the newest ride that it counted; None

@@ -46,17 +46,15 @@ class Reset(Kept, tag="reset"):
 
 
 class Ran(Kept, tag="ran"):
-    """A reconciliation, or a repair, ended."""
+    """A reconciliation ended."""
 
     run: int
-    is_repair: bool
     rides: int
     total: Decimal
 
     def happened(self) -> Happened:
-        kind = "repair" if self.is_repair else "reconciliation"
         found = f"{count(self.rides, 'ride')}, {metres(self.total)} m"
-        return Happened(self.at, f"{kind} {self.run}: {found}")
+        return Happened(self.at, f"reconciliation {self.run}: {found}")
 
 
 class SetAside(Kept, tag="set aside"):

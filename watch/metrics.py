@@ -38,13 +38,13 @@ HELP = {
     "log_bytes": "The log's memory in Redis.",
     "readers_left_out": f"Readers not shown: those beyond {MOST_READERS}.",
     "reader_processes": "Processes at work for a reader of ours.",
-    "reader_lag_rides": f"Rides that a reader lacks, up to {MOST}.",
+    "reader_lag_records": f"Rides that a reader lacks, up to {MOST}.",
     "reader_lag_seconds": "The age of the oldest ride that it lacks; 0 if none.",
     "reader_latency_seconds": "From taking its newest ride to counting it, within a minute.",
     "reader_distance_meters": "A total, rounded to a binary float.",
     # The same, of readers with a checkpoint; of entries, the receipts tell, too.
     "reader_gaps_healed_total": "Gaps in the log, healed from the rides.",
-    "reader_rides_healed_total": "Rides that the log lacked, healed.",
+    "reader_records_healed_total": "Rides that the log lacked, healed.",
     "reader_healed_meters_total": "The distance of the healed rides.",
     "reader_resends_skipped_total": "Rides sent again, and skipped.",
     "reader_entries_set_aside_total": "Entries that were not records, set aside in dead_letters.",
@@ -168,7 +168,7 @@ def _database(database: Database) -> Iterator[Sample]:
 
 def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:
     yield "reader_processes", reader.processes, labels
-    yield "reader_lag_rides", reader.rides_behind, labels
+    yield "reader_lag_records", reader.records_behind, labels
     yield "reader_lag_seconds", reader.seconds_behind, labels
     yield "reader_latency_seconds", reader.latency_seconds, labels
     yield "reader_distance_meters", reader.total, labels
@@ -176,7 +176,7 @@ def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:
 
 def _counts(counts: Counts, labels: Labels) -> Iterator[Sample]:
     yield "reader_gaps_healed_total", counts.gaps_healed, labels
-    yield "reader_rides_healed_total", counts.rides_healed, labels
+    yield "reader_records_healed_total", counts.records_healed, labels
     yield "reader_healed_meters_total", counts.distance_healed, labels
     yield "reader_resends_skipped_total", counts.resends_skipped, labels
     yield "reader_entries_set_aside_total", counts.entries_set_aside, labels

@@ -99,7 +99,7 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
             _name(reader),
             number(reader.processes),
             number(reader.ride),
-            number(reader.rides_behind, MOST),
+            number(reader.records_behind, MOST),
             age(reader.seconds_behind),
             metres(reader.total) if reader.total is not None else "",
             latency(reader.latency_seconds) if reader.latency_seconds is not None else "",

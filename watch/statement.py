@@ -54,8 +54,8 @@ RIDES = f"""
         SELECT count(*), min(id) AS oldest
         FROM (SELECT id FROM staged_log_records ORDER BY id LIMIT %(limit)s) records
     ) staged
-    LEFT JOIN rides oldest ON oldest.id = staged.oldest
-    LEFT JOIN (SELECT max(id) AS id FROM rides) newest ON true
+    LEFT JOIN log_records oldest ON oldest.id = staged.oldest
+    LEFT JOIN (SELECT max(id) AS id FROM log_records) newest ON true
     CROSS JOIN (
         SELECT count(*) AS rides, extract(epoch FROM now() - min(created_at)) AS seconds
         FROM (SELECT created_at FROM rides ORDER BY id DESC LIMIT {RATE_RIDES}) newest
@@ -65,14 +65,14 @@ RIDES = f"""
 # The receipts have no checkpoint: their lag is in RECEIPTS_FACTS, not here.
 READERS = f"""
     SELECT coalesce(json_agg(json_build_object(
-        'kind', kind, 'name', name, 'processes', NULL, 'ride', standings.last_ride_id,
-        'rides_behind', rides_behind, 'seconds_behind', seconds_behind, 'total', total_distance,
+        'kind', kind, 'name', name, 'processes', NULL, 'ride', standings.position,
+        'records_behind', records_behind, 'seconds_behind', seconds_behind, 'total', total_distance,
         'latency_seconds', CASE
             WHEN counted_at > now() - interval '{LATENCY_SECONDS} seconds'
              AND isfinite(counted_at) AND isfinite(created_at)
             THEN greatest(0, extract(epoch FROM counted_at - created_at)) END,
         'counts', json_build_object(
-            'gaps_healed', gaps_healed, 'rides_healed', rides_healed,
+            'gaps_healed', gaps_healed, 'records_healed', records_healed,
             'distance_healed', distance_healed, 'resends_skipped', resends_skipped,
             'entries_set_aside', entries_set_aside,
             'entries_not_ours', checkpoints.entries_not_ours,
@@ -81,7 +81,7 @@ READERS = f"""
     ) ORDER BY kind, name), '[]')
     FROM standings JOIN checkpoints USING (kind, name)
     LEFT JOIN consumer_states USING (kind, name)
-    LEFT JOIN rides ON rides.id = checkpoints.last_ride_id
+    LEFT JOIN log_records record ON record.id = checkpoints.position
 """  # noqa: S608
 # Each total is brought back to `ride`, the lowest at which any of them stands: the distance of the
 # rides that it has counted since is subtracted. One running sum over those rides, with the totals
@@ -90,7 +90,7 @@ READERS = f"""
 # past it.
 AGREEMENT = """
     WITH totals AS (
-        SELECT name, last_ride_id AS ride, total_distance AS total
+        SELECT name, position AS ride, total_distance AS total
         FROM checkpoints JOIN consumer_states USING (kind, name)
     ),
     ends AS (SELECT min(ride) AS last, max(ride) AS first FROM totals),

@@ -170,7 +170,7 @@ def _late(database: Database) -> Iterator[Problem]:
         yield Problem(f"{pending} to deliver, the oldest for {age(oldest)}", "lags")
     late = [
         Problem(
-            f"{called(reader)} is {count(reader.rides_behind, 'ride', MOST)} and"
+            f"{called(reader)} is {count(reader.records_behind, 'ride', MOST)} and"
             f" {age(reader.seconds_behind)} behind",
             "lags",
         )

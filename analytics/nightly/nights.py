@@ -8,9 +8,7 @@ import psycopg
 # The first ride by id stands for the oldest: there is no index on the time.
 MISSED = """
     SELECT coalesce((SELECT created_at FROM rides ORDER BY id LIMIT 1) < %(due)s, false)
-        AND NOT EXISTS (
-            SELECT FROM reconciliations WHERE created_at >= %(due)s AND NOT compared ? 'stranded'
-        )
+        AND NOT EXISTS (SELECT FROM reconciliations WHERE created_at >= %(due)s)
 """
 
 

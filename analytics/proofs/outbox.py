@@ -1,7 +1,7 @@
-"""The outbox: every staged record is of a ride that is yet to be sent, with that ride's distance.
+"""The outbox: every staged record is of a row that is yet to be sent; a ride's has its distance.
 
-One statement, so one snapshot. A ride and its record commit together; the streamer deletes records
-in the transaction in which it moves `last_sent`. So no snapshot shows a record without its ride, or
+One statement, so one snapshot. A row and its record commit together; the streamer deletes records
+in the transaction in which it moves `last_sent`. So no snapshot shows a record without its row, or
 one at or below `last_sent`, unless somebody or a bug has put it there. Nothing repairs such a
 record by itself: docs/reconcile.md says what a person does.
 """
@@ -18,16 +18,17 @@ WRONG = """
            count(*) FILTER (WHERE orphan), array_agg(id ORDER BY id) FILTER (WHERE orphan),
            count(*) FILTER (WHERE different), array_agg(id ORDER BY id) FILTER (WHERE different)
     FROM (
-        SELECT staged.id, staged.id <= last_sent_id AS sent, rides.id IS NULL AS orphan,
-               rides.id IS NOT NULL
+        SELECT staged.id, staged.id <= last_sent_id AS sent, record.id IS NULL AS orphan,
+               record.id IS NOT NULL AND object = 'ride'
                    AND data -> 'distance' IS DISTINCT FROM to_jsonb(distance) AS different
-        FROM staged_log_records staged LEFT JOIN rides USING (id) CROSS JOIN streamer_state
+        FROM staged_log_records staged LEFT JOIN log_records record USING (id)
+        LEFT JOIN rides USING (id) CROSS JOIN streamer_state
     ) staged
 """
 
 
 def prove(connection: psycopg.Connection) -> OutboxVerdict:
-    """Compare every staged record with its ride, and with `last_sent`."""
+    """Compare every staged record with its row, and with `last_sent`."""
     staged, *kinds = one_row(connection.execute(WRONG))
     counted = zip(kinds[::2], kinds[1::2], strict=True)
     return OutboxVerdict(staged, *(Some(count, tuple(ids or [])[:NAMED]) for count, ids in counted))

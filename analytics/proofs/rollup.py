@@ -41,9 +41,7 @@ UNPROVED_DAYS = f"""
     WHERE id > %(after)s AND id <= %(upto)s AND created_at >= '{FIRST}' AND created_at < '{END}'
     UNION
     SELECT (minute AT TIME ZONE 'UTC')::date FROM recomputations
-    WHERE status <> 'done' OR reconciliation_id = (
-        SELECT max(id) FROM reconciliations WHERE NOT compared ? 'stranded'
-    )
+    WHERE status <> 'done' OR reconciliation_id = (SELECT max(id) FROM reconciliations)
 """  # noqa: S608
 DAYS_ROLLED_UP = f"""
     SELECT DISTINCT (minute AT TIME ZONE 'UTC')::date FROM ride_minutes

@@ -2,7 +2,8 @@
 
 A worker is given entries by the group, puts their rides into the inbox, and only then acknowledges
 them. So a pending entry is one that somebody is about to put there, or died before he did: such
-entries are claimed after CLAIM_AFTER, the worker's own at once when it starts anew.
+entries are claimed after CLAIM_AFTER, the worker's own at once when it starts anew. Records of
+other types pass.
 """
 
 import time
@@ -13,10 +14,12 @@ from consumers.belief import KnownTerms, SetAside, is_ours
 from consumers.receipts.group import Group, GroupGone
 from consumers.receipts.round import Round, Step
 from consumers.receipts.statements import INBOX, SET_ASIDE
+from consumers.rides import TYPE, ride
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
 from rocket_rides.log import Entry, Invalid, decode
 
+RIDE = TYPE.encode()
 BATCH = 1000  # entries
 LOOKS = 3  # at what others have left pending, in the time after which it is claimed
 # Seconds, after a pause of at least as long. By then the streamer has committed what it sent, and
@@ -73,22 +76,24 @@ class Inbox:
     def _take_in(self, entries: list[Entry], done: Round) -> None:
         reached(Step.AFTER_READING)
         bounds = self._terms.learn(self._terms.ask(self._connection).fetchone())
-        rides = []
+        rides, passed = [], 0
         for entry in entries:
             try:
                 record = decode(entry.fields)
+                if not is_ours(record, bounds):
+                    done.not_ours.add(record, bounds)
+                elif record.type == RIDE:
+                    rides.append(ride(record).id)
+                else:
+                    passed += 1
             except Invalid as why:
                 done.set_aside.append(SetAside(entry, str(why)))
-                continue
-            if is_ours(record, bounds):
-                rides.append(record.id)
-            else:
-                done.not_ours.add(record, bounds)
         group, worker = self._group.name, self._group.member
         for entry, reason in done.set_aside:
             kept = {"redis_id": entry.redis_id, "fields": entry.fields, "reason": reason}
             self._connection.execute(SET_ASIDE, kept | {"group": group, "worker": worker})
-        values = {"rides": rides, "worker": worker, "not_ours": done.not_ours.total}
+        not_ours = done.not_ours.total
+        values = {"rides": rides, "worker": worker, "not_ours": not_ours, "passed": passed}
         [done.queued] = one_row(self._connection.execute(INBOX, values))
         done.is_settled = max(rides, default=0) <= bounds.last_sent
         reached(Step.BEFORE_ACKNOWLEDGING)

@@ -27,10 +27,11 @@ INBOX = """
         SELECT id FROM rides WHERE id = ANY(%(rides)s) ORDER BY id
         ON CONFLICT DO NOTHING RETURNING ride_id
     ), counted AS (
-        INSERT INTO receipts_workers AS worker (name, entries_not_ours)
-        SELECT %(worker)s, %(not_ours)s WHERE %(not_ours)s > 0
+        INSERT INTO receipts_workers AS worker (name, entries_not_ours, entries_passed)
+        SELECT %(worker)s, %(not_ours)s, %(passed)s WHERE %(not_ours)s > 0 OR %(passed)s > 0
         ON CONFLICT (name) DO UPDATE SET
-            entries_not_ours = worker.entries_not_ours + excluded.entries_not_ours
+            entries_not_ours = worker.entries_not_ours + excluded.entries_not_ours,
+            entries_passed = worker.entries_passed + excluded.entries_passed
     )
     SELECT count(*) FROM queued
 """

@@ -71,7 +71,7 @@ class Lead:
             reached(Step.AFTER_MOVE)
         began = time.monotonic()
         if began >= self._due:
-            more = self.indexer.run_once(self.reader.at.ride_id)
+            more = self.indexer.run_once(self.reader.at.position)
             took = time.monotonic() - began
             pause = min(max(PAUSE, took / SHARE - took), LONGEST_PAUSE)
             self._due = time.monotonic() + (0 if more else pause)

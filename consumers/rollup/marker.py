@@ -6,18 +6,18 @@ marks them again, which folds.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import psycopg
 
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
+from consumers.rides import TYPE, Ride, ride
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import KIND, NAME, Generation, overtaken
 from consumers.rollup.step import Step
 from rocket_rides.database import one_row
 from rocket_rides.faults import reached
-from rocket_rides.log import Record
 
 PIECE = 100_000  # rides that are marked at once
 
@@ -48,6 +48,8 @@ class Marker(Handler):
     """Marks `dirty` minutes, under the right of a generation."""
 
     KIND = KIND
+    TYPES: ClassVar = {TYPE: ride}
+    RECORD = "ride"
 
     def __init__(
         self, connection: psycopg.Connection, generation: Generation, dirty: DirtyMinutes
@@ -79,7 +81,7 @@ class Marker(Handler):
         new = gap._replace(after=max(gap.after, met))
         return Healed(new, *one_row(self.connection.execute(RIDES_IN_GAP, [new.after, new.upto])))
 
-    def take(self, records: Sequence[Record]) -> None:
+    def take(self, records: Sequence[Ride]) -> None:
         """Nothing is left to do: their minutes are marked."""
 
     def ask_for_repair(self) -> psycopg.Cursor:

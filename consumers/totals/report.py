@@ -6,11 +6,11 @@ from decimal import localcontext
 from consumers.gaps import Healed
 from consumers.reader import Reader
 from consumers.report import Report
+from consumers.rides import Ride
 from consumers.round import Round
 from consumers.totals.reset import Reset
 from consumers.totals.total import Total
 from rocket_rides.distance import EXACT
-from rocket_rides.log import Record
 
 logger = logging.getLogger("consumer")
 
@@ -20,19 +20,19 @@ class RideByRide(Report):
 
     def news(self, done: Round, reader: Reader[Total]) -> None:
         """Report the gaps and the rides, in the order of the log."""
-        news: list[Record | Healed] = [*done.records, *done.healed]
+        news: list[Ride | Healed] = [*done.records, *done.healed]
         news.sort(key=last_ride)
         with localcontext(EXACT):
             total = reader.handler.distance - sum(new.distance for new in news)
             for new in news:
                 total += new.distance
                 if isinstance(new, Healed):
-                    self.healed(new)
+                    self.healed(new, reader.handler.RECORD)
                 else:
                     logger.info("ride %8d %12s m   total %s m", new.id, new.distance, total)
 
 
-def last_ride(new: Record | Healed) -> int:
+def last_ride(new: Ride | Healed) -> int:
     return new.gap.upto if isinstance(new, Healed) else new.id
 
 
@@ -54,13 +54,20 @@ def resets(done: Round, reader: Reader[Total]) -> None:
             reader.handler.name,
             reset.ahead,
         )
+    if reset.recounted is not None:
+        logger.warning(
+            "%s added all rides up anew, as a repair of the log asks: total %s m at position %d",
+            reader.handler.name,
+            reset.recounted,
+            reader.at.position,
+        )
     if reset.applied:
         logger.warning(
-            "%s was reset by reconciliation %d: total %s m at ride %d, was %s m at ride %d",
+            "%s was reset by reconciliation %d: total %s m at position %d, was %s m at position %d",
             reader.handler.name,
             reset.applied.reconciliation,
             reset.applied.to_total,
-            reset.applied.to_ride_id,
+            reset.applied.to_position,
             reset.applied.from_total,
-            reset.applied.from_ride_id,
+            reset.applied.from_position,
         )

@@ -1,9 +1,9 @@
 """Resets: how a reconciliation corrects a consumer, exactly, wherever the consumer stands.
 
-The reconciliation says that all rides up to F add up to T metres. Everything up to the streamer's
-last_sent, call it S, is settled. F was S or less when the run froze it; it is past S only if this
-database was restored to an earlier time since (see below). For a consumer at ride C the right state
-is
+The reconciliation says that all rides up to position F add up to T metres. Everything up to the
+streamer's last_sent, call it S, is settled. F was S or less when the run froze it; it is past S
+only if this database was restored to an earlier time since (see below). For a consumer at position
+C the right state is
 
 * C <= F, at F or behind it: T, at F. Log entries up to F are then skipped as re-sends.
 * F < C <= S, past F: T plus the rides between F and C, at C.
@@ -30,8 +30,8 @@ from rocket_rides.database import one_row
 
 NEWEST = """
     SELECT resets.id, reconciliation_id, status = 'pending',
-           reconciliations.last_ride_id, reconciliations.total_distance,
-           checkpoints.last_ride_id, consumer_states.total_distance, last_sent_id
+           reconciliations.position, reconciliations.total_distance,
+           checkpoints.position, consumer_states.total_distance, last_sent_id
     FROM resets
     JOIN reconciliations ON reconciliations.id = reconciliation_id
     JOIN checkpoints ON kind = consumer_kind AND checkpoints.name = consumer_name
@@ -42,22 +42,23 @@ NEWEST = """
 
 APPLY = """
     WITH moved AS (
-        UPDATE checkpoints SET last_ride_id = %(to_ride_id)s, resets_applied = resets_applied + 1,
-            counted_at = CASE WHEN %(to_ride_id)s > last_ride_id
+        UPDATE checkpoints SET position = %(to_position)s, resets_applied = resets_applied + 1,
+            counted_at = CASE WHEN %(to_position)s > position
                               THEN clock_timestamp() ELSE counted_at END
         WHERE kind = 'total' AND name = %(name)s
     ), counted AS (
         UPDATE consumer_states SET total_distance = %(reconciled_total)s + (
             SELECT coalesce(sum(distance), 0) FROM rides
-            WHERE id > %(reconciled_ride_id)s AND id <= %(to_ride_id)s
+            WHERE id > %(reconciled_upto)s AND id <= %(to_position)s
         )
         WHERE name = %(name)s RETURNING total_distance
     )
     UPDATE resets
-    SET status = 'applied', changed_at = now(), from_ride_id = %(ride_id)s, from_total = %(total)s,
-        to_ride_id = %(to_ride_id)s, to_total = counted.total_distance
+    SET status = 'applied', changed_at = now(),
+        from_position = %(position)s, from_total = %(total)s,
+        to_position = %(to_position)s, to_total = counted.total_distance
     FROM counted WHERE id = %(id)s
-    RETURNING reconciliation_id, from_ride_id, from_total, to_ride_id, to_total
+    RETURNING reconciliation_id, from_position, from_total, to_position, to_total
 """
 
 # Up to the one that was looked at: a newer one may have arrived in the meantime.
@@ -68,15 +69,27 @@ SUPERSEDE = """
 """
 
 
+# Asked for by `streamer.repair`, which knows of no total: all rides are added up anew.
+RECOUNT = """
+    WITH asked AS (
+        UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1
+        WHERE kind = 'total' AND name = %(name)s AND recount RETURNING position
+    )
+    UPDATE consumer_states
+    SET total_distance = (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= position)
+    FROM asked WHERE name = %(name)s RETURNING total_distance
+"""
+
+
 class Newest(NamedTuple):
     """The newest reset of a consumer, with everything that decides its effect; see above."""
 
     id: int
     reconciliation: int
     is_pending: bool
-    reconciled_ride_id: int  # F
+    reconciled_upto: int  # F
     reconciled_total: Decimal  # T, in metres
-    ride_id: int  # C
+    position: int  # C
     total: Decimal
     last_sent: int  # S
 
@@ -85,9 +98,9 @@ class Applied(NamedTuple):
     """Where the consumer stood before a reset, and after it; totals are in metres."""
 
     reconciliation: int
-    from_ride_id: int
+    from_position: int
     from_total: Decimal
-    to_ride_id: int
+    to_position: int
     to_total: Decimal
 
 
@@ -98,20 +111,23 @@ class Reset:
     applied: Applied | None = None
     ahead: int | None = None  # superseded because it is about rides that are still to come
     superseded: list[int] = field(default_factory=list)  # by a newer one
+    recounted: Decimal | None = None  # the total since, in metres
 
 
 def apply_newest(connection: psycopg.Connection, name: str) -> Reset:
-    """Apply the newest reset of the consumer `name`, if pending, and supersede all others.
+    """Recount if that is asked for; apply the newest pending reset, and supersede all others.
 
     For a transaction, READ COMMITTED, that has locked the checkpoint: each statement then sees what
     the lock has waited for.
     """
     result = Reset()
+    if total := connection.execute(RECOUNT, {"name": name}).fetchone():
+        [result.recounted] = total
     row = connection.execute(NEWEST, [name]).fetchone()
     if row is None:  # deleted with the consumer
         return result
     newest = Newest(*row)
-    if newest.is_pending and newest.reconciled_ride_id <= newest.last_sent:
+    if newest.is_pending and newest.reconciled_upto <= newest.last_sent:
         result.applied = _apply(connection, name, newest)
     elif newest.is_pending:
         result.ahead = newest.reconciliation
@@ -121,6 +137,6 @@ def apply_newest(connection: psycopg.Connection, name: str) -> Reset:
 
 
 def _apply(connection: psycopg.Connection, name: str, newest: Newest) -> Applied:
-    to_ride_id = min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))
-    values = {"name": name, "to_ride_id": to_ride_id, **newest._asdict()}
+    to_position = min(newest.last_sent, max(newest.reconciled_upto, newest.position))
+    values = {"name": name, "to_position": to_position, **newest._asdict()}
     return Applied(*one_row(connection.execute(APPLY, values)))

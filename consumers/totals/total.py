@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
+from typing import ClassVar
 
 import psycopg
 from psycopg import sql
 
-from consumers.checkpoint import Position
+from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
+from consumers.rides import TYPE, Ride, ride
 from consumers.totals.reset import Reset, apply_newest
 from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
 from rocket_rides.errors import Overtaken, Unavailable
-from rocket_rides.log import Record
 
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
 LOAD = "SELECT total_distance FROM consumer_states WHERE name = %s"
@@ -26,13 +27,18 @@ ADD = """
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
 """
-RESET_IS_DUE = "SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %s AND status = 'pending')"
+REPAIR_IS_DUE = """
+    SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')
+        OR EXISTS (SELECT FROM checkpoints WHERE kind = 'total' AND name = %(name)s AND recount)
+"""
 
 
 class Total(Handler):
     """The exact sum of the distances of all rides up to the checkpoint."""
 
     KIND = "total"
+    TYPES: ClassVar = {TYPE: ride}
+    RECORD = "ride"
     distance: Decimal
 
     def __str__(self) -> str:
@@ -42,13 +48,13 @@ class Total(Handler):
         """Start from nothing."""
         self.connection.execute(BEGIN, [self.name])
 
-    def load(self, at: Position) -> None:
+    def load(self, at: Place) -> None:
         """Read it. Raises Unavailable when it is gone: going on from 0 would be wrong for ever."""
         row = self.connection.execute(LOAD, [self.name]).fetchone()
         if row is None:
             raise Unavailable(
-                f"{self.name} has a checkpoint, at ride {at.ride_id}, but no total; this makes it"
-                f" start from the first ride: {FORGET.format(self.name).as_string(self.connection)}"
+                f"{self.name} has a checkpoint, at position {at.position}, but no total; this makes"
+                f" it start from the first ride: {FORGET.format(self.name).as_string(self.connection)}"
             )
         [self.distance] = row
 
@@ -59,18 +65,18 @@ class Total(Handler):
         self._add(healed.distance)
         return healed
 
-    def take(self, records: Sequence[Record]) -> None:
+    def take(self, records: Sequence[Ride]) -> None:
         """Add up the rides of a batch. Raises Overtaken when the total is gone."""
         with localcontext(EXACT):
             distance = sum((record.distance for record in records), Decimal(0))
         self._add(distance)
 
     def ask_for_repair(self) -> psycopg.Cursor:
-        """Whether a reconciliation has asked for a reset."""
-        return self.connection.execute(RESET_IS_DUE, [self.name])
+        """Whether a reconciliation has asked for a reset, or a repair of the log for a recount."""
+        return self.connection.execute(REPAIR_IS_DUE, {"name": self.name})
 
     def repair(self) -> Reset:
-        """Apply what a reconciliation asks for."""
+        """Do what they ask for."""
         return apply_newest(self.connection, self.name)
 
     def _add(self, distance: Decimal) -> None:

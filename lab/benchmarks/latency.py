@@ -15,6 +15,7 @@ from statistics import quantiles
 
 import psycopg
 
+from consumers.rides import TYPE
 from lab.benchmarks import fleet, load
 from lab.benchmarks.figures import Figure, Goal
 from lab.benchmarks.stand import Stand
@@ -138,7 +139,7 @@ def _by_hand(connection: psycopg.Connection, log: Log) -> Milliseconds:
     for position in range(IDLE_RIDES):
         time.sleep(random.uniform(*PAUSE) / 4)
         started = time.perf_counter()
-        log.append([(position + 1, '{"id": 1, "distance": 539.837}')], position, NOBODYS)
+        log.append([(position + 1, TYPE, '{"id": 1, "distance": 539.837}')], position, NOBODYS)
         connection.execute(COMMIT)
         took.append((time.perf_counter() - started) * 1000)
     return took

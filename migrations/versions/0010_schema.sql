@@ -8,10 +8,11 @@
 
 -- ------------------------------------------------------------------ the outbox
 
--- The outbox: records that are still to be sent to the log. The id is the ride's.
+-- The outbox: records that are still to be sent to the log. The id is the record's position, and that
+-- of the row that it tells of. In the log, its type is `object.action`.
 --
--- No foreign key to rides: the one statement that stages a record is the one that inserts its ride.
--- Every row is soon deleted, so a number of rows triggers vacuum, not a share of the table.
+-- No foreign key: the one statement that stages a record is the one that inserts its row. Every row
+-- is soon deleted, so a number of rows triggers vacuum, not a share of the table.
 CREATE TABLE staged_log_records (
     id bigint PRIMARY KEY,
     action text NOT NULL,
@@ -19,15 +20,15 @@ CREATE TABLE staged_log_records (
     data jsonb NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 
--- A ride that is taken while the streamer sleeps wakes it (`streamer/doorbell.py`).
+-- A record that is staged while the streamer sleeps wakes it (`streamer/doorbell.py`).
 --
 -- The sequence is a flag: the bell is armed while it has a last value. Sequences are outside of
 -- transactions, so everyone sees at once what setval() wrote. Reading one waits for nobody, and a
 -- SERIALIZABLE transaction takes no predicate lock for it.
 CREATE SEQUENCE doorbell;
 
--- Whoever rings also disarms it, so that the next rides need not ring. The function has its owner's
--- rights, so that no ride is refused or delayed for want of a right to the sequence.
+-- Whoever rings also disarms it, so that the next records need not ring. The function has its owner's
+-- rights, so that no record is refused or delayed for want of a right to the sequence.
 CREATE FUNCTION ring_doorbell() RETURNS void LANGUAGE sql VOLATILE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN CASE WHEN pg_sequence_last_value('doorbell'::regclass) IS NOT NULL
@@ -38,11 +39,11 @@ GRANT EXECUTE ON FUNCTION ring_doorbell TO PUBLIC;
 
 -- ------------------------------------------------------------------ the streamer
 
--- One row: the id of the last record that the streamer sent and committed, and how many it has sent
--- in all.
+-- One row: the position of the last record that the streamer sent and committed, and how many it has
+-- sent in all.
 --
 -- Each counts once, and so does a stranded one that a repair has counted. Together with what is
--- staged, that is all rides.
+-- staged, that is all of `log_records`.
 CREATE TABLE streamer_state (
     only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT streamer_state_only_row CHECK (only_row),
     last_sent_id bigint NOT NULL DEFAULT 0
@@ -86,15 +87,19 @@ CREATE TABLE checkpoints (
          AND split_part(last_redis_id, '-', 2)::numeric <= 18446744073709551615
         ELSE false END
     ),
-    last_ride_id bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_last_ride_id CHECK (last_ride_id >= 0),
+    position bigint NOT NULL DEFAULT 0 CONSTRAINT checkpoints_position CHECK (position >= 0),
+    -- The types of records that it handles; others pass it, and are counted.
+    types text[] NOT NULL DEFAULT '{}',
+    entries_passed bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_entries_passed CHECK (entries_passed >= 0),
     -- Entries that it skipped: another database's, or never committed.
     entries_not_ours bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_entries_not_ours CHECK (entries_not_ours >= 0),
     gaps_healed bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_gaps_healed CHECK (gaps_healed >= 0),
-    rides_healed bigint NOT NULL DEFAULT 0
-        CONSTRAINT checkpoints_rides_healed CHECK (rides_healed >= 0),
+    -- Of its own types.
+    records_healed bigint NOT NULL DEFAULT 0
+        CONSTRAINT checkpoints_records_healed CHECK (records_healed >= 0),
     -- Without those that a new leader of the rollup reads again: they count as read for the first
     -- time.
     resends_skipped bigint NOT NULL DEFAULT 0
@@ -106,12 +111,14 @@ CREATE TABLE checkpoints (
         CONSTRAINT checkpoints_crashes_injected CHECK (crashes_injected >= 0),
     resets_applied bigint NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_resets_applied CHECK (resets_applied >= 0),
-    -- The furthest ride that it has reached since it was last set back to an earlier one.
+    -- The furthest position that it has reached since it was last set back to an earlier one.
     furthest bigint NOT NULL DEFAULT 0 CONSTRAINT checkpoints_furthest CHECK (furthest >= 0),
     distance_healed numeric(38,3) NOT NULL DEFAULT 0
         CONSTRAINT checkpoints_distance_healed
         CHECK (distance_healed >= 0 AND distance_healed <> 'NaN'),
-    counted_at timestamptz, -- when last_ride_id last rose
+    counted_at timestamptz, -- when `position` last rose
+    -- Somebody asks the reader to make its state anew from its own table.
+    recount boolean NOT NULL DEFAULT false,
     UNIQUE (kind, name)
 ) WITH (fillfactor = 50);
 
@@ -259,18 +266,19 @@ CREATE TABLE receipts_workers (
     entries_not_ours bigint NOT NULL DEFAULT 0
         CONSTRAINT receipts_workers_entries_not_ours CHECK (entries_not_ours >= 0),
     entries_set_aside bigint NOT NULL DEFAULT 0
-        CONSTRAINT receipts_workers_entries_set_aside CHECK (entries_set_aside >= 0)
+        CONSTRAINT receipts_workers_entries_set_aside CHECK (entries_set_aside >= 0),
+    entries_passed bigint NOT NULL DEFAULT 0
+        CONSTRAINT receipts_workers_entries_passed CHECK (entries_passed >= 0)
 ) WITH (fillfactor = 50);
 
 
 -- ------------------------------------------------------------------ the reconciliation
 
--- The total of all rides up to `last_ride_id`, summed from the rides themselves. `compared` is what
+-- The total of all rides up to `position`, summed from the rides themselves. `compared` is what
 -- the consumers and the warehouse said at the time.
 CREATE TABLE reconciliations (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    last_ride_id bigint NOT NULL
-        CONSTRAINT reconciliations_last_ride_id CHECK (last_ride_id >= 0),
+    position bigint NOT NULL CONSTRAINT reconciliations_position CHECK (position >= 0),
     total_distance numeric(38,3) NOT NULL
         CONSTRAINT reconciliations_total_distance
         CHECK (total_distance >= 0 AND total_distance <> 'NaN'),
@@ -284,7 +292,7 @@ CREATE TABLE reconciliations (
 
 -- A reconciliation's request to a consumer, which alone acts on it: `consumers/totals/reset.py`.
 --
--- Once applied, it says where the consumer stood before and after: the ride, and the total.
+-- Once applied, it says where the consumer stood before and after: the position, and the total.
 CREATE TABLE resets (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     reconciliation_id bigint NOT NULL REFERENCES reconciliations (id),
@@ -294,16 +302,16 @@ CREATE TABLE resets (
     status text NOT NULL DEFAULT 'pending'
         CONSTRAINT resets_status CHECK (status IN ('pending', 'applied', 'superseded')),
     changed_at timestamptz,
-    from_ride_id bigint,
+    from_position bigint,
     from_total numeric(38,3),
-    to_ride_id bigint,
+    to_position bigint,
     to_total numeric(38,3),
     UNIQUE (reconciliation_id, consumer_name),
     FOREIGN KEY (consumer_kind, consumer_name)
         REFERENCES checkpoints (kind, name) ON DELETE CASCADE,
     CONSTRAINT resets_changed_at CHECK ((status = 'pending') = (changed_at IS NULL)),
     CONSTRAINT resets_from_and_to CHECK (
-        num_nonnulls(from_ride_id, from_total, to_ride_id, to_total)
+        num_nonnulls(from_position, from_total, to_position, to_total)
         = CASE status WHEN 'applied' THEN 4 ELSE 0 END
     )
 );

@@ -3,9 +3,9 @@
 
 -- The source of truth. A row never changes after its transaction commits.
 --
--- The INSERT itself draws the number, while it holds its lock on `rides`: the streamer's barrier
--- relies on that order. ALWAYS keeps anyone from supplying a number of their own. CACHE 1: numbers
--- that a session caches outlive the transaction that drew them, and would break the barrier.
+-- Every kind of record draws its id from the one sequence, `log_position`: the streamer's barrier
+-- watches who does. ALWAYS keeps anyone from supplying a number of their own. CACHE 1: numbers that
+-- a session caches outlive the transaction that drew them, and would break the barrier.
 CREATE TABLE rides (
     id bigint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME log_position CACHE 1) PRIMARY KEY,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -27,3 +27,8 @@ CREATE TABLE idempotency_keys (
     ride_id bigint NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 70);
+
+-- Which positions have a record, staged or sent, of whatever kind. The streamer and the readers know
+-- the tables of the application by this view alone.
+CREATE VIEW log_records AS
+    SELECT id, created_at FROM rides;

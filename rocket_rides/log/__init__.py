@@ -11,7 +11,7 @@ from rocket_rides.log.entries import (
     entries,
 )
 from rocket_rides.log.errors import Forbidden, LogExhausted, LogFull, naming_the_server
-from rocket_rides.log.stream import Log
+from rocket_rides.log.stream import Log, Staged
 
 __all__ = [
     "LARGEST_ID",
@@ -23,6 +23,7 @@ __all__ = [
     "LogExhausted",
     "LogFull",
     "Record",
+    "Staged",
     "as_numbers",
     "decode",
     "entries",

@@ -3,9 +3,9 @@
     python -m rocket_rides.log --since 10m
     python -m rocket_rides.log --follow
 
-A line has the time at which Redis took the entry, the entry's id, the ride's, the distance in
-metres, the ride before, and the term, which tells a reader whether the entry is its own database's.
-All entries are shown here, even those that no reader would count.
+A line has the time at which Redis took the entry, the entry's id in the stream, its position and
+type, the position before, the term, which tells a reader whether the entry is its own database's,
+and its data. All entries are shown here, even those that no reader would count.
 
 It only reads the log, and moves nothing.
 """
@@ -74,8 +74,12 @@ def in_words(entry: Entry) -> str:
         record = decode(entry.fields)
     except Invalid as reason:
         return f"{when}  not a record: {reason}"
-    term = ascii(record.term)[2:-1]  # whatever bytes it is, on one line
-    return f"{when}  ride {record.id}  {record.distance} m  after {record.prev}  term {term or '-'}"
+    # Whatever bytes these are, they stay on one line.
+    type_, term, data = (
+        ascii(field.decode(errors="replace"))[1:-1]
+        for field in (record.type, record.term, record.data)
+    )
+    return f"{when}  {record.id}  {type_}  after {record.prev}  term {term or '-'}  {data}"
 
 
 def appended_at(entry: Entry) -> str | None:

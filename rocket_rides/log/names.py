@@ -1,7 +1,7 @@
 """The names in Redis: the fields of an entry, and the keys beside the stream."""
 
 # The fields of an entry, as Redis answers them.
-DATA, PREV, TERM = b"data", b"prev", b"term"
+ID, TYPE, DATA, PREV, TERM = b"id", b"type", b"data", b"prev", b"term"
 
 
 def rollup_key(stream: str, generation: str) -> str:

@@ -15,7 +15,9 @@ from rocket_rides.log.entries import START, Entry, entries
 from rocket_rides.log.errors import appending_errors, naming_the_server
 from rocket_rides.terms import Term
 
-DATA, PREV, TERM = (field.decode() for field in (names.DATA, names.PREV, names.TERM))
+ID, TYPE, DATA, PREV, TERM = (
+    field.decode() for field in (names.ID, names.TYPE, names.DATA, names.PREV, names.TERM)
+)
 # A script runs without interruption, and Redis refuses it before it starts when memory is full: so
 # the log gets the whole batch or nothing. Only where the stream runs out of ids can it fail
 # half-way, and that is not undone. The records come packed, as one argument: thousands of arguments
@@ -23,11 +25,15 @@ DATA, PREV, TERM = (field.decode() for field in (names.DATA, names.PREV, names.T
 APPEND = f"""
 local key, term, prev, call = KEYS[1], ARGV[1], ARGV[2], redis.call
 local records = cmsgpack.unpack(ARGV[3])
-for i = 1, #records, 2 do
-  call('XADD', key, '*', '{DATA}', records[i + 1], '{PREV}', prev, '{TERM}', term)
-  prev = records[i]
+for i = 1, #records, 3 do
+  local id = records[i]
+  call('XADD', key, '*', '{ID}', id, '{TYPE}', records[i + 1], '{DATA}', records[i + 2],
+       '{PREV}', prev, '{TERM}', term)
+  prev = id
 end
 """
+
+Staged = tuple[int, str, str]  # a record of the outbox: its position, its type, its data as JSON
 
 SOCKET_TIMEOUT = 5.0
 REPLICAS_TIMEOUT = 0.5  # seconds; a leader that waits holds a transaction open in Postgres
@@ -66,8 +72,8 @@ class Log:
     def __exit__(self, *_: object) -> None:
         self.redis.close()
 
-    def append(self, records: Iterable[tuple[int, str]], prev: int, term: Term) -> None:
-        """Append (id, JSON) pairs in one step, the first one chained to `prev`.
+    def append(self, records: Iterable[Staged], prev: int, term: Term) -> None:
+        """Append staged records in one step, the first one chained to `prev`.
 
         Raises LogFull when Redis is out of memory: then nothing was appended. Raises LogExhausted
         when the stream has no id left: then some of the records may have been. Raises
@@ -77,9 +83,7 @@ class Log:
             pass
 
     @contextmanager
-    def appending(
-        self, records: Iterable[tuple[int, str]], prev: int, term: Term
-    ) -> Iterator[None]:
+    def appending(self, records: Iterable[Staged], prev: int, term: Term) -> Iterator[None]:
         """Append as `append` does, while the block does something else.
 
         redis-py can't send now and read later, so this uses its connection directly. Without the
@@ -186,6 +190,7 @@ class Log:
         return int(self.command("XTRIM", self.name, strategy, sign, threshold))
 
 
-def packed(records: Iterable[tuple[int, str]]) -> bytes:
+def packed(records: Iterable[Staged]) -> bytes:
     """The records as APPEND takes them. Ids are text: Lua's numbers have only 53 bits."""
-    return msgspec.msgpack.encode([word for id_, data in records for word in (str(id_), data)])
+    words = [word for id_, type_, data in records for word in (str(id_), type_, data)]
+    return msgspec.msgpack.encode(words)

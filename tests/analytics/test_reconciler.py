@@ -18,7 +18,7 @@ from tests.support.world import Service, World, eventually
 HONCHOS_PATIENCE = 5  # seconds
 RECONCILED = """
     INSERT INTO reconciliations
-        (last_ride_id, total_distance, rides, duration_seconds, compared, created_at)
+        (position, total_distance, rides, duration_seconds, compared, created_at)
     VALUES (1, 5, 1, 1, %s, %s)
 """
 # A run that lasts, with a child, as Spark's JVM is one. Neither heeds SIGTERM.

@@ -35,7 +35,7 @@ INSERT = """
     FROM generate_series(1::bigint, %s) number
 """
 SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
-STANDS = "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('total', 'short', %s)"
+STANDS = "INSERT INTO checkpoints (kind, name, position) VALUES ('total', 'short', %s)"
 A_MILLIMETRE_SHORT = """
     INSERT INTO consumer_states (name, total_distance)
     SELECT 'short', sum(distance) - 0.001 FROM rides WHERE id <= %s

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from consumers.belief import Bounds
 from consumers.digest import Digest, digest
 from consumers.gaps import Gap
+from consumers.rides import Ride, ride
 from rocket_rides.distance import MOST, is_exact
-from rocket_rides.log import LARGEST_ID, Entry, Invalid, Record, decode
+from rocket_rides.log import LARGEST_ID, Entry, Invalid, decode
 from rocket_rides.terms import Range, Terms
+from tests.support.entries import RIDE, fields
 from tests.support.properties import always
 
 IDS = st.integers(1, 40)
@@ -23,9 +25,12 @@ FOREIGN = b"theirs"
 
 
 class History(NamedTuple):
-    """What a database knows: its rides, by id, and its terms."""
+    """What a database knows: its records, by position, and its terms.
 
-    rides: Mapping[int, Decimal]
+    A ride has a distance; a record of another type has none.
+    """
+
+    rides: Mapping[int, Decimal | None]
     rows: list[tuple[int, str, list[str]]]
     last_drawn: int
     last_sent: int
@@ -44,16 +49,18 @@ class History(NamedTuple):
 
     def entry(self, ride: int) -> list[bytes]:
         prev = max((other for other in self.rides if other < ride), default=0)
+        if self.rides[ride] is None:
+            return fields(ride, "no JSON", prev, self.term_of(ride), "rating.create")
         data = f'{{"id": {ride}, "distance": {self.rides[ride]}}}'
-        return fields(data, prev, self.term_of(ride))
+        return fields(ride, data, prev, self.term_of(ride))
 
     def distance(self, after: int, upto: int) -> Decimal:
         """The exact sum over `after < id <= upto`."""
-        return sum((d for ride, d in self.rides.items() if after < ride <= upto), Decimal(0))
+        return sum((d or 0 for ride, d in self.rides.items() if after < ride <= upto), Decimal(0))
 
 
-def fields(data: str, prev: int, term: bytes) -> list[bytes]:
-    return [b"data", data.encode(), b"prev", b"%d" % prev, b"term", term]
+def read(entries: list[Entry], position: int, redis_id: str, bounds: Bounds) -> Digest:
+    return digest(entries, position, redis_id, bounds, {RIDE.encode(): ride})
 
 
 @st.composite
@@ -62,7 +69,8 @@ def histories(draw: st.DrawFn) -> History:
     drawn = range(1, draw(st.integers(1, 20)) + 1)
     rolled_back = draw(st.sets(st.sampled_from(drawn), max_size=min(3, len(drawn) - 1)))
     ids = [ride for ride in drawn if ride not in rolled_back]
-    rides = {ride: Decimal(draw(MILLIMETRES)).scaleb(-3) for ride in ids}
+    distances = MILLIMETRES.map(lambda given: Decimal(given).scaleb(-3)) | st.none()
+    rides = {ride: draw(distances) for ride in ids}
     begins = draw(st.lists(st.sampled_from([0, *ids]), unique=True, max_size=4).map(sorted))
     rows = [(after, f"term{i}", [f"void{i}"]) for i, after in enumerate(begins)]
     last_sent = draw(st.just(ids[-1]) | st.sampled_from([0, *ids]))
@@ -90,24 +98,24 @@ def others(history: History) -> st.SearchStrategy[list[bytes]]:
     """What is no entry of ours about a ride: a stranger's, one under a void term, or nonsense."""
     voids = [name.encode() for _, _, names in history.rows for name in names]
     strangers = st.builds(
-        lambda ride, prev, term: fields(f'{{"id": {ride}, "distance": 7}}', prev % ride, term),
+        lambda ride, prev, term: fields(ride, '{"distance": 7}', prev % ride, term),
         IDS, IDS, st.sampled_from([FOREIGN, *voids]),
     )  # fmt: skip
     return strangers | st.lists(st.binary(max_size=5), max_size=4)
 
 
-def covered(history: History, begin: int, result: Digest) -> tuple[int, Decimal]:
-    """Where the records and gaps lead, and their metres; each begins where another ends."""
+def covered(history: History, begin: int, result: Digest) -> Decimal:
+    """The metres of the records and gaps; each lies behind the one before it."""
     at, metres = begin, Decimal(0)
-    news: list[Record | Gap] = [*result.records, *result.gaps]
+    news: list[Ride | Gap] = [*result.records, *result.gaps]
     for new in sorted(news, key=lambda new: new.upto if isinstance(new, Gap) else new.id):
         if isinstance(new, Gap):
-            assert (new.after, new.upto > at) == (at, True)
+            assert at <= new.after < new.upto
             at, metres = new.upto, metres + history.distance(new.after, new.upto)
         else:
-            assert new.prev <= at < new.id
+            assert at < new.id
             at, metres = new.id, metres + new.distance
-    return at, metres
+    return metres
 
 
 def passed(entries: list[Entry], result: Digest) -> int:
@@ -123,14 +131,13 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
     history = data.draw(histories())
     entries = data.draw(logs(history))
     begin = data.draw(st.sampled_from([0, *(r for r in history.rides if r <= history.last_sent)]))
-    result = digest(entries, begin, "0-0", history.bounds)
-    at, metres = covered(history, begin, result)
-    assert at == result.last_ride_id <= max(begin, history.last_sent)
-    assert metres == history.distance(begin, at)
+    result = read(entries, begin, "0-0", history.bounds)
+    assert result.position <= max(begin, history.last_sent)
+    assert covered(history, begin, result) == history.distance(begin, result.position)
 
     # Each entry is one thing, and the batch ends before what is not committed.
     count = passed(entries, result)
-    not_taken = result.skipped + len(result.set_aside) + result.not_ours.total
+    not_taken = result.skipped + result.passed + len(result.set_aside) + result.not_ours.total
     assert count == len(result.records) + not_taken
     assert set(result.not_ours.foreign) <= {FOREIGN, b""}
     for entry in entries[count : count + 1]:
@@ -138,22 +145,22 @@ def test_each_ride_counts_once_whatever_the_log_holds(data: st.DataObject) -> No
 
     # It does not matter where a batch ends.
     cut = data.draw(st.integers(0, len(entries)))
-    first = digest(entries[:cut], begin, "0-0", history.bounds)
+    first = read(entries[:cut], begin, "0-0", history.bounds)
     rest = entries[passed(entries, first) :]
-    second = digest(rest, first.last_ride_id, first.last_redis_id, history.bounds)
+    second = read(rest, first.position, first.last_redis_id, history.bounds)
     assert first.records + second.records == result.records
     assert first.gaps + second.gaps == result.gaps
-    assert (second.last_ride_id, second.last_redis_id) == (at, result.last_redis_id)
+    assert (second.position, second.last_redis_id) == (result.position, result.last_redis_id)
     assert first.skipped + second.skipped == result.skipped
     assert first.set_aside + second.set_aside == result.set_aside
 
     result.close_gap(history.last_sent)
-    at, metres = covered(history, begin, result)
-    assert (at, metres) == (history.last_sent, history.distance(begin, history.last_sent))
+    assert result.position == history.last_sent
+    assert covered(history, begin, result) == history.distance(begin, history.last_sent)
 
 
-RECORD = fields('{"id": 5, "distance": 5.5}', 4, b"term")
-PAIRS = [RECORD[:2], RECORD[2:4], RECORD[4:]]
+RECORD = fields(5, '{"id": 5, "distance": 5.5}', 4, b"term")
+PAIRS = [RECORD[start : start + 2] for start in range(0, len(RECORD), 2)]
 WORDS = st.sampled_from([*RECORD, b"0", b"5"]) | st.binary(max_size=8)
 # Those of a record, in any order, of which a few are others, or more.
 CHANGED = st.builds(
@@ -171,17 +178,19 @@ def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
     """Hypothesis itself fails where nearly all are refused."""
     try:
         record = decode(words)
+        taken = ride(record)
     except Invalid:
         reject()
     values = dict(zip(words[::2], words[1::2], strict=False))
     assert (record.prev, record.term) == (int(values[b"prev"]), values.get(b"term", b""))
     assert 0 <= record.prev < record.id <= LARGEST_ID
-    assert is_exact(record.distance)
+    assert (taken.id, is_exact(taken.distance)) == (record.id, True)
 
 
 @always
 @given(st.integers(1, LARGEST_ID), MILLIMETRES, st.binary(max_size=20))
-def test_what_was_appended_is_read_exactly(ride: int, millimetres: int, term: bytes) -> None:
+def test_what_was_appended_is_read_exactly(number: int, millimetres: int, term: bytes) -> None:
     metres = Decimal(millimetres).scaleb(-3)
-    data = f'{{"id": {ride}, "distance": {metres:f}}}'
-    assert decode(fields(data, ride - 1, term)) == Record(ride, ride - 1, metres, term)
+    record = decode(fields(number, f'{{"id": {number}, "distance": {metres:f}}}', number - 1, term))
+    assert (record.id, record.prev, record.term) == (number, number - 1, term)
+    assert ride(record) == Ride(number, metres)

@@ -45,7 +45,7 @@ def test_what_is_told_is_what_is_known() -> None:
         ("leader", "role=rollup"): 1,
         ("standbys", "role=streamer"): 1,
         ("log_bytes", ""): 213_000,
-        ("reader_lag_rides", "kind=total reader=consumer1"): 10,
+        ("reader_lag_records", "kind=total reader=consumer1"): 10,
         ("reader_lag_seconds", "kind=total reader=consumer1"): 5,
         ("reader_distance_meters", "kind=total reader=consumer0"): 263412.305,
         ("reader_healed_meters_total", "kind=total reader=consumer0"): 6344.236,
@@ -127,8 +127,8 @@ def test_a_server_that_is_away_is_named_and_what_it_would_tell_is_left_out(
 
 
 def test_what_is_unknown_is_left_out() -> None:
-    assert value(FACTS, "reader_lag_rides", kind="group", reader="strangers") is None
-    assert value(FACTS, "reader_lag_rides", kind="outside", reader="latecomer") == 1000
+    assert value(FACTS, "reader_lag_records", kind="group", reader="strangers") is None
+    assert value(FACTS, "reader_lag_records", kind="outside", reader="latecomer") == 1000
     assert value(FACTS, "reader_processes", kind="outside", reader="latecomer") is None
     never = replace(FACTS, database=replace(DATABASE, reconciliations=(), agreement=None))
     assert not names(never) & {

@@ -21,7 +21,7 @@ FAR = replace(
     A_TOTAL,
     name="a-consumer-with-a-very-long-name",
     ride=123_456_789,
-    rides_behind=10_000,
+    records_behind=10_000,
     seconds_behind=86_400.0 * 400,
     total=Decimal("99999999999.999"),
 )
@@ -105,7 +105,7 @@ def test_where_an_embedded_server_is_stopped_no_fleet_runs(tmp_path: Path) -> No
 
 
 def test_spaces_are_such_as_a_person_types_and_a_program_looks_for() -> None:
-    late = facts(readers=(replace(A_TOTAL, rides_behind=1, seconds_behind=40.0),))
+    late = facts(readers=(replace(A_TOTAL, records_behind=1, seconds_behind=40.0),))
     assert "1 ride and 40 s behind" in text(late)
     assert "1 ride and 40 s behind" in in_json(late, 1)
     assert "\N{NO-BREAK SPACE}" not in text(late)

@@ -45,7 +45,7 @@ def test_nothing_is_told_while_nothing_happens() -> None:
     assert told(facts(), more) == []
 
 
-HEALED = counts(gaps_healed=1, rides_healed=11, distance_healed=Decimal("6344.236"))
+HEALED = counts(gaps_healed=1, records_healed=11, distance_healed=Decimal("6344.236"))
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_what_became_different_is_told(change: dict[str, Any], words: str) -> No
 
 
 def test_what_healed_while_nobody_looked_is_told() -> None:
-    before = counts(gaps_healed=4, rides_healed=9, distance_healed=Decimal("1.001"))
+    before = counts(gaps_healed=4, records_healed=9, distance_healed=Decimal("1.001"))
     after = counts(
-        gaps_healed=6, rides_healed=10, crashes_injected=3, distance_healed=Decimal("1.003")
+        gaps_healed=6, records_healed=10, crashes_injected=3, distance_healed=Decimal("1.003")
     )
     away = replace(facts(1), database=None, postgres=AWAY)
     assert told(of(total(counts=before)), away, of(total(counts=after))) == [
@@ -91,11 +91,11 @@ def test_what_healed_while_nobody_looked_is_told() -> None:
 
 
 def test_a_counter_that_was_restored_to_an_earlier_one_tells_nothing() -> None:
-    many = counts(gaps_healed=5, rides_healed=7, crashes_injected=9, distance_healed=Decimal(8))
-    few = counts(gaps_healed=1, rides_healed=1, crashes_injected=1, distance_healed=Decimal(1))
+    many = counts(gaps_healed=5, records_healed=7, crashes_injected=9, distance_healed=Decimal(8))
+    few = counts(gaps_healed=1, records_healed=1, crashes_injected=1, distance_healed=Decimal(1))
     assert told(of(total(counts=many)), of(total(counts=few))) == []
     # One may rise although another one fell.
-    mixed = counts(gaps_healed=6, rides_healed=1, distance_healed=Decimal(1))
+    mixed = counts(gaps_healed=6, records_healed=1, distance_healed=Decimal(1))
     assert told(of(total(counts=many)), of(total(counts=mixed))) == [
         "consumer0 healed a gap: 0 rides, 0.000 m"
     ]

@@ -176,7 +176,7 @@ def test_while_it_is_being_broken_the_headline_says_so_even_to_who_may_only_look
 def test_a_reader_that_falls_behind_is_pointed_out_before_it_is_a_problem(
     seconds: float, mood: str, says: str
 ) -> None:
-    late = total("consumer1", rides_behind=7, seconds_behind=seconds)
+    late = total("consumer1", records_behind=7, seconds_behind=seconds)
     _, parts = rendered(facts(readers=(total("consumer0"), late)))
     assert says in parts.parts["verdict"].replace("12 s", "12\xa0s")
     box = Markup(parts.parts["counted"]).elements

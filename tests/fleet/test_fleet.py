@@ -85,8 +85,8 @@ class Lasting:
 # At whatever rides they stand: while the simulator posts, no two looks see the same.
 EXACT_PAST = """
     SELECT count(*) FROM checkpoints JOIN consumer_states USING (kind, name)
-    WHERE last_ride_id >= %s
-      AND total_distance = (SELECT sum(distance) FROM rides WHERE id <= last_ride_id)
+    WHERE position >= %s
+      AND total_distance = (SELECT sum(distance) FROM rides WHERE id <= position)
 """
 
 

@@ -35,7 +35,7 @@ def test_a_ride_is_taken_and_shown(api: Api, world: World) -> None:
         539.837,
         1,
     )
-    assert (ahead["rides_behind"], behind["rides_behind"]) == (0, 1)
+    assert (ahead["records_behind"], behind["records_behind"]) == (0, 1)
     assert ahead["last_redis_id"] != behind["last_redis_id"] == "0-0"
 
 

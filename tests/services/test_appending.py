@@ -9,13 +9,17 @@ import redis
 from lab.chaos.proxy import Proxy
 from rocket_rides.log import LARGEST_ID, START, Log
 from rocket_rides.terms import Term
+from tests.support.entries import fields
 from tests.support.world import World, eventually
 
 pytestmark = pytest.mark.stream_servers
 
 TERM = Term("0123456789abcdef", 0)
 # The second one has all that an encoding could spoil.
-RECORDS = [(1, '{"id": 1}'), (3, '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}')]
+RECORDS = [
+    (1, "ride.create", '{"id": 1}'),
+    (3, "Zoë.🚀", '{"id": 3, "name": "Zoë 🚀\\u0000 \\"quoted\\"\\r\\n"}'),
+]
 
 
 class Trouble(Exception):
@@ -26,11 +30,10 @@ def written(log: Log) -> list[list[bytes]]:
     return [entry.fields for entry in log.read(START, 10)]
 
 
-def as_written(data: str, prev: int) -> list[bytes]:
-    return [b"data", data.encode(), b"prev", b"%d" % prev, b"term", TERM.name.encode()]
-
-
-CHAIN = [as_written(RECORDS[0][1], 0), as_written(RECORDS[1][1], 1)]
+CHAIN = [
+    fields(position, data, prev, TERM.name, type_)
+    for (position, type_, data), prev in zip(RECORDS, (0, 1), strict=True)
+]
 
 
 @pytest.mark.proves("chain")
@@ -44,8 +47,11 @@ def test_a_batch_is_a_chain(world: World) -> None:
 def test_the_largest_ids_keep_every_digit(world: World) -> None:
     """Lua's numbers would not."""
     log = world.log()
-    log.append([(LARGEST_ID - 1, "{}"), (LARGEST_ID, "{}")], LARGEST_ID - 2, TERM)
-    assert [fields[3] for fields in written(log)] == [b"%d" % (LARGEST_ID - n) for n in (2, 1)]
+    records = [(LARGEST_ID - 1, "ride.create", "{}"), (LARGEST_ID, "ride.create", "{}")]
+    log.append(records, LARGEST_ID - 2, TERM)
+    digits = [(position, prev) for _, position, *_, prev, _, _ in written(log)]
+    before, last, largest = (b"%d" % (LARGEST_ID - n) for n in (2, 1, 0))
+    assert digits == [(last, before), (largest, last)]
 
 
 def test_redis_appends_while_the_caller_does_something_else(world: World) -> None:
@@ -86,7 +92,7 @@ def test_a_server_that_forgot_the_script_gets_it_again_and_appends_once(world: W
     with log.appending(RECORDS, 0, TERM):
         pass
     assert written(log) == CHAIN
-    log.append([(4, "{}")], 3, TERM)
+    log.append([(4, "ride.create", "{}")], 3, TERM)
     assert log.length() == 3
 
 

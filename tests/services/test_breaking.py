@@ -81,7 +81,7 @@ def test_totals_are_compared_with_the_rides_wherever_each_consumer_stands(
         healed(world, fleet, 4)
     catch_up(first)
     assert healed(world, fleet, 4)[-1].startswith("Healed: ")
-    world.connection.execute("UPDATE checkpoints SET last_ride_id = 2 WHERE name = 'consumer0'")
+    world.connection.execute("UPDATE checkpoints SET position = 2 WHERE name = 'consumer0'")
     [first_total, second] = of(world, fleet).totals()
     assert [first_total.is_exact, second.is_exact] == [False, True]
     assert "consumer0 at ride 2: total 6.501 m, which is +3.500 m off" in str(first_total)

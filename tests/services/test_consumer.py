@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from consumers.checkpoint import Position
+from consumers.checkpoint import Place
 from consumers.committing import TOO_SOON
 from consumers.gaps import Gap
 from consumers.reader import LONGEST_REST, SMALLEST_BATCH, Reader
@@ -105,14 +105,14 @@ def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: 
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
     class LateTotal(Total):
-        def load(self, at: Position) -> None:
+        def load(self, at: Place) -> None:
             counting.start()
             eventually(lambda: world.value(waiting) or not counting.is_alive())
             super().load(at)
 
     second = Reader(world.log(), LateTotal(world.connect(), "same"))
     counting.join()
-    assert (second.at.ride_id, second.handler.distance) == (1, Decimal(1))
+    assert (second.at.position, second.handler.distance) == (1, Decimal(1))
     assert first.standing == world.truth
 
 
@@ -129,7 +129,7 @@ def test_a_checkpoint_never_moves_without_its_total(world: World) -> None:
     add(world, b"nonsense")
     with pytest.raises(Overtaken, match="the total of consumer0 is gone"):
         consumer.run_once()
-    [row] = world.connection.execute("SELECT last_redis_id, last_ride_id FROM checkpoints")
+    [row] = world.connection.execute("SELECT last_redis_id, position FROM checkpoints")
     assert row == before
 
 

@@ -109,8 +109,8 @@ def test_a_lead_that_dies_while_it_marks_again_heals_nothing_twice(
     monkeypatch.setattr(marker, "PIECE", 2)
     for expected in (2, 4):
         dying = lead(world)
-        assert dying.reader.at.ride_id == 0
-        while dying.reader.at.ride_id < expected:
+        assert dying.reader.at.position == 0
+        while dying.reader.at.position < expected:
             dying.reader.run_once()
         dying.connection.close()
     hurry(lead(world))

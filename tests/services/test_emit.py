@@ -8,7 +8,7 @@ from analytics.result import Compared, Result, Tally
 from tests.support.world import World
 
 REPAIRED = """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     VALUES (5, 7, 2, 0, '{"stranded": [3]}')
 """
 

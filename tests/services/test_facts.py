@@ -95,10 +95,10 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
     assert len(shown) == 4
     database = seen(world)
     assert {
-        (each.kind, each.name, each.ride, each.rides_behind, each.total)
+        (each.kind, each.name, each.ride, each.records_behind, each.total)
         for each in database.readers
     } == {
-        (each["kind"], each["name"], each["last_ride_id"], each["rides_behind"],
+        (each["kind"], each["name"], each["last_ride_id"], each["records_behind"],
          each["total_distance"])
         for each in shown if each["kind"] != "group"
     }  # fmt: skip
@@ -115,7 +115,7 @@ def test_latency_is_from_the_posts_transaction_to_the_readers_commit(world: Worl
     catch_up(consumer)
     world.connection.execute(
         "UPDATE checkpoints SET counted_at = created_at + interval '9 ms'"
-        " FROM rides WHERE rides.id = last_ride_id"
+        " FROM rides WHERE rides.id = position"
     )
     assert reader(seen(world), "consumer0").latency_seconds == 0.009
     world.connection.execute("UPDATE rides SET created_at = '-infinity'")
@@ -143,7 +143,7 @@ def test_totals_are_compared_at_the_greatest_ride_that_all_have(world: World) ->
     catch_up(fast)
     assert len({slow.at, middle.at, fast.at}) == 3
     agreement = seen(world).agreement
-    assert agreement == Agreement(slow.at.ride_id, dict.fromkeys("abc", slow.total))
+    assert agreement == Agreement(slow.at.position, dict.fromkeys("abc", slow.total))
     assert agreement.agree
     world.connection.execute(
         "UPDATE consumer_states SET total_distance = total_distance + 0.001 WHERE name = 'b'"
@@ -181,7 +181,7 @@ def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world:
     drain(world.streamer())
     catch_up(consumer)
     world.connection.execute(
-        "INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds,"
+        "INSERT INTO reconciliations (position, total_distance, rides, duration_seconds,"
         " compared) VALUES (1, 0.999, 1, 2, %s)",
         [
             '{"consumers": [{"name": "consumer0", "drift": 0.001},'

@@ -40,12 +40,12 @@ CROWD = [
     INSERT INTO terms (after, term) SELECT n, lpad(n::text, 16, '0') FROM generate_series(1, {0}) n
     """,
     """
-    INSERT INTO checkpoints (kind, name, last_ride_id)
+    INSERT INTO checkpoints (kind, name, position)
     SELECT 'total', chr(97 + n), n * {0} / 10 FROM generate_series(0, 10) n
     """,
     "INSERT INTO consumer_states (name) SELECT name FROM checkpoints",
     """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     SELECT n, n, n, 1, '{{}}' FROM generate_series(1, {0}) n
     """,
     "INSERT INTO resets (reconciliation_id, consumer_name) SELECT id, 'a' FROM reconciliations",
@@ -110,7 +110,7 @@ def test_what_there_is_more_of_is_counted_up_to_the_limit(
     database = seen(world)
     assert database.rides.staged == LIMIT
     assert 0 < database.receipts.pending < LIMIT  # of the newest rides, some have an outcome
-    assert max(reader.rides_behind or 0 for reader in database.readers) == LIMIT
+    assert max(reader.records_behind or 0 for reader in database.readers) == LIMIT
     assert database.dead_letters == {"total": LIMIT}
     assert database.receipts.dead + database.receipts.being_sent_again <= 2 * LIMIT
 

@@ -64,6 +64,6 @@ def test_receipts_are_told_by_their_states(world: World) -> None:
     assert [(dead.ride, dead.attempts) for dead in receipts.newest_dead] == [(7, 10), (3, 10)]
     assert receipts.newest_dead[0].reason == "status 410"
     [shown] = [each for each in consumers.show(world.connection) if each["kind"] == "group"]
-    assert (shown["rides_behind"], shown["entries_not_ours"]) == (6, 9)
+    assert (shown["records_behind"], shown["entries_not_ours"]) == (6, 9)
     assert receipts.oldest_undelivered_seconds is not None
     assert 60 <= receipts.oldest_undelivered_seconds < 70

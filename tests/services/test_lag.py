@@ -12,11 +12,11 @@ from tests.support.world import World, catch_up, drain
 
 AGES = "UPDATE rides SET created_at = now() - make_interval(secs => 1000 - 10 * id)"
 OUTSIDE = """
-    INSERT INTO checkpoints (kind, name, last_ride_id)
+    INSERT INTO checkpoints (kind, name, position)
     SELECT 'outside', to_char(n, 'fm00'), 10000 * n FROM generate_series(0, 10) n
 """
 MANY = "INSERT INTO rides (distance) SELECT 1 FROM generate_series(1, %s)"
-ROLLED_UP = "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('rollup', 'rollup', %s)"
+ROLLED_UP = "INSERT INTO checkpoints (kind, name, position) VALUES ('rollup', 'rollup', %s)"
 COMPLETE = "UPDATE rollup_state SET complete_to = %s"
 
 DELIVERED = """
@@ -41,7 +41,7 @@ def lag(world: World, name: str = "receipts") -> tuple[int | None, int | None]:
     """In rides, and in seconds, rounded."""
     reader = shown(world, name)
     seconds = reader["seconds_behind"]
-    return reader["rides_behind"], seconds if seconds is None else round(seconds, -1)
+    return reader["records_behind"], seconds if seconds is None else round(seconds, -1)
 
 
 def send(world: World, rides: int) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_checkpoint_lags_by_the_rides_that_it_has_not_counted(world: World) ->
     assert shown(world, "fast")["kind"] == "total"
     # Not even the streamer has it yet, and every consumer lags by it.
     world.take(1)
-    rides, seconds = shown(world, "fast")["rides_behind"], shown(world, "fast")["seconds_behind"]
+    rides, seconds = shown(world, "fast")["records_behind"], shown(world, "fast")["seconds_behind"]
     assert rides == 1
     assert 0 <= seconds < 60
 
@@ -80,8 +80,12 @@ def test_the_rollup_lags_by_the_rides_whose_minutes_are_not_made(world: World) -
     world.consumer("rollup")  # a total of that name
     by_kind = {reader["kind"]: reader for reader in consumers.show(world.connection)}
     total, rollup = by_kind["total"], by_kind["rollup"]
-    assert (total["kind"], total["rides_behind"], total["total_distance"]) == ("total", 10, 0)
-    assert (rollup["kind"], rollup["rides_behind"], rollup["total_distance"]) == ("rollup", 4, None)
+    assert (total["kind"], total["records_behind"], total["total_distance"]) == ("total", 10, 0)
+    assert (rollup["kind"], rollup["records_behind"], rollup["total_distance"]) == (
+        "rollup",
+        4,
+        None,
+    )
     assert round(rollup["seconds_behind"], -1) == 930
     world.connection.execute(COMPLETE, [10])
     world.connection.execute("DELETE FROM consumer_states")
@@ -119,7 +123,7 @@ def test_lags_cost_the_same_however_large_and_however_many_they_are(world: World
     world.connection.execute(MANY, [100_500])
     world.connection.execute(OUTSIDE)
     connection = world.connect(**SESSION)  # as the API's are
-    lags = [reader["rides_behind"] for reader in consumers.show(connection)]
+    lags = [reader["records_behind"] for reader in consumers.show(connection)]
     assert lags == [100_000, *range(90_500, 0, -10_000), 100_000]  # the last one is the receipts'
     plan = connection.execute(
         f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {consumers.CONSUMERS}",
@@ -151,7 +155,7 @@ def test_the_api_does_not_depend_on_redis(world: World) -> None:
     assert api.post("5").status_code == 201
     assert api.ready()
     shown = api.client.get("/consumers").json()["consumers"]
-    assert [(each["name"], each["rides_behind"]) for each in shown] == [
+    assert [(each["name"], each["records_behind"]) for each in shown] == [
         ("consumer0", 1),
         ("receipts", 1),
     ]

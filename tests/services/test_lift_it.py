@@ -26,8 +26,8 @@ for path in sorted(pathlib.Path().rglob("*.py")):
     if path.parts[:2] != ("migrations", "versions") and path.name != "env.py":
         importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
 """
-BEHIND = "SELECT last_sent_id - last_ride_id FROM streamer_state, checkpoints"
-FROM_THE_LOG = "SELECT count(*) - (SELECT rides_healed FROM checkpoints) FROM orders"
+BEHIND = "SELECT last_sent_id - position FROM streamer_state, checkpoints"
+FROM_THE_LOG = "SELECT count(*) - (SELECT records_healed FROM checkpoints) FROM orders"
 
 
 def test_the_page_is_short() -> None:

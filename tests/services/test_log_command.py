@@ -10,6 +10,7 @@ from rocket_rides.log import START, Entry, Log
 from rocket_rides.log.__main__ import appended_at, entries
 from rocket_rides.settings import PROJECT
 from rocket_rides.terms import Term
+from tests.support.entries import named
 from tests.support.world import PATIENCE, Service, World, drain, eventually
 
 HOUR = 3_600_000  # milliseconds
@@ -56,17 +57,18 @@ def test_a_line_says_all_that_an_entry_does(world: World) -> None:
     drain(streamer)
     log = world.log()
     log.redis.xadd(world.stream, {"x": b"\xff\n\x1b[31m"})
-    log.redis.xadd(world.stream, {"data": '{"id": 4, "distance": 1}', "prev": 3, "term": b"\n\xff"})
+    log.redis.xadd(world.stream, named(4, b"\r\xfe", 3, b"\n\xff", "rating.create"))
     log.redis.xadd(world.stream, {"x": 1}, id=f"{2**64 - 1}-1")
     status, (first, second, third, fourth, last) = run(world)
     assert status == 0
     ids = [entry.redis_id for entry in log.read(START, 10)]
     term = streamer.term.name
     assert first.split()[:2] == [appended_at(Entry(ids[0], [])), ids[0]]
-    assert first.endswith(f"  ride 1  539.837 m  after 0  term {term}")
-    assert second.endswith(f"ride 2  999999999.999 m  after 1  term {term}")
-    assert third.endswith("not a record: no field 'data'")
-    assert fourth.endswith(r"after 3  term \n\xff")
+    ride = 'ride.create  after 0  term {}  {{"id": 1, "distance": 539.837}}'
+    assert first.endswith(f"  1  {ride.format(term)}")
+    assert second.endswith('  {"id": 2, "distance": 999999999.999}')
+    assert third.endswith("not a record: no field 'id'")
+    assert fourth.endswith(r"  4  rating.create  after 3  term \n\ufffd  \r\ufffd")
     assert last.startswith("after the year 9999")
 
 

@@ -26,10 +26,10 @@ def test_what_happened_is_told_in_both_formats(world: World) -> None:
         assert value(told, name) == known, name
     for name, known in {
         "reader_gaps_healed_total": 1,
-        "reader_rides_healed_total": 2,
+        "reader_records_healed_total": 2,
         "reader_healed_meters_total": float(Decimal("3.003")),
         "reader_distance_meters": float(Decimal("6.006")),
-        "reader_lag_rides": 1,
+        "reader_lag_records": 1,
         "reader_processes": 0,
     }.items():
         assert value(told, name, kind="total", reader="consumer0") == known, name

@@ -41,11 +41,11 @@ schema = schemathesis.openapi.from_path(
 RESETS = """
     WITH reconciliation AS (
         INSERT INTO reconciliations
-            (last_ride_id, total_distance, rides, duration_seconds, compared)
+            (position, total_distance, rides, duration_seconds, compared)
         VALUES (1, 539.837, 1, 0.5, '[]') RETURNING id
     )
-    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at, from_ride_id,
-                        from_total, to_ride_id, to_total)
+    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at, from_position,
+                        from_total, to_position, to_total)
     SELECT id, 'consumer0', 'pending', NULL::timestamptz, NULL::bigint, NULL::numeric,
            NULL::bigint, NULL::numeric FROM reconciliation
     UNION ALL

@@ -13,12 +13,13 @@ from rocket_rides.settings import PROJECT
 from streamer.repair import repair
 from tests.support.clusters import restore
 from tests.support.disasters import stranded
+from tests.support.entries import RIDE, named
 from tests.support.world import World, drain
 
 PAGE = (PROJECT / "docs/writing-a-consumer.md").read_text()
 CREATE_ROLE, REGISTER, BOUNDS, HEAL, MOVE = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
 POSITION = """
-    SELECT last_redis_id, last_ride_id FROM checkpoints WHERE kind = 'outside' AND name = 'billing'
+    SELECT last_redis_id, position FROM checkpoints WHERE kind = 'outside' AND name = 'billing'
 """
 
 Standing = tuple[str, int]
@@ -64,8 +65,8 @@ class Reader:
                 self.heal(to[1], tail)
                 to = (to[0], tail)
         self.known_sent, self.stored = last_sent, (to[1], terms[-1][1])
-        values = {"from_redis_id": redis_id, "from_ride_id": ride_id}
-        assert len(self.query(MOVE, redis_id=to[0], ride_id=to[1], **values)) == 1
+        values = {"from_redis_id": redis_id, "from_position": ride_id}
+        assert len(self.query(MOVE, redis_id=to[0], position=to[1], **values)) == 1
         return to
 
     def take(self, entries: list[Entry], redis_id: str, ride_id: int, terms: list[Any]) -> Standing:
@@ -73,8 +74,8 @@ class Reader:
         for entry in entries:
             fields = dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
             try:
-                ride = json.loads(fields[b"data"], parse_float=Decimal)
-                number, distance, prev = ride["id"], ride["distance"], int(fields[b"prev"])
+                number, prev = int(fields[b"id"]), int(fields[b"prev"])
+                type_, data = fields[b"type"].decode(), fields[b"data"]
             except (KeyError, ValueError):
                 redis_id = entry.redis_id
                 continue
@@ -85,7 +86,9 @@ class Reader:
             if ours and number > ride_id:
                 self.heal(ride_id, prev)
                 assert number not in self.rides
-                self.rides[number] = Decimal(distance)
+                if type_ == RIDE:
+                    ride = json.loads(data, parse_float=Decimal)
+                    self.rides[number] = Decimal(ride["distance"])
                 ride_id = number
         return redis_id, ride_id
 
@@ -123,8 +126,8 @@ def spoil(world: World, last_id: str = "*") -> None:
     data = '{"id": 2, "distance": 9.5}'
     spoilt: list[dict[Any, Any]] = [
         {"data": "nonsense", "prev": "1"},
-        {"data": data, "prev": "1"},
-        {"data": data, "prev": "1", "term": "0123456789abcdef"},
+        {"id": 2, "type": RIDE, "data": data, "prev": "1"},
+        named(2, data, 1, "0123456789abcdef"),
     ]
     for fields, entry_id in zip(spoilt, ("*", "*", last_id), strict=True):
         world.log().redis.xadd(world.stream, fields, id=entry_id)

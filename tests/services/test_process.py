@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from consumers import running
-from consumers.checkpoint import Position
+from consumers.checkpoint import Place
 from consumers.totals.total import Total
 from rocket_rides import database
 from rocket_rides.process import Stop
@@ -52,7 +52,7 @@ def test_a_consumer_that_hangs_in_a_transaction_is_disconnected_and_begins_again
     stop, begun = Stop(), 0
 
     class HangsOnce(Total):
-        def load(self, at: Position) -> None:
+        def load(self, at: Place) -> None:
             nonlocal begun
             begun += 1
             if begun == 1:

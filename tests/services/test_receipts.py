@@ -14,6 +14,7 @@ from rocket_rides.health import is_at_work
 from rocket_rides.receipts import WEBHOOK_ID
 from streamer.drain import Step as SendStep
 from tests.support.clusters import restore
+from tests.support.entries import named
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.receipts import staff as staff_of
 from tests.support.receiver import (
@@ -178,13 +179,13 @@ def test_what_is_no_record_or_about_no_ride_of_ours_is_acknowledged_and_never_se
     [ride_id] = sent(world, 1)
     add = world.log().redis.xadd
     add(world.stream, {"data": "nonsense", "prev": "0"})
-    add(world.stream, {"data": '{"id": 2, "distance": 666}', "prev": "1", "term": "f" * 16})
-    add(world.stream, {"data": '{"id": 1, "distance": 666}', "prev": "0", "term": "f" * 16})
+    add(world.stream, named(2, '{"id": 2, "distance": 666}', 1, "f" * 16))
+    add(world.stream, named(1, '{"id": 1, "distance": 666}', 0, "f" * 16))
     worker = staff.worker("one")
     rounds = worker.until(lambda: staff.pending == 0 and staff.outcomes() == 1)
     assert sum(done.not_ours.total for done in rounds) == 2
     [reason] = [found.reason for done in rounds for found in done.set_aside]
-    assert reason.startswith("data is not a record")
+    assert reason == "no field 'id'"
     assert world.value("SELECT count(*) FROM dead_letters WHERE consumer_kind = 'receipts'") == 1
     counted = "SELECT entries_not_ours, entries_set_aside FROM receipts_workers"
     assert world.connection.execute(counted).fetchone() == (2, 1)

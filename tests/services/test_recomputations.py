@@ -22,7 +22,7 @@ WRONG = {
     ),
 }
 RECONCILE = """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     VALUES (1, 1, 1, 1, '{}') RETURNING id
 """
 ASK = "INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id) VALUES (%s, %s, %s)"

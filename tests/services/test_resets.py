@@ -46,7 +46,7 @@ def test_a_reset_leaves_other_consumers_and_readers_of_other_kinds_alone(world: 
     assert other.run_once() == Round()
     assert world.standing("other") == (2, WRONG)
     assert exact(world, consumer)
-    assert world.value("SELECT last_ride_id FROM checkpoints WHERE kind = 'billing'") == 0
+    assert world.value("SELECT position FROM checkpoints WHERE kind = 'billing'") == 0
 
 
 def test_a_reset_is_applied_once(world: World) -> None:
@@ -134,7 +134,9 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
     assert shown() is None
     ask(world)
     newest = ask(world)
-    nothing = dict.fromkeys(("changed_at", "from_ride_id", "from_total", "to_ride_id", "to_total"))
+    nothing = dict.fromkeys(
+        ("changed_at", "from_position", "from_total", "to_position", "to_total")
+    )
     assert shown() == {"reconciliation": newest, "status": "pending"} | nothing
     corrupt(world)
     consumer.run_once()
@@ -146,9 +148,9 @@ def test_the_newest_reset_shows_in_the_list_of_consumers(world: World, api: Api)
     assert reset == {
         "reconciliation": newest,
         "status": "applied",
-        "from_ride_id": 2,
+        "from_position": 2,
         "from_total": 777.777,
-        "to_ride_id": 2,
+        "to_position": 2,
         "to_total": 0.003,
     }
     assert '"to_total":0.003' in api.client.get("/consumers").text

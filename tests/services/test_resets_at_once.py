@@ -132,7 +132,7 @@ def test_resets_in_mid_flow_end_exact(world: World, astray: int) -> None:
     try:
         for _ in range(3):
             rides.flow(100)
-            place = "UPDATE checkpoints SET last_ride_id = greatest(0, last_ride_id + %s)"
+            place = "UPDATE checkpoints SET position = greatest(0, position + %s)"
             world.connection.execute(place, [astray])
             corrupt(world)
             ask(world)

@@ -11,15 +11,15 @@ from tests.support.world import World, catch_up, drain, exact
 SCRIPT = PROJECT / "docs/retention.sql"
 RECONCILE = """
     INSERT INTO reconciliations
-        (last_ride_id, total_distance, rides, duration_seconds, compared, created_at)
+        (position, total_distance, rides, duration_seconds, compared, created_at)
     SELECT last_sent_id, coalesce(sum(distance), 0), count(distance), 1, %s,
            now() - make_interval(days => %s)
     FROM streamer_state LEFT JOIN rides ON id <= last_sent_id GROUP BY last_sent_id RETURNING id
 """
 ASK = "INSERT INTO resets (reconciliation_id, consumer_name) VALUES (%s, %s)"
 APPLIED = """
-    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at, from_ride_id,
-        from_total, to_ride_id, to_total)
+    INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at, from_position,
+        from_total, to_position, to_total)
     VALUES (%s, 'consumer0', 'applied', now() - make_interval(days => %s), 1, 1, 1, 1)
 """
 RECOMPUTED = """

@@ -86,9 +86,9 @@ def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_a
     leading = lead(world)
     for upto in (3, 6, 9007199254740993):
         leading.reader.run_once()
-        assert leading.reader.at.ride_id == upto
+        assert leading.reader.at.position == upto
     assert leading.dirty.count == 8
-    leading.indexer.run_once(leading.reader.at.ride_id)
+    leading.indexer.run_once(leading.reader.at.position)
     assert is_complete(world)
 
 
@@ -165,7 +165,7 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     world.send(1, 2)
     hurry(lead(world))
     assert is_complete(world)
-    assert total.at.ride_id == 0
+    assert total.at.position == 0
     assert catch_up(total) == world.truth
     letters = world.connection.execute("SELECT consumer_kind FROM dead_letters ORDER BY 1")
     assert letters.fetchall() == [("rollup",), ("total",)]

@@ -32,6 +32,7 @@ from tests.support.disasters import (
     restart_redis,
     stranded,
 )
+from tests.support.entries import RIDE
 from tests.support.rollup import (
     complete_to,
     exact,
@@ -189,7 +190,7 @@ def test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused(
         successor.commit()
         attempting.join()
     assert outcome
-    assert world.value("SELECT last_ride_id FROM checkpoints") == complete_to(world) == 0
+    assert world.value("SELECT position FROM checkpoints") == complete_to(world) == 0
     assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
     assert kept(world) == []
 
@@ -203,7 +204,7 @@ def test_an_earlier_result_never_replaces_a_later_one(world: World) -> None:
     assert [rides for _, rides, _ in kept(world)] == [77] * 10
 
 
-def test_rides_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -> None:
+def test_records_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -> None:
     """Also by a leader that goes on beside it, and where `complete_to` was below them anyway."""
     stranded(world)  # ride 2 comes after ride 4 was sent
     leading = lead(world)
@@ -263,7 +264,7 @@ def test_a_full_batch_that_is_sent_and_not_committed_is_asked_for_ever_less_ofte
     world.send(1)
     streamer = world.streamer()
     ids = world.take(*[1] * 20)
-    world.log().append([(i, f'{{"id": {i}, "distance": 1}}') for i in ids], 1, streamer.term)
+    world.log().append([(i, RIDE, f'{{"id": {i}, "distance": 1}}') for i in ids], 1, streamer.term)
     leading, stop = lead(world, batch_size=20), Recording(15)
     rounds(leading, [], leading.connection, Progress(), stop, crash_rate=0)
     assert min(stop.pauses[-2:]) >= IDLE_ROUND / 2

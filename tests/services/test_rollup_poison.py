@@ -173,7 +173,7 @@ def test_many_bad_minutes_are_tried_one_in_each_round_but_without_a_pause(world:
     send_at(world, *RIDES)
     leading = lead(world)
     leading.reader.run_once()
-    upto, pauses = leading.reader.at.ride_id, 0
+    upto, pauses = leading.reader.at.position, 0
     while world.value("SELECT count(*) FROM set_aside_minutes") < 5:
         pauses += not leading.indexer.run_once(upto)
     assert pauses <= indexer.ATTEMPTS
@@ -206,7 +206,7 @@ def test_a_disk_that_is_full_is_no_minutes_fault(world: World) -> None:
     leading.reader.run_once()
     for _ in range(5):
         with pytest.raises(psycopg.errors.DiskFull):
-            leading.indexer.run_once(leading.reader.at.ride_id)
+            leading.indexer.run_once(leading.reader.at.position)
     assert world.value("SELECT count(*) FROM set_aside_minutes") == 0
 
 

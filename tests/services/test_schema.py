@@ -48,12 +48,12 @@ def test_a_schema_of_an_earlier_design_is_told_with_what_to_do(world: World) -> 
 
 
 RECONCILE = """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     VALUES (%s)
 """
 RESET = """
     INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at,
-                        from_ride_id, from_total, to_ride_id, to_total)
+                        from_position, from_total, to_position, to_total)
     SELECT max(id), %s FROM reconciliations
 """
 RECEIPT = (

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from consumers.rides import ride
 from consumers.round import Round
 from consumers.round import Step as ConsumerStep
 from consumers.totals.total import Total
@@ -38,6 +39,7 @@ from rocket_rides.terms import LAST_SENT
 from streamer.drain import Step as StreamerStep
 from streamer.drain import Streamer
 from streamer.trimming import Caps, Trimmer
+from tests.support.entries import named
 from tests.support.world import Consumer, World, take
 
 BATCH = 3  # small, so that batches end in the middle of things
@@ -69,8 +71,8 @@ TERMS = "SELECT after, term FROM terms ORDER BY after"
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
 STANDINGS = """
-    SELECT name, last_ride_id, total_distance,
-           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id)
+    SELECT name, position, total_distance,
+           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= position)
     FROM checkpoints JOIN consumer_states USING (kind, name)
 """
 distances = st.integers(1, 10**12 - 1).map(lambda millimetres: Decimal(millimetres).scaleb(-3))
@@ -262,8 +264,7 @@ class System(RuleBasedStateMachine):
             first = max(first, end + 1)
         for number in range(first, first + count):
             data = f'{{"id": {number}, "distance": {distance}}}'
-            fields = {"data": data, "prev": str(number - 1), "term": term}
-            self.log.redis.xadd(self.log.name, fields)  # type: ignore[arg-type]
+            self.log.redis.xadd(self.log.name, named(number, data, number - 1, term))  # type: ignore[arg-type]
 
     # The database goes back.
 
@@ -339,7 +340,7 @@ class System(RuleBasedStateMachine):
                 record = decode(entry.fields)
                 if not self.believed(record.id, record.term):
                     continue
-                assert record.distance == distance_of[record.id]
+                assert ride(record).distance == distance_of[record.id]
                 assert record.prev == max([0, *(n for n in distance_of if n < record.id)])
                 assert record.id > max([0, *self.told]) or record.id in self.told
                 self.told.append(record.id)

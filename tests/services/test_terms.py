@@ -9,6 +9,7 @@ from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.drain import Step
 from tests.support.clusters import fresh_world
+from tests.support.entries import RIDE
 from tests.support.world import World, catch_up, drain, eventually, exact
 
 TERMS = "SELECT after, term, void FROM terms ORDER BY after"
@@ -60,7 +61,8 @@ def test_the_services_of_two_fleets_say_it_once_and_end_exact(world: World, othe
         world.take(distance)
         other.take(distance * 7)
         data = f'{{"id": {10**6 + distance}, "distance": 5}}'
-        log.xadd(world.stream, {"data": data, "prev": 10**6})
+        entry = {"id": 10**6 + distance, "type": RIDE, "data": data, "prev": 10**6}
+        log.xadd(world.stream, entry)  # type: ignore[arg-type]
     for fleet, consumer in zip((world, other), consumers, strict=True):
         consumer.says("another database writes to this stream: give it a STREAM_NAME of its own")
         consumer.says("another fleet writes to this stream: give it a STREAM_NAME of its own")

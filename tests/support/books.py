@@ -85,7 +85,7 @@ class Books:
     def claim(self, name: str, last_ride_id: int, drift: Decimal | int = 0) -> None:
         """Insert a consumer that stands at a ride, with a total that is wrong by `drift`."""
         self.world.connection.execute(
-            "INSERT INTO checkpoints (kind, name, last_ride_id) VALUES ('total', %s, %s)",
+            "INSERT INTO checkpoints (kind, name, position) VALUES ('total', %s, %s)",
             [name, last_ride_id],
         )
         self.world.connection.execute(

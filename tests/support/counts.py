@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tests.support.world import World
 
 COUNTS = """
-    SELECT gaps_healed, rides_healed, distance_healed, resends_skipped, entries_set_aside,
+    SELECT gaps_healed, records_healed, distance_healed, resends_skipped, entries_set_aside,
            crashes_injected, resets_applied
     FROM checkpoints WHERE kind = %s AND name = %s
 """

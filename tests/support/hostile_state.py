@@ -28,7 +28,7 @@ TEXTS = (
 RENDERED = "1337"  # what a template would make of one of them
 
 CHECKPOINTS = """
-    INSERT INTO checkpoints (kind, name, last_ride_id, resends_skipped, counted_at)
+    INSERT INTO checkpoints (kind, name, position, resends_skipped, counted_at)
     SELECT kind, text, 1, 1, now()
     FROM unnest(%(texts)s::text[]) text CROSS JOIN unnest(ARRAY['total', 'outside']) kind
     UNION ALL SELECT text, 'of that kind', 1, 1, now() FROM unnest(%(texts)s::text[]) text
@@ -44,12 +44,12 @@ DEAD_RECEIPTS = """
 """
 WORKERS = "INSERT INTO receipts_workers (name, dead) SELECT text, 1 FROM unnest(%s::text[]) text"
 RECONCILIATION = """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     VALUES (1, 1, 1, 1, %s) RETURNING id
 """
 RESETS = """
     INSERT INTO resets (reconciliation_id, consumer_name, status, changed_at,
-                        from_ride_id, from_total, to_ride_id, to_total)
+                        from_position, from_total, to_position, to_total)
     SELECT %s, text, 'applied', now(), 1, 1.002, 1, 1.001 FROM unnest(%s::text[]) text
 """
 SET_ASIDE = """

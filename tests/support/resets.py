@@ -9,7 +9,7 @@ from tests.support.world import Consumer, World, eventually
 WRONG = Decimal("777.777")
 
 RECONCILE = """
-    INSERT INTO reconciliations (last_ride_id, total_distance, rides, duration_seconds, compared)
+    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
     SELECT %s, coalesce(sum(distance), 0), count(*), 1.5, '{}' FROM rides WHERE id <= %s
     RETURNING id
 """
@@ -29,7 +29,7 @@ def corrupt(world: World, ride_id: int | None = None) -> None:
     """Give all consumers a wrong total and, if named, a wrong ride."""
     world.connection.execute("UPDATE consumer_states SET total_distance = %s", [WRONG])
     if ride_id is not None:
-        world.connection.execute("UPDATE checkpoints SET last_ride_id = %s", [ride_id])
+        world.connection.execute("UPDATE checkpoints SET position = %s", [ride_id])
 
 
 def statuses(world: World) -> list[str]:

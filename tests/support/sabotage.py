@@ -47,11 +47,11 @@ def heal_nothing(patch: Patch) -> None:
 
 
 def count_again(patch: Patch) -> None:
-    def believe(entries: list[Any], last_ride_id: int, *others: Any) -> digest.Digest:
-        at = decode(entries[0].fields).prev if entries else last_ride_id
+    def again(entries: list[Any], position: int, *others: Any) -> digest.Digest:
+        at = decode(entries[0].fields).prev if entries else position
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.reader.digest", believe)
+    patch.setattr("consumers.reader.digest", again)
 
 
 def count_no_resends(patch: Patch) -> None:

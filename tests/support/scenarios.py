@@ -21,6 +21,7 @@ from lab.chaos.journal import Answer, Ask
 from lab.chaos.receiver import Receiver
 from rocket_rides.terms import Term
 from tests.support.disasters import flush
+from tests.support.entries import RIDE
 from tests.support.receipts import SECRET, USUALLY, Colleague
 from tests.support.rollup import send_at
 from tests.support.world import PATIENCE, World, catch_up, drain, take, transaction
@@ -108,7 +109,7 @@ def another_fleet(world: World) -> list[str]:
     asks = []
     for number in (1, 2, 3):
         data = f'{{"id": {number}, "distance": {number * 7}}}'
-        world.log().append([(number, data)], number - 1, STRANGER)
+        world.log().append([(number, RIDE, data)], number - 1, STRANGER)
         asks += [ask(number, ride) for ride in world.take(number)]
         drain(streamer)
         catch_up(consumer)
@@ -136,7 +137,7 @@ def minutes(world: World) -> list[str]:
         for _ in range(ROUNDS):
             lead.reader.run_once()
             with suppress(MarksLost):
-                lead.indexer.run_once(lead.reader.at.ride_id)
+                lead.indexer.run_once(lead.reader.at.position)
     return findings(world, asks, settled=[statements.ROLLED_UP], left=left(world))
 
 

@@ -8,7 +8,7 @@ from watch.facts import Agreement, Lead, Reader, Rides, Rollup
 
 COUNTS = counts(
     gaps_healed=2,
-    rides_healed=11,
+    records_healed=11,
     distance_healed=Decimal("6344.236"),
     resends_skipped=30,
     entries_set_aside=1,
@@ -22,7 +22,7 @@ def total(name: str, behind: int = 0, metres: str = "263412.305") -> Reader:
     return a_total(
         name,
         ride=1000 - behind,
-        rides_behind=behind,
+        records_behind=behind,
         seconds_behind=behind / 2,
         total=Decimal(metres),
         counts=COUNTS,
@@ -32,7 +32,7 @@ def total(name: str, behind: int = 0, metres: str = "263412.305") -> Reader:
 READERS = (
     total("consumer0"),
     total("consumer1", behind=10, metres="258001.001"),
-    rollup(ride=999, rides_behind=1, seconds_behind=0.5, latency_seconds=0.3, counts=COUNTS),
+    rollup(ride=999, records_behind=1, seconds_behind=0.5, latency_seconds=0.3, counts=COUNTS),
     Reader("outside", "latecomer", None, 0, 1000, 500.0, counts=COUNTS),
 )
 FACTS = facts(

@@ -80,7 +80,7 @@ class Consumer(Reader[Total]):
 
     @property
     def standing(self) -> Standing:
-        return Standing(self.at.ride_id, self.total)
+        return Standing(self.at.position, self.total)
 
 
 @dataclass
@@ -157,7 +157,7 @@ class World:
     def standing(self, name: str = "consumer0") -> tuple[int, Decimal]:
         """The last ride and the total of a consumer, as committed."""
         row = self.connection.execute(
-            "SELECT last_ride_id, total_distance FROM checkpoints"
+            "SELECT position, total_distance FROM checkpoints"
             " JOIN consumer_states USING (kind, name) WHERE name = %s",
             [name],
         ).fetchone()

@@ -12,6 +12,7 @@ import psycopg
 import redis
 
 from api.booking import TAKE
+from consumers.rides import TYPE
 from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
 from lab.chaos.journal import Answer, Ask
@@ -135,14 +136,19 @@ def _history(dice: random.Random, last: int, term: str) -> Iterator[Record]:
     while True:
         ride = last + dice.choice((1, 1, 1, 2, 5))
         distance = Decimal(1009 * dice.randint(1, 20_000) + dice.randint(1, 1008)).scaleb(-3)
-        yield Record(ride, last, distance, term.encode())
+        data = f'{{"id": {ride}, "distance": {distance}}}'.encode()
+        yield Record(ride, TYPE.encode(), data, last, term.encode())
         last = ride
 
 
 def _append(log: redis.Redis, records: list[Record]) -> None:
     with log.pipeline() as batch:  # in one transaction, as a streamer does
         for record in records:
-            data = f'{{"id": {record.id}, "distance": {record.distance}}}'
-            fields: dict[Any, Any] = {"data": data, "prev": record.prev}
+            fields: dict[Any, Any] = {
+                "id": record.id,
+                "type": record.type,
+                "data": record.data,
+                "prev": record.prev,
+            }
             batch.xadd(STREAM, fields | ({"term": record.term} if record.term else {}))
         batch.execute()

@@ -2,8 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import NamedTuple
 
+from consumers import rides
 from lab.chaos.observer import Told
 from lab.chaos.trace.recording import Loss
 from lab.chaos.trace.replica import as_number, millimetres, position
@@ -69,5 +71,7 @@ class LogBook:
 
 def as_entry(told: Told) -> Entry:
     record = told.record
-    ride = Ride(record.id, millimetres(record.distance))
+    is_ride = record.type == rides.TYPE.encode()
+    metres = rides.ride(record).distance if is_ride else Decimal(0)
+    ride = Ride(record.id, millimetres(metres))
     return Entry(position(told.redis_id), ride, record.prev, as_number(record.term))

@@ -33,7 +33,7 @@ TABLES = {
     "terms": ("after", "term"),
     "checkpoints": (
         *("kind", "name", "last_redis_id", "last_ride_id", "resets_applied"),
-        *("gaps_healed", "rides_healed", "distance_healed"),
+        *("gaps_healed", "records_healed", "distance_healed"),
         *("resends_skipped", "entries_not_ours"),
     ),
     "consumer_states": ("name", "total_distance"),

@@ -167,7 +167,7 @@ def staged(row: Row) -> Ride:
 def met_by(checkpoint: Row) -> Met:
     gaps, rides, skipped, not_ours = (
         number(checkpoint, column)
-        for column in ("gaps_healed", "rides_healed", "resends_skipped", "entries_not_ours")
+        for column in ("gaps_healed", "records_healed", "resends_skipped", "entries_not_ours")
     )
     return Met(gaps, rides, millimetres(checkpoint["distance_healed"]), skipped, not_ours)
 

@@ -106,7 +106,7 @@ def test_a_frozen_consumer_goes_on_whatever_becomes_of_who_froze_it(
 
 
 EXACT = """
-    SELECT total_distance = (SELECT sum(distance) FROM rides WHERE id <= last_ride_id)
+    SELECT total_distance = (SELECT sum(distance) FROM rides WHERE id <= position)
     FROM checkpoints JOIN consumer_states USING (kind, name) WHERE name = 'consumer1'
 """
 

@@ -35,13 +35,13 @@ MUTANTS = [
     ),
     digest(
         "a gap is not noticed",
-        "if record.prev > result.last_ride_id:",
+        "if record.prev > result.position:",
         "if False:",
     ),
     digest(
         "a gap of one ride is not noticed",
-        "if record.prev > result.last_ride_id:",
-        "if record.prev > result.last_ride_id + 1:",
+        "if record.prev > result.position:",
+        "if record.prev > result.position + 1:",
         tests="fast/test_any_log.py::test_each_ride_counts_once_whatever_the_log_holds",
     ),
     digest(
@@ -56,14 +56,14 @@ MUTANTS = [
     ),
     checkpoint(
         "the checkpoint moves from wherever it is",
-        "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
+        "AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s",
         "",
         tests="services/test_consumer.py::"
         "test_two_processes_under_one_name_never_count_a_ride_twice",
     ),
     checkpoint(
         "the checkpoint moves from whatever ride it is at",
-        "AND last_redis_id = %(from_redis_id)s AND last_ride_id = %(from_ride_id)s",
+        "AND last_redis_id = %(from_redis_id)s AND position = %(from_position)s",
         "AND last_redis_id = %(from_redis_id)s",
         tests="services/test_resets_at_once.py::"
         "test_a_batch_from_before_a_reset_does_not_count_what_the_reset_did",

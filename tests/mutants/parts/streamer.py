@@ -119,7 +119,7 @@ MUTANTS = [
         "least(complete_to, %(lowest)s - 1), generation",
         "least(complete_to, %(lowest)s), generation",
         tests="services/test_rollup_disasters.py::"
-        "test_rides_behind_the_logs_back_are_rolled_up_after_a_repair",
+        "test_records_behind_the_logs_back_are_rolled_up_after_a_repair",
     ),
     repair(
         "a sweep under way may undo a repair",
