@@ -82,8 +82,8 @@ READERS = """
     FROM receipts_lag
 """
 # The records are counted once for all readers: those between each `upto` and the next higher one,
-# its *step*; and added up once, from the last step down. `receipts_lag` is RECEIPTS_LAG, for statements
-# that have it in a WITH of their own.
+# its *step*; and added up once, from the last step down. `receipts_lag` is RECEIPTS_LAG, for
+# statements that have it in a WITH of their own.
 STANDINGS_GIVEN_RECEIPTS_LAG = f"""
     WITH readers AS MATERIALIZED (
         SELECT *, dense_rank() OVER (ORDER BY upto) AS step FROM ({READERS}) readers

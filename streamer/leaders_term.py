@@ -12,7 +12,8 @@ from rocket_rides.terms import TERM_BYTES, StateLost, Term, last_sent
 VOID_KEPT = 100
 
 # Refused when more was sent than last_sent says: a later term began, or the next record is no
-# longer staged. (A row and its record commit together; records are deleted as they are sent, in order.)
+# longer staged. (A row and its record commit together; records are deleted as they are sent, in
+# order.)
 BEGIN = f"""
     INSERT INTO terms (after, term) SELECT last_sent_id, %(term)s FROM streamer_state
     WHERE NOT EXISTS (SELECT FROM terms WHERE after > last_sent_id)

@@ -52,9 +52,10 @@ class Total(Handler):
         """Read it. Raises Unavailable when it is gone: going on from 0 would be wrong for ever."""
         row = self.connection.execute(LOAD, [self.name]).fetchone()
         if row is None:
+            forget = FORGET.format(self.name).as_string(self.connection)
             raise Unavailable(
                 f"{self.name} has a checkpoint, at position {at.position}, but no total; this makes"
-                f" it start from the first ride: {FORGET.format(self.name).as_string(self.connection)}"
+                f" it start from the first ride: {forget}"
             )
         [self.distance] = row
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from consumers import rides
 from rocket_rides.errors import Unavailable
 from streamer import checks
 from streamer.repair import repair
@@ -14,7 +15,7 @@ CHANGES = {
     "ALTER SEQUENCE log_position CACHE 10": "CACHE 10",
     "ALTER SEQUENCE log_position INCREMENT BY -1": "INCREMENT BY -1",
     "ALTER SEQUENCE log_position CYCLE": "CYCLE",
-    "ALTER SEQUENCE log_position RESTART WITH 2": "set back below ride 5",
+    "ALTER SEQUENCE log_position RESTART WITH 2": "set back below record 5",
 }
 
 
@@ -34,7 +35,7 @@ def test_a_leader_holds_the_log_while_numbers_may_not_rise(world: World, change:
     world.connection.execute(advice[0], prepare=False)
     world.take(6)
     eventually(lambda: world.staged() == 0)
-    assert [record.distance for record in world.records()] == [1, 2, 3, 4, 5, 6]
+    assert [rides.ride(record).distance for record in world.records()] == [1, 2, 3, 4, 5, 6]
     assert exact(world)
 
 
@@ -51,14 +52,14 @@ def test_a_sequence_that_was_set_forward_is_no_fault(world: World) -> None:
 def test_a_sequence_that_was_set_back_would_draw_what_was_drawn_already(world: World) -> None:
     world.take(1, 2, 3)
     world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 3")
-    with pytest.raises(Unavailable, match="set back below ride 3"):
+    with pytest.raises(Unavailable, match="set back below record 3"):
         checks.require_rising_sequence(world.connection)
     world.connection.execute("SELECT setval('log_position', 3)")
     drain(world.streamer())
     world.connection.execute("DELETE FROM rides")  # what was sent was drawn all the same
     checks.require_rising_sequence(world.connection)
     world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
-    with pytest.raises(Unavailable, match="set back below ride 3"):
+    with pytest.raises(Unavailable, match="set back below record 3"):
         checks.require_rising_sequence(world.connection)
 
 
@@ -83,12 +84,12 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     reading = world.service("consumers", "reading").says("stands at")
     eventually(lambda: world.standing("reading")[1] in (70, 100))
     repairer = world.service("streamer.repair").says(
-        "repaired; the log will never contain these rides: 2"
+        "repaired; the log will never contain these records: 2"
     )
     assert repairer.process.wait(30) == 0
     assert "behind, past, reading" in repairer.output.read_text()
     assert world.staged() == 0
-    reading.says("was reset by reconciliation")
+    reading.says("added all rides up anew, as a repair of the log asks")
     world.take(50)
     eventually(lambda: world.standing("reading") == world.truth)
     for name in ("past", "behind"):
@@ -129,7 +130,7 @@ def test_nothing_is_repaired_twice(world: World) -> None:
     stranded(world)
     assert repair(world.connect()) == ([2], ["consumer0"])
     assert repair(world.connect()) == ([], [])
-    assert world.value("SELECT count(*) FROM resets") == 1
+    assert world.value("SELECT count(*) FROM checkpoints WHERE recount") == 1
     service = world.service("streamer.repair").says("nothing to repair")
     assert service.process.wait(30) == 0
 

@@ -346,8 +346,8 @@ class System(RuleBasedStateMachine):
                 self.told.append(record.id)
 
     def every_total_is_exact_where_its_consumer_stands(self, last_sent: int) -> None:
-        for name, ride, total, exact in self.look.execute(STANDINGS).fetchall():
-            assert ride <= last_sent, name
+        for name, position, total, exact in self.look.execute(STANDINGS).fetchall():
+            assert position <= last_sent, name
             assert total == exact, name
 
     def drain(self) -> None:
