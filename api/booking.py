@@ -1,19 +1,16 @@
-"""Taking a ride: the ride, its staged record and its idempotency key, in one transaction.
+"""Taking a ride: the ride, its staged record and its idempotency key, in one transaction."""
 
-Every transaction here is SERIALIZABLE: `api.pool` makes it the default of its sessions.
-"""
-
-import time
 from decimal import Decimal
-from itertools import islice
+from functools import partial
 from typing import NamedTuple
 
 import psycopg
 
-from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
+from api import writing
+from api.pool import Pool
 from api.prepared import Prepared, Row
+from api.writing import CONFLICTS, TryLater
 from rocket_rides.database import refusal
-from rocket_rides.waiting import delays
 
 # One statement, so one round trip, and one transaction without a BEGIN. The INSERT into rides draws
 # the id itself, under its lock on rides: the streamer's barrier relies on that. The staged record
@@ -51,13 +48,6 @@ FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
 KEYS = "idempotency_keys"
 KEY_CONSTRAINT = "idempotency_keys_pkey"
 
-ATTEMPTS = 10
-FIRST_PAUSE = 0.005
-LONGEST_PAUSE = 0.1
-
-CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
-
-
 class Ride(NamedTuple):
     """A taken ride; `distance` is in metres. `replayed`: an earlier request took it."""
 
@@ -70,50 +60,14 @@ class KeyReused(Exception):
     """The key was already used for a ride of another distance."""
 
 
-class TryLater(Exception):
-    """The ride can't be taken now, for `reason`.
-
-    If `maybe_taken`, a client finds out by sending the same request with the same key.
-    """
-
-    def __init__(self, reason: str, maybe_taken: bool) -> None:
-        outcome = "the ride may have been taken" if maybe_taken else "the ride was not taken"
-        super().__init__(f"{reason}; {outcome}")
-        self.maybe_taken = maybe_taken
-
-
 def take(pool: Pool, distance: Decimal, key: str | None) -> Ride:
     """Take a ride of `distance` metres, or find the one that `key` has already taken.
 
-    Serialization failures and deadlocks are retried, and so is a lost connection if a key can tell
-    whether the ride was taken. A connection that is lost without a key is not retried: the ride
-    could be taken twice. Raises KeyReused or TryLater, within two seconds; but a commit waits for a
-    synchronous standby for as long as it takes.
+    A connection that is lost without a key is not retried: the ride could be taken twice. Raises
+    KeyReused or TryLater.
     """
-    deadline = time.monotonic() + PATIENCE
-    reason, maybe_taken = "too many rides at once", False
-    for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
-        try:
-            connection = get_connection(pool, deadline)
-        except psycopg.OperationalError:
-            raise TryLater(UNREACHABLE, maybe_taken) from None
-        try:
-            if ride := _take_once(connection, distance, key):
-                return ride
-        except CONFLICTS:
-            pass
-        except psycopg.Error as error:
-            if not connection.closed:  # the server refused, for whatever reason, and rolled back
-                raise TryLater(refusal(error), maybe_taken) from None
-            reason, maybe_taken = "the connection to the database was lost", True
-            if key is None:
-                break
-        finally:
-            pool.putconn(connection)
-        if time.monotonic() > deadline:
-            break
-        time.sleep(pause)
-    raise TryLater(reason, maybe_taken)
+    once = partial(_take_once, distance=distance, key=key)
+    return writing.write(pool, once, "ride", is_repeatable=key is not None)
 
 
 def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | None) -> Ride | None:
@@ -129,7 +83,7 @@ def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | Non
         # The session's lock_timeout ran out. If it was for the key, an earlier request with this
         # key is under way, and may take the ride.
         waited_for_key = KEYS in (refused.diag.context or "")
-        raise TryLater(refusal(refused), maybe_taken=waited_for_key) from None
+        raise TryLater(refusal(refused), "ride", maybe_taken=waited_for_key) from None
     try:
         used = FIND_RIDE_OF_KEY(connection, key)
     except CONFLICTS:
@@ -137,7 +91,7 @@ def _take_once(connection: psycopg.Connection, distance: Decimal, key: str | Non
     except psycopg.Error as error:
         if connection.closed:
             raise
-        raise TryLater(refusal(error), maybe_taken=True) from None  # by an earlier request
+        raise TryLater(refusal(error), "ride", maybe_taken=True) from None  # by an earlier request
     if not used:
         return None
     ride = _ride(*used)

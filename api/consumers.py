@@ -21,7 +21,8 @@ CONSUMERS = f"""
         ORDER BY resets.id DESC LIMIT 1
     ) newest ON true
     CROSS JOIN LATERAL (
-        SELECT coalesce(max(id), 0) AS last_ride_id FROM rides WHERE id <= position
+        SELECT CASE WHEN position IS NOT NULL THEN coalesce(max(id), 0) END AS last_ride_id
+        FROM rides WHERE id <= position
     ) counted
     ORDER BY name, kind
 """  # noqa: S608

@@ -37,6 +37,14 @@ def ride_distance(environ: WSGIEnvironment) -> Decimal:
 
     Raises one of werkzeug's HTTPExceptions, with a message for the client.
     """
+    try:
+        return distance.parse(_the_only("distance", environ))
+    except ValueError as refusal:
+        raise UnprocessableEntity(str(refusal)) from None
+
+
+def _the_only(name: str, environ: WSGIEnvironment) -> str:
+    """The value that a form or a JSON object gives a name: a text, or a number's exact digits."""
     mimetype, charset = _media_type(environ.get("CONTENT_TYPE", ""))
     body = _whole_body(environ, charset)
     if mimetype == URLENCODED:
@@ -46,8 +54,17 @@ def ride_distance(environ: WSGIEnvironment) -> Decimal:
     elif not mimetype and not body:
         fields = []
     else:
-        raise UnsupportedMediaType("send the distance as a form field or in a JSON object")
-    return _only_distance(fields)
+        raise UnsupportedMediaType(f"send the {name} as a form field or in a JSON object")
+    given = [value for field, value in fields if field == name]
+    if any(field.startswith(f"{name}[") for field, _ in fields):
+        raise UnprocessableEntity(f"{name} must be one number, not nested")
+    if not given:
+        raise UnprocessableEntity(f"{name} is missing")
+    if len(given) > 1:
+        raise UnprocessableEntity(f"{name} is given more than once")
+    if not isinstance(given[0], str):
+        raise UnprocessableEntity(f"{name} must be a number")
+    return given[0]
 
 
 @lru_cache(maxsize=16)  # few distinct values in practice
@@ -77,22 +94,6 @@ def _whole_body(environ: WSGIEnvironment, charset: str) -> bytes:
     if len(body) < length:
         raise BadRequest("the body is shorter than its Content-Length")
     return body
-
-
-def _only_distance(fields: list[tuple[str, Any]]) -> Decimal:
-    given = [value for name, value in fields if name == "distance"]
-    if any(name.startswith("distance[") for name, _ in fields):
-        raise UnprocessableEntity("distance must be one number, not nested")
-    if not given:
-        raise UnprocessableEntity("distance is missing")
-    if len(given) > 1:
-        raise UnprocessableEntity("distance is given more than once")
-    if not isinstance(given[0], str):
-        raise UnprocessableEntity("distance must be a number")
-    try:
-        return distance.parse(given[0])
-    except ValueError as refusal:
-        raise UnprocessableEntity(str(refusal)) from None
 
 
 def _number(text: str) -> Decimal:

@@ -14,6 +14,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 
 from api import booking
 from api.pool import UNREACHABLE
+from api.writing import TryLater
 from rocket_rides.database import refusal
 
 # RFC 9110 renamed these two.
@@ -29,15 +30,13 @@ class Kind(NamedTuple):
 
 
 KEY_REUSED = Kind("/openapi.json#key-reused", "The Idempotency-Key was already used")
-NOT_TAKEN = Kind("/openapi.json#ride-not-taken", "The ride was not taken")
-MAYBE_TAKEN = Kind("/openapi.json#ride-maybe-taken", "The ride may have been taken")
 
 
 def answer_errors(app: Flask) -> None:
     """Make `app` answer every exception with a problem."""
     app.register_error_handler(HTTPException, _refused)
     app.register_error_handler(booking.KeyReused, _key_reused)
-    app.register_error_handler(booking.TryLater, _try_later)
+    app.register_error_handler(TryLater, _try_later)
     app.register_error_handler(psycopg.Error, _unavailable)
 
 
@@ -76,8 +75,13 @@ def _key_reused(_: booking.KeyReused) -> Response:
     return problem(422, detail, KEY_REUSED)
 
 
-def _try_later(reason: booking.TryLater) -> Response:
-    return problem(503, str(reason), MAYBE_TAKEN if reason.maybe_taken else NOT_TAKEN)
+def _try_later(reason: TryLater) -> Response:
+    what = reason.what
+    if reason.maybe_taken:
+        kind = Kind(f"/openapi.json#{what}-maybe-taken", f"The {what} may have been taken")
+    else:
+        kind = Kind(f"/openapi.json#{what}-not-taken", f"The {what} was not taken")
+    return problem(503, str(reason), kind)
 
 
 def _unavailable(error: psycopg.Error) -> Response:

@@ -27,6 +27,9 @@ CLAIMS = {
         2,
         again="So it is where a number is drawn between the barrier's two looks.",
     ),
+    "order-of-kinds": Claim(
+        "So are records of a kind whose table is still being made.", "streamer/barrier.py", 2
+    ),
     "gap-noticed": Claim("What the log lacks is noticed.", "consumers/digest.py", 3),
     "gap-healed": Claim(
         "A gap is healed from the rides, whatever made it.", "consumers/totals/total.py", 5
@@ -54,6 +57,11 @@ CLAIMS = {
     "one-transaction": Claim("Total and checkpoint move together.", "consumers/reader.py", 4),
     "trimming": Claim("Trimming follows the slowest reader.", "streamer/trimming.py", 6),
     "cap": Claim("The log does not outgrow Redis.", "streamer/trimming.py", 6),
+    "other-types": Claim(
+        "A reader passes records of types that it does not handle, and misses none of its own.",
+        "consumers/digest.py",
+        4,
+    ),
     "any-log": Claim(
         "Whatever the log holds, records and gaps are all rides, each once.",
         "consumers/digest.py",

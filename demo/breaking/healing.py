@@ -32,8 +32,8 @@ RECEIVED = """
 """
 # One statement, so one snapshot.
 COMPARED = """
-    SELECT name, last_ride_id AS ride, total_distance AS total,
-           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id) AS exact
+    SELECT name, position AS ride, total_distance AS total,
+           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= position) AS exact
     FROM checkpoints JOIN consumer_states USING (kind, name)
     WHERE name = ANY(%s)
     ORDER BY name

@@ -107,6 +107,25 @@ def test_a_writer_in_a_copy_of_the_database_is_not_waited_for(
         assert drain(world.streamer()) == 1
 
 
+KIND = "CREATE TABLE parcels (id bigint PRIMARY KEY DEFAULT nextval('log_position'))"
+STAGE = "INSERT INTO staged_log_records VALUES (%s, 'create', 'parcel', '{}')"
+
+
+@pytest.mark.proves("order-of-kinds")
+def test_a_kind_of_record_is_waited_for_before_its_table_is_committed(world: World) -> None:
+    """Also by one that draws its number in one statement, and stages the record in another."""
+    streamer = world.streamer()
+    with transaction(world) as slow:
+        slow.execute(KIND)
+        [(parcel,)] = slow.execute("INSERT INTO parcels DEFAULT VALUES RETURNING id")
+        [ride] = world.take(2)
+        assert drain(streamer) == 0
+        slow.execute(STAGE, [parcel])
+        slow.commit()
+    assert drain(streamer) == 2
+    assert [record.id for record in world.records()] == [parcel, ride]
+
+
 def test_a_batch_ends_with_what_is_settled(world: World) -> None:
     """The rest of a backlog, while a record above it is committed before one between them."""
     world.take(1, 2, 3)

@@ -27,8 +27,9 @@ MUTANTS = [
     ),
     booking(
         "a ride without a key is tried again when nobody knows whether it was taken",
-        "            if key is None:\n                break\n",
+        "            if not is_repeatable:\n                break\n",
         "",
+        file="api/writing.py",
     ),
     booking(
         "whatever is unique is taken for the key",

@@ -16,7 +16,7 @@ readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_read
 
 MUTANTS = [
     log(
-        "each record of a batch is chained to the one before the batch", "  prev = records[i]\n", ""
+        "each record of a batch is chained to the one before the batch", "  prev = id\n", ""
     ),
     log(
         "a full Redis is taken for one that has appended",
@@ -32,8 +32,8 @@ MUTANTS = [
     ),
     decode(
         "a record may be its own predecessor",
-        "if not prev < ride.id <= LARGEST_ID:",
-        "if not prev <= ride.id <= LARGEST_ID:",
+        "if not prev < position <= LARGEST_ID:",
+        "if not prev <= position <= LARGEST_ID:",
     ),
     term(
         "a leader begins below a term that began later",

@@ -25,13 +25,18 @@ MUTANTS = [
     ),
     digest(
         "the last ride that was committed is not",
-        "if record.id > bounds.last_sent:",
-        "if record.id >= bounds.last_sent:",
+        "elif record.id > bounds.last_sent:",
+        "elif record.id >= bounds.last_sent:",
     ),
     digest(
         "what is not committed yet counts",
-        "        if record.id > bounds.last_sent:\n            break\n",
+        "            elif record.id > bounds.last_sent:\n                break\n",
         "",
+    ),
+    digest(
+        "a record of another type leaves the reader where it is",
+        "                    result.passed += 1\n",
+        "                    result.passed += 1\n                    continue\n",
     ),
     digest(
         "a gap is not noticed",
@@ -48,10 +53,12 @@ MUTANTS = [
         "an entry that is no record is read for ever",
         """\
             result.set_aside.append(SetAside(entry, str(reason)))
-            result.last_redis_id = entry.redis_id
+        result.last_redis_id = entry.redis_id
 """,
         """\
             result.set_aside.append(SetAside(entry, str(reason)))
+            continue
+        result.last_redis_id = entry.redis_id
 """,
     ),
     checkpoint(

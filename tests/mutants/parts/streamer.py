@@ -34,6 +34,11 @@ MUTANTS = [
 """,
     ),
     barrier(
+        "only those that write rides are waited for",
+        "relation = 'log_position'::regclass\n      AND database",
+        "relation = 'rides'::regclass\n      AND database",
+    ),
+    barrier(
         "nobody is waited for",
         "mode = 'RowExclusiveLock' AND granted",
         "mode = 'ExclusiveLock' AND granted",

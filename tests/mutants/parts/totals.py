@@ -22,17 +22,17 @@ MUTANTS = [
     ),
     reset(
         "a reset may lead past last_sent",
-        "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",
-        "max(newest.reconciled_ride_id, newest.ride_id)",
+        "min(newest.last_sent, max(newest.reconciled_upto, newest.position))",
+        "max(newest.reconciled_upto, newest.position)",
     ),
     reset(
         "a consumer behind the reconciliation stays there",
-        "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",
-        "min(newest.last_sent, newest.ride_id)",
+        "min(newest.last_sent, max(newest.reconciled_upto, newest.position))",
+        "min(newest.last_sent, newest.position)",
     ),
     reset(
         "a consumer past the reconciliation goes back to it",
-        "min(newest.last_sent, max(newest.reconciled_ride_id, newest.ride_id))",
-        "min(newest.last_sent, newest.reconciled_ride_id)",
+        "min(newest.last_sent, max(newest.reconciled_upto, newest.position))",
+        "min(newest.last_sent, newest.reconciled_upto)",
     ),
 ]

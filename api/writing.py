@@ -1,0 +1,75 @@
+"""Writing a row and its staged record: one transaction, tried again while that is safe.
+
+Every transaction here is SERIALIZABLE: `api.pool` makes it the default of its sessions.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import TypeVar
+
+import psycopg
+
+from api.pool import PATIENCE, UNREACHABLE, Pool, get_connection
+from rocket_rides.database import refusal
+from rocket_rides.waiting import delays
+
+ATTEMPTS = 10
+FIRST_PAUSE = 0.005
+LONGEST_PAUSE = 0.1
+
+CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+
+T = TypeVar("T")
+
+
+class TryLater(Exception):
+    """What was sent, such as a ride, can't be taken now, for `reason`.
+
+    If `maybe_taken`, a client finds out by sending the same request again; a ride needs its key.
+    """
+
+    def __init__(self, reason: str, what: str, maybe_taken: bool) -> None:
+        outcome = f"the {what} may have been taken" if maybe_taken else f"the {what} was not taken"
+        super().__init__(f"{reason}; {outcome}")
+        self.what = what
+        self.maybe_taken = maybe_taken
+
+
+def write(
+    pool: Pool,
+    once: Callable[[psycopg.Connection], T | None],
+    what: str,
+    is_repeatable: bool,
+) -> T:
+    """Call `once`, which writes in a transaction of its own, until it has an answer.
+
+    Serialization failures and deadlocks are retried, and so is a lost connection if the statement
+    `is_repeatable`: if it finds what it has already written. Raises what `once` raises for good
+    reasons, or TryLater, within two seconds; but a commit waits for a synchronous standby for as
+    long as it takes.
+    """
+    deadline = time.monotonic() + PATIENCE
+    reason, maybe_taken = f"too many {what}s at once", False
+    for pause in islice(delays(FIRST_PAUSE, LONGEST_PAUSE), ATTEMPTS):
+        try:
+            connection = get_connection(pool, deadline)
+        except psycopg.OperationalError:
+            raise TryLater(UNREACHABLE, what, maybe_taken) from None
+        try:
+            if written := once(connection):
+                return written
+        except CONFLICTS:
+            pass
+        except psycopg.Error as error:
+            if not connection.closed:  # the server refused, for whatever reason, and rolled back
+                raise TryLater(refusal(error), what, maybe_taken) from None
+            reason, maybe_taken = "the connection to the database was lost", True
+            if not is_repeatable:
+                break
+        finally:
+            pool.putconn(connection)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(pause)
+    raise TryLater(reason, what, maybe_taken)
