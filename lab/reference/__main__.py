@@ -17,7 +17,10 @@ from rocket_rides.settings import PROJECT, Settings
 from watch.metrics import HELP, LABELS
 
 DESCRIBED: dict[str, Any] = json.loads((PROJECT / "api/openapi.json").read_text())
-SCHEMA = [PROJECT / "migrations/versions" / name for name in ("rides.sql", "0010_schema.sql")]
+SCHEMA = [
+    *sorted((PROJECT / "migrations/kinds").glob("*.sql")),
+    PROJECT / "migrations/versions/0010_schema.sql",
+]
 TABLE = re.compile(r"((?:^--.*\n)+)CREATE TABLE (\w+)", re.MULTILINE)
 WRITTEN = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
 SERVICES = ("api", "streamer", "consumers", "analytics", "rocket_rides")

@@ -4,15 +4,17 @@ from pathlib import Path
 
 from alembic import op
 
+import migrations
+
 revision = "0010"
 down_revision = None
 
-FOLDER = Path(__file__).parent
-# The log's tables, then the application's.
-SCHEMA = [(FOLDER / name).read_text() for name in ("0010_schema.sql", "rides.sql")]
+# The log's tables, then the application's: the kinds of records, in the order of their numbers.
+SCHEMA = Path(__file__).with_suffix(".sql")
+KINDS = sorted((Path(migrations.__file__).parent / "kinds").glob("*.sql"))
 
 
 def upgrade() -> None:
     # Through psycopg: SQLAlchemy would prepare it, and Postgres prepares only single statements.
-    for statements in SCHEMA:
-        op.get_bind().connection.driver_connection.execute(statements, prepare=False)
+    for file in (SCHEMA, *KINDS):
+        op.get_bind().connection.driver_connection.execute(file.read_text(), prepare=False)

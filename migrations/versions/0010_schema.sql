@@ -1,5 +1,5 @@
 -- The tables of the log: the outbox, the streamer's, the readers', and the reconciliation's. Those
--- of the application are in `rides.sql`; another application replaces that file (docs/lift-it.md).
+-- of the application are in `kinds/`; another application replaces those files (docs/lift-it.md).
 --
 -- Distances are in metres, with exactly three decimals; times are instants. 'NaN' is greater than
 -- every number in Postgres: an upper bound keeps it out, a lower one does not. Where rows are

@@ -37,7 +37,8 @@ OTHERS = {
     "result.json",
     "long_rides.py",
     "analytics/orders.py",
-    "migrations/versions/orders.sql",
+    "consumers/orders.py",
+    "migrations/kinds/1_orders.sql",
     "rocket_rides/amount.py",
 }
 # Programs that come with Python, or that the reader of a page writes.

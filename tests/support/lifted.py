@@ -34,7 +34,8 @@ def lift(parts: str, folder: Path) -> None:
             env={**os.environ, "LIFTED": str(folder)},
             check=True,
         )
-    (folder / "migrations/versions/orders.sql").write_text(YOUR_TABLE)
+    (folder / "migrations/kinds").mkdir()
+    (folder / "migrations/kinds/1_orders.sql").write_text(YOUR_TABLE)
 
 
 class Program(Service):

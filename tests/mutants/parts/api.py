@@ -97,7 +97,7 @@ MUTANTS = [
         "a session caches numbers",
         "CACHE 1) PRIMARY KEY",
         "CACHE 10) PRIMARY KEY",
-        file="migrations/versions/rides.sql",
+        file="migrations/kinds/1_rides.sql",
     ),
     Mutant(
         "a client that is silent is waited for",
