@@ -48,6 +48,7 @@ FIND_RIDE_OF_KEY = Prepared("find_ride_of_key", FIND_KEY)
 KEYS = "idempotency_keys"
 KEY_CONSTRAINT = "idempotency_keys_pkey"
 
+
 class Ride(NamedTuple):
     """A taken ride; `distance` is in metres. `replayed`: an earlier request took it."""
 

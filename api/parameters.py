@@ -1,4 +1,4 @@
-"""Parses and checks what a client sends: the distance of a ride, and the idempotency key.
+"""Parses and checks what a client sends: a ride's distance or its stars, and the idempotency key.
 
 It reads WSGI's `environ`, not Flask's request (`api.lean` says why).
 """
@@ -41,6 +41,14 @@ def ride_distance(environ: WSGIEnvironment) -> Decimal:
         return distance.parse(_the_only("distance", environ))
     except ValueError as refusal:
         raise UnprocessableEntity(str(refusal)) from None
+
+
+def stars(environ: WSGIEnvironment) -> int:
+    """The `stars` of a form or a JSON object, from 1 to 5. Raises as `ride_distance` does."""
+    given = _the_only("stars", environ)
+    if given not in ("1", "2", "3", "4", "5"):
+        raise UnprocessableEntity("stars must be 1, 2, 3, 4 or 5")
+    return int(given)
 
 
 def _the_only(name: str, environ: WSGIEnvironment) -> str:

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, current_app, request
 from psycopg.abc import Params
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
-from api import booking, consumers, parameters, periods
+from api import booking, consumers, parameters, periods, rating
 from api.consumers import Answer
 from api.lean import ExactJson
 from api.pool import Pool, borrowed
@@ -62,6 +62,17 @@ def show_ride(ride_id: int) -> Answer:
     if not rows:
         raise NotFound(f"there is no ride {ride_id}")
     return {"ride": rows[0]}
+
+
+@routes.post("/rides/<int:ride_id>/rating")
+def rate_ride(ride_id: int) -> Response:
+    """Rate a ride, once: 201, and 200 when it has these stars already."""
+    stars = parameters.stars(request.environ)
+    if ride_id > LARGEST_ID:
+        raise NotFound(f"there is no ride {ride_id}")
+    given = rating.rate(pool(), ride_id, stars)
+    content = {"rating": {"ride_id": given.ride_id, "stars": given.stars}}
+    return ExactJson.answer(content, 200 if given.replayed else 201, {})
 
 
 @routes.get("/rides/<int:ride_id>/receipt")

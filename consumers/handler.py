@@ -1,5 +1,6 @@
 """A handler: what one kind of consumer makes of the records of its types."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,6 +10,16 @@ import psycopg
 from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from rocket_rides.log import Record
+
+
+logger = logging.getLogger("consumer")
+
+# Somebody who knows no handler, such as `streamer.repair`, asks for it.
+RECOUNT_IS_DUE = "SELECT recount FROM checkpoints WHERE kind = %s AND name = %s"
+TAKE_RECOUNT = """
+    UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1
+    WHERE kind = %s AND name = %s AND recount RETURNING position
+"""
 
 
 class Handler(ABC):
@@ -75,17 +86,26 @@ class Handler(ABC):
         move without it.
         """
 
+    def recount(self, upto: int) -> object:
+        """Make the state anew from the handler's own table, for its records up to a position.
+
+        In a transaction that has locked the checkpoint, which stands there. Returns what to report.
+        """
+        logger.warning("%s can't recount: its state may lack what a repair brought back", self.name)
+        return None
+
     def ask_for_repair(self) -> psycopg.Cursor | None:
         """Ask whether a repair is due: a statement whose one row and column says so. In each round.
 
         In no transaction. The cursor is returned as it is, for the question travels to the server
-        together with the reader's own. None: there is never one.
+        together with the reader's own. None: there is never one. By default: is a recount due?
         """
-        return None
+        return self.connection.execute(RECOUNT_IS_DUE, [self.KIND, self.name])
 
     def repair(self) -> object:
         """Do what was asked for; returns what to report of it. In a transaction of its own.
 
         The checkpoint is locked in it. Afterwards, both it and the state are loaded anew.
         """
-        raise NotImplementedError
+        due = self.connection.execute(TAKE_RECOUNT, [self.KIND, self.name]).fetchone()
+        return self.recount(*due) if due else None

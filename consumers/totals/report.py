@@ -54,13 +54,6 @@ def resets(done: Round, reader: Reader[Total]) -> None:
             reader.handler.name,
             reset.ahead,
         )
-    if reset.recounted is not None:
-        logger.warning(
-            "%s added all rides up anew, as a repair of the log asks: total %s m at position %d",
-            reader.handler.name,
-            reset.recounted,
-            reader.at.position,
-        )
     if reset.applied:
         logger.warning(
             "%s was reset by reconciliation %d: total %s m at position %d, was %s m at position %d",

@@ -69,18 +69,6 @@ SUPERSEDE = """
 """
 
 
-# Asked for by `streamer.repair`, which knows of no total: all rides are added up anew.
-RECOUNT = """
-    WITH asked AS (
-        UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1
-        WHERE kind = 'total' AND name = %(name)s AND recount RETURNING position
-    )
-    UPDATE consumer_states
-    SET total_distance = (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= position)
-    FROM asked WHERE name = %(name)s RETURNING total_distance
-"""
-
-
 class Newest(NamedTuple):
     """The newest reset of a consumer, with everything that decides its effect; see above."""
 
@@ -111,18 +99,15 @@ class Reset:
     applied: Applied | None = None
     ahead: int | None = None  # superseded because it is about rides that are still to come
     superseded: list[int] = field(default_factory=list)  # by a newer one
-    recounted: Decimal | None = None  # the total since, in metres
 
 
 def apply_newest(connection: psycopg.Connection, name: str) -> Reset:
-    """Recount if that is asked for; apply the newest pending reset, and supersede all others.
+    """Apply the newest reset of the consumer `name`, if pending, and supersede all others.
 
     For a transaction, READ COMMITTED, that has locked the checkpoint: each statement then sees what
     the lock has waited for.
     """
     result = Reset()
-    if total := connection.execute(RECOUNT, {"name": name}).fetchone():
-        [result.recounted] = total
     row = connection.execute(NEWEST, [name]).fetchone()
     if row is None:  # deleted with the consumer
         return result

@@ -1,5 +1,6 @@
 """The running total of all rides, in metres: the handler of `python -m consumers`."""
 
+import logging
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from typing import ClassVar
@@ -16,6 +17,8 @@ from rocket_rides.database import one_row
 from rocket_rides.distance import EXACT
 from rocket_rides.errors import Overtaken, Unavailable
 
+logger = logging.getLogger("consumer")
+
 BEGIN = "INSERT INTO consumer_states (name) VALUES (%s)"
 LOAD = "SELECT total_distance FROM consumer_states WHERE name = %s"
 FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = 'total' AND name = {}")
@@ -26,6 +29,11 @@ ADD = """
 # A gap is settled: no ride can still appear in it, so its rides can be added up.
 RIDES_IN_GAP = """
     SELECT count(*), coalesce(sum(distance), 0) FROM rides WHERE id > %s AND id <= %s
+"""
+RECOUNT = """
+    UPDATE consumer_states
+    SET total_distance = (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s)
+    WHERE name = %s RETURNING total_distance
 """
 REPAIR_IS_DUE = """
     SELECT EXISTS (SELECT FROM resets WHERE consumer_name = %(name)s AND status = 'pending')
@@ -78,7 +86,14 @@ class Total(Handler):
 
     def repair(self) -> Reset:
         """Do what they ask for."""
+        super().repair()
         return apply_newest(self.connection, self.name)
+
+    def recount(self, upto: int) -> None:
+        """Add up all rides up to the checkpoint anew."""
+        was = str(self)
+        [(self.distance,)] = self.connection.execute(RECOUNT, [upto, self.name])
+        logger.warning("%s added up all rides anew: %s, was %s", self.name, self, was)
 
     def _add(self, distance: Decimal) -> None:
         row = self.connection.execute(ADD, [distance, self.name]).fetchone()

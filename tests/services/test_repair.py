@@ -89,7 +89,7 @@ def test_stranded_rides_are_repaired_and_all_totals_end_exact(world: World) -> N
     assert repairer.process.wait(30) == 0
     assert "behind, past, reading" in repairer.output.read_text()
     assert world.staged() == 0
-    reading.says("added all rides up anew, as a repair of the log asks")
+    reading.says("added up all rides anew: total 100.000 m, was total 70.000 m")
     world.take(50)
     eventually(lambda: world.standing("reading") == world.truth)
     for name in ("past", "behind"):

@@ -15,9 +15,7 @@ member = partial(Mutant, file="consumers/receipts/group.py", tests="services/tes
 readers = partial(Mutant, file="streamer/trimming.py", tests="services/test_readers.py")
 
 MUTANTS = [
-    log(
-        "each record of a batch is chained to the one before the batch", "  prev = id\n", ""
-    ),
+    log("each record of a batch is chained to the one before the batch", "  prev = id\n", ""),
     log(
         "a full Redis is taken for one that has appended",
         'raise LogFull("Redis is out of memory and refuses to append") from None',

@@ -1,0 +1,73 @@
+"""Rating a ride: the rating and its staged record, in one transaction, once for each ride.
+
+The ride is the natural key: a repeated request finds the rating that is there, so it needs no
+Idempotency-Key.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import psycopg
+from werkzeug.exceptions import Conflict, NotFound
+
+from api import writing
+from api.pool import Pool
+from api.prepared import Prepared
+from api.writing import TryLater
+from rocket_rides.database import refusal
+
+# One statement, as for a ride (`api.booking`). Without such a ride it inserts nothing.
+RATE = """
+    WITH rating AS (
+        INSERT INTO ratings (ride_id, stars) SELECT id, $2 FROM rides WHERE id = $1
+        RETURNING id, ride_id, stars
+    ), staged AS (
+        INSERT INTO staged_log_records (id, action, object, data)
+        SELECT id, 'create', 'rating',
+               jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars) FROM rating
+        RETURNING ring_doorbell()
+    )
+    SELECT stars FROM rating
+"""
+# It waits for the synchronous standby, as FIND_KEY in `api.booking` does.
+FIND = """
+    SELECT stars FROM ratings, pg_logical_emit_message(true, 'replay', '') WHERE ride_id = $1
+"""
+
+RATE_RIDE = Prepared("rate_ride", RATE)
+FIND_RATING = Prepared("find_rating", FIND)
+KEY_CONSTRAINT = "ratings_ride_id_key"
+
+
+class Rating(NamedTuple):
+    """What a ride got, from 1 to 5. `replayed`: an earlier request said so."""
+
+    ride_id: int
+    stars: int
+    replayed: bool = False
+
+
+def rate(pool: Pool, ride_id: int, stars: int) -> Rating:
+    """Give a ride these stars, or find that it has them.
+
+    Raises NotFound without such a ride, Conflict when it has others, or TryLater.
+    """
+    once = partial(_rate_once, ride_id=ride_id, stars=stars)
+    return writing.write(pool, once, "rating", is_repeatable=True)
+
+
+def _rate_once(connection: psycopg.Connection, ride_id: int, stars: int) -> Rating | None:
+    try:
+        if RATE_RIDE(connection, str(ride_id), str(stars)):
+            return Rating(ride_id, stars)
+        raise NotFound(f"there is no ride {ride_id}")
+    except psycopg.errors.UniqueViolation as refused:
+        if refused.diag.constraint_name != KEY_CONSTRAINT:
+            raise
+    except psycopg.errors.LockNotAvailable as refused:  # another request rates it, and may succeed
+        raise TryLater(refusal(refused), "rating", maybe_taken=True) from None
+    for [found] in FIND_RATING(connection, str(ride_id)):
+        if int(found) != stars:
+            raise Conflict(f"ride {ride_id} was already rated with {found.decode()} stars")
+        return Rating(ride_id, stars, replayed=True)
+    return None

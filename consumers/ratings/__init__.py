@@ -1,0 +1,1 @@
+"""What the riders say: how many ratings there are, and how many stars in all."""

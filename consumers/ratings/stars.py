@@ -1,0 +1,107 @@
+"""The number of all ratings and the sum of their stars: the handler of `consumers.ratings`."""
+
+import logging
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+from psycopg import sql
+
+from consumers.checkpoint import Place
+from consumers.gaps import Gap, Healed
+from consumers.handler import Handler
+from rocket_rides.database import one_row
+from rocket_rides.errors import Overtaken, Unavailable
+from rocket_rides.log import Invalid, Record
+
+logger = logging.getLogger("consumer")
+
+TYPE = "rating.create"
+BEGIN = "INSERT INTO rating_sums (name) VALUES (%s)"
+LOAD = "SELECT ratings, stars FROM rating_sums WHERE name = %s"
+FORGET = sql.SQL("DELETE FROM checkpoints WHERE kind = 'ratings' AND name = {}")
+ADD = """
+    UPDATE rating_sums SET ratings = ratings + %s, stars = stars + %s WHERE name = %s
+    RETURNING ratings, stars
+"""
+IN_GAP = "SELECT count(*), coalesce(sum(stars), 0) FROM ratings WHERE id > %s AND id <= %s"
+RECOUNT = """
+    UPDATE rating_sums SET (ratings, stars) = (
+        SELECT count(*), coalesce(sum(stars), 0) FROM ratings WHERE id <= %s
+    )
+    WHERE name = %s RETURNING ratings, stars
+"""
+
+
+class Rating(msgspec.Struct, frozen=True, gc=False):
+    """What a rider said of a ride, in stars from 1 to 5."""
+
+    id: int
+    ride_id: int
+    stars: int
+
+
+_decode_data = msgspec.json.Decoder(Rating).decode
+
+
+def rating(record: Record) -> Rating:
+    """The rating that a record of TYPE tells of. Raises Invalid when its data is not one's."""
+    try:
+        found = _decode_data(record.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"data is not a rating: {error}") from None
+    if found.id != record.id:
+        raise Invalid(f"data is of rating {found.id}, not {record.id}")
+    if not 1 <= found.stars <= 5:
+        raise Invalid(f"{found.stars} stars are out of range")
+    return found
+
+
+class Stars(Handler):
+    """How many ratings there are up to the checkpoint, and how many stars in all."""
+
+    KIND = "ratings"
+    TYPES: ClassVar = {TYPE: rating}
+    RECORD = "rating"
+    ratings: int
+    stars: int
+
+    def __str__(self) -> str:
+        return f"{self.stars} stars in {self.ratings} ratings"
+
+    def begin(self) -> None:
+        """Start from nothing."""
+        self.connection.execute(BEGIN, [self.name])
+
+    def load(self, at: Place) -> None:
+        """Read them. Raises Unavailable when they are gone: going on from 0 would be wrong."""
+        row = self.connection.execute(LOAD, [self.name]).fetchone()
+        if row is None:
+            forget = FORGET.format(self.name).as_string(self.connection)
+            raise Unavailable(
+                f"{self.name} has a checkpoint, at position {at.position}, but no sum; this makes"
+                f" it start from the first rating: {forget}"
+            )
+        self.ratings, self.stars = row
+
+    def heal(self, gap: Gap) -> Healed:
+        """Add the ratings of a gap. Raises Overtaken when the sum is gone."""
+        ratings, stars = one_row(self.connection.execute(IN_GAP, [gap.after, gap.upto]))
+        self._add(ratings, stars)
+        return Healed(gap, ratings)
+
+    def take(self, records: Sequence[Rating]) -> None:
+        """Add the ratings of a batch. Raises Overtaken when the sum is gone."""
+        self._add(len(records), sum(record.stars for record in records))
+
+    def recount(self, upto: int) -> None:
+        """Count all ratings up to the checkpoint anew."""
+        was = str(self)
+        [(self.ratings, self.stars)] = self.connection.execute(RECOUNT, [upto, self.name])
+        logger.warning("%s counted all ratings anew: %s, was %s", self.name, self, was)
+
+    def _add(self, ratings: int, stars: int) -> None:
+        row = self.connection.execute(ADD, [ratings, stars, self.name]).fetchone()
+        if row is None:
+            raise Overtaken(f"the sum of {self.name} is gone")
+        self.ratings, self.stars = row
