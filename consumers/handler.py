@@ -11,11 +11,12 @@ from consumers.checkpoint import Place
 from consumers.gaps import Gap, Healed
 from rocket_rides.log import Record
 
-
 logger = logging.getLogger("consumer")
 
 # Somebody who knows no handler, such as `streamer.repair`, asks for it.
-RECOUNT_IS_DUE = "SELECT recount FROM checkpoints WHERE kind = %s AND name = %s"
+RECOUNT_IS_DUE = """
+    SELECT EXISTS (SELECT FROM checkpoints WHERE kind = %s AND name = %s AND recount)
+"""
 TAKE_RECOUNT = """
     UPDATE checkpoints SET recount = false, resets_applied = resets_applied + 1
     WHERE kind = %s AND name = %s AND recount RETURNING position
