@@ -9,14 +9,15 @@ from rocket_rides.errors import Unavailable
 # next number free?
 # * DELETE on idempotency_keys is not checked: without it old keys are not pruned, but every ride
 #   can be taken. `api.pruning` warns of it.
-# * One column of a table stands for all of them. This query itself needs SELECT on rides.
+# * One column of a table stands for all of them. This query itself needs SELECT on log_records.
 # * An identity column draws its number without a privilege on the sequence. Reading the sequence
 #   needs one: without it, and before the first number, its position is not checked.
 # * The greatest id is as of the statement's start, so whatever is drawn meanwhile is above it.
 LOOK = """
     SELECT current_setting('transaction_read_only')::boolean,
            (SELECT string_agg(DISTINCT privilege || ' on ' || name, ', ')
-            FROM (VALUES ('rides', 'distance', 'INSERT'), ('staged_log_records', 'data', 'INSERT'),
+            FROM (VALUES ('rides', 'distance', 'INSERT'), ('rides', 'id', 'SELECT'),
+                         ('staged_log_records', 'data', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'INSERT'),
                          ('idempotency_keys', 'ride_id', 'SELECT')) needed (name, field, privilege)
             WHERE NOT has_column_privilege(name, field, privilege)),

@@ -147,10 +147,11 @@ class World:
 
     @property
     def truth(self) -> tuple[int, Decimal | int]:
-        """The last ride's id and the exact sum of all rides, which every consumer must reach."""
+        """The last record's position and the exact sum of all rides: every total must reach it."""
         return database.one_row(
             self.connection.execute(
-                "SELECT coalesce(max(id), 0), coalesce(sum(distance), 0) FROM rides"
+                "SELECT coalesce((SELECT max(id) FROM log_records), 0), coalesce(sum(distance), 0)"
+                " FROM rides"
             )
         )
 
