@@ -92,7 +92,7 @@ def lead(
     woken = False
     while not stop:
         if not woken:  # else a ride is waiting
-            upkeep.when_due(streamer.last_sent)
+            upkeep.when_due(streamer.last_sent, streamer.types)
         woken = False
         double_send = strikes(config.double_send_rate)
         began = time.monotonic()

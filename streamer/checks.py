@@ -1,4 +1,6 @@
-"""What a leader checks: the servers' durability, the sequence, and stranded records."""
+"""What a leader checks: the servers' durability, the sequence, stranded and unhandled records."""
+
+from collections.abc import Iterable
 
 import psycopg
 import redis
@@ -29,6 +31,11 @@ PUT_FORWARD = (
     " (SELECT max(id) FROM log_records), (SELECT last_sent_id FROM streamer_state)))"
 )
 STRANDED = "SELECT id FROM staged_log_records WHERE id <= %s ORDER BY id LIMIT 11"
+# Readers write the types that they handle into their checkpoints.
+UNHANDLED = """
+    SELECT type FROM unnest(%s::text[]) type
+    WHERE type NOT IN (SELECT unnest(types) FROM checkpoints) ORDER BY type
+"""
 
 # It also makes sessions discard the numbers that they have cached.
 AS_MIGRATED = "ALTER SEQUENCE log_position INCREMENT BY 1 CACHE 1 NO CYCLE"
@@ -93,4 +100,12 @@ def stranded_warnings(connection: psycopg.Connection, last_sent: int) -> list[st
     return [
         f"stranded (staged too late) and never sent: records {named};"
         " python -m streamer.repair gets them counted"
+    ]
+
+
+def unhandled_warnings(connection: psycopg.Connection, types: Iterable[str]) -> list[str]:
+    """A warning about each of these types that no consumer with a checkpoint handles."""
+    return [
+        f"no consumer handles records of the type {type_}: every reader passes them"
+        for (type_,) in connection.execute(UNHANDLED, [list(types)])
     ]

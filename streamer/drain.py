@@ -59,6 +59,7 @@ class Streamer:
         self._settled = 0
         self._drained = 0
         self._redis_accepts = True
+        self.types: set[str] = set()  # of the records that it has sent
 
     def run_once(self, *, double_send: bool = False) -> int:
         """Send one batch of settled records and return how many they were.
@@ -82,6 +83,7 @@ class Streamer:
         reached(Step.AFTER_COMMIT)
         if batch:
             self.last_sent = batch[-1][0]
+            self.types.update(type_ for _, type_, _ in batch)
         if len(batch) < self._batch_size:
             self._drained = self._settled
         return len(batch)

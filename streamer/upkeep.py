@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import psycopg
 
@@ -26,11 +26,14 @@ class Alarms:
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
 
-    def look(self, connection: psycopg.Connection, log: Log, last_sent: int) -> None:
-        """Say what is not as it should be."""
+    def look(
+        self, connection: psycopg.Connection, log: Log, last_sent: int, types: Iterable[str]
+    ) -> None:
+        """Say what is not as it should be; `types` are those of the records that were sent."""
         self.say(
             dict.fromkeys(checks.stranded_warnings(connection, last_sent), logging.ERROR)
             | dict.fromkeys(checks.durability_warnings(connection, log), logging.WARNING)
+            | dict.fromkeys(checks.unhandled_warnings(connection, types), logging.WARNING)
         )
 
     def say(self, lines: Mapping[str, int]) -> None:
@@ -58,12 +61,12 @@ class Upkeep:
         self._alarms = alarms
         self._due = self._look_at = 0.0
 
-    def when_due(self, last_sent: int) -> None:
+    def when_due(self, last_sent: int, types: Iterable[str]) -> None:
         """Trim, and check the sequence, once in UPKEEP_EVERY seconds; look once in LOOK_EVERY."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
-            self._alarms.look(self._connection, self._log, last_sent)
+            self._alarms.look(self._connection, self._log, last_sent, types)
         if now >= self._due:
             self._due = now + UPKEEP_EVERY
             self.rounds += 1

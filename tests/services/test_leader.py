@@ -88,16 +88,16 @@ def test_a_setting_that_changes_under_a_leader_is_warned_about_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     log, alarms = world.log(), Alarms()
-    alarms.look(world.connection, log, 0)
+    alarms.look(world.connection, log, 0, [])
     assert caplog.messages == []
     for _ in range(2):
         log.redis.config_set("appendfsync", "everysec")
         try:
             for _ in range(2):
-                alarms.look(world.connection, log, 0)
+                alarms.look(world.connection, log, 0, [])
         finally:
             log.redis.config_set("appendfsync", "always")
-        alarms.look(world.connection, log, 0)  # it was right in between
+        alarms.look(world.connection, log, 0, [])  # it was right in between
     assert ["everysec" in message for message in caplog.messages] == [True, True]
 
 
@@ -125,3 +125,14 @@ def test_a_streamer_says_once_that_it_leads_however_often_it_tries(world: World)
         control.config_set("appendfsync", "always")
     eventually(lambda: world.staged() == 0)
     eventually(lambda: streamer.output.read_text().count("leading;") == 2)
+
+
+def test_a_type_that_no_consumer_handles_is_said_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.consumer()
+    alarms, log = Alarms(), world.log()
+    for _ in range(2):
+        alarms.look(world.connection, log, 0, {"ride.create", "tip.create"})
+    [said] = [line for line in caplog.messages if "no consumer handles" in line]
+    assert "tip.create" in said

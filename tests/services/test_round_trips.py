@@ -149,7 +149,7 @@ def test_the_streamer(counted: Counting) -> None:
         checks.require_rising_sequence(connection)
 
     def look() -> None:
-        alarms.look(connection, log, streamer.last_sent)
+        alarms.look(connection, log, streamer.last_sent, streamer.types)
 
     for _ in range(2):
         world.take(*range(1, 11))
