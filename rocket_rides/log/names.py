@@ -5,5 +5,5 @@ DATA, PREV, TERM = b"data", b"prev", b"term"
 
 
 def rollup_key(stream: str, generation: str) -> str:
-    """The key at which a generation of the rollup has its Ick of dirty minutes."""
+    """The key at which a generation of the rollup has its set of dirty minutes."""
     return f"{stream}/rollup/{generation}"

@@ -73,7 +73,7 @@ def believe_in_every_term(patch: Patch) -> None:
 
 
 def write_nothing(patch: Patch) -> None:
-    patch.setattr("consumers.rollup.indexer.compute_within", lambda *_: None)
+    patch.setattr("consumers.rollup.indexer.compute", lambda *_: None)
 
 
 def leave_all_dirty(patch: Patch) -> None:
