@@ -31,14 +31,14 @@ ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_
 
 
 class Night(msgspec.Struct, frozen=True):
-    """What a run says in its commit, which added the rides past `after`."""
+    """What a run writes into its commit, which added the rides past `after`."""
 
     after: int
     ledger: Ledger  # as the run leaves it
 
 
 class CommitInfo(msgspec.Struct):
-    """What the writer of a version said, if that was a run."""
+    """What the writer of a version said of it, if that was a run."""
 
     reconciliation: Night | None = None
 
@@ -50,7 +50,7 @@ class Action(msgspec.Struct, rename="camel"):
 
 
 class Table:
-    """The table in `folder`, as it was when it was first asked about; later, as it was left.
+    """The table in `folder`, as it was at the first look; after a commit here, as that left it.
 
     Versions, and the files that only these need, are kept for `retention_days`.
     """
@@ -71,9 +71,9 @@ class Table:
             raise Unavailable(f"{self.folder} can't be read: {error}") from None
 
     def is_away(self) -> bool:
-        """Whether there is no table at this moment. Raises Unavailable if there is something else.
+        """Whether there is no table now. Raises Unavailable if there is anything else instead.
 
-        Only what runs have left there may be in the way.
+        What runs have left there is no obstacle.
         """
         if DeltaTable.is_deltatable(str(self.folder)):
             return False
@@ -115,7 +115,7 @@ class Table:
         return path
 
     def nights(self) -> Iterator[Night]:
-        """What the runs said, the newest first, as far as the log goes back.
+        """What the runs wrote, the newest first, as far back as the log goes.
 
         `DeltaTable.history` finds nothing in a folder whose name has a blank; this does.
         """
@@ -129,7 +129,7 @@ class Table:
     def place(self, folder: Path, file: File, *, new: bool = True) -> AddAction:
         """Move a file from `folder` to its place, on disk. It counts once the action is committed.
 
-        `new`: it has rides that the table lacks.
+        `new`: whether it brings rides that the table lacks.
         """
         target = self.folder / file.path
         target.parent.mkdir(exist_ok=True)
@@ -201,7 +201,7 @@ class Table:
             (self.folder / path).unlink(missing_ok=True)
 
     def _sync_log(self, begins: str) -> None:
-        """Put the log on disk, from the file on whose name begins so."""
+        """Sync the log to disk, from the file on whose name begins with `begins`."""
         for path in self._log.iterdir():
             if path.name >= begins:
                 to_disk(path)

@@ -25,11 +25,11 @@ CLAIMS = {
         "The log is in the order of ride ids.",
         "streamer/barrier.py",
         2,
-        again="That holds even for an id that is drawn between the barrier's two looks.",
+        again="Even ids drawn between the barrier's two looks keep that order.",
     ),
     "gap-noticed": Claim("A reader notices what the log has lost.", "consumers/digest.py", 3),
     "gap-healed": Claim(
-        "A gap in the log heals from the rides, whatever made it.", "consumers/totals/total.py", 5
+        "A gap heals from the rides, whatever made it.", "consumers/totals/total.py", 5
     ),
     "counts-once": Claim("Every ride counts once.", "consumers/checkpoint.py", 4),
     "exact": Claim("Totals are exact: no sum is rounded.", "rocket_rides/distance.py", 7),
@@ -52,38 +52,32 @@ CLAIMS = {
     "chain": Claim("Each entry names the record before it.", "rocket_rides/log/stream.py", 3),
     "deleted-as-sent": Claim("No record is deleted unsent.", "streamer/drain.py", 4),
     "one-transaction": Claim(
-        "A total and its checkpoint move in one transaction.", "consumers/reader.py", 4
+        "Total and checkpoint move in one transaction.", "consumers/reader.py", 4
     ),
     "trimming": Claim("Trimming follows the slowest reader.", "streamer/trimming.py", 6),
     "cap": Claim("The log does not outgrow Redis.", "streamer/trimming.py", 6),
     "any-log": Claim(
-        "Whatever the log holds, a reader takes each ride once, from a record or in a gap.",
+        "Whatever the log holds, a reader takes each ride once.",
         "consumers/digest.py",
         8,
     ),
     "durable": Claim(
         "The streamer warns of a setting that may lose commits.", "streamer/checks.py", 9
     ),
-    "no-record": Claim(
-        "An entry that is not a record holds up no reader.", "consumers/digest.py", 10
-    ),
+    "no-record": Claim("An entry that is no record stops no reader.", "consumers/digest.py", 10),
     "committed": Claim(
         "Nothing counts before the streamer has committed it.", "consumers/digest.py", 11
     ),
     "noticed": Claim(
-        "The nightly job finds a total that is a millimetre off, while rides come in.",
+        "A total that is a millimetre off is found while rides come in.",
         "analytics/cells.py",
         12,
     ),
     "minute-repaired": Claim(
-        "The nightly job finds a wrong minute, and the rollup computes it anew.",
-        "analytics/proofs/rollup.py",
-        12,
+        "A wrong minute is found and computed anew.", "analytics/proofs/rollup.py", 12
     ),
     "receipt-repaired": Claim(
-        "The nightly job finds a missing receipt, and it is delivered.",
-        "analytics/proofs/receipts.py",
-        12,
+        "A missing receipt is found and delivered.", "analytics/proofs/receipts.py", 12
     ),
     "night": Claim("The warehouse has each ride once.", "analytics/table.py", 12),
     "slow-client": Claim("A slow client is disconnected.", "api/slow_clients.py", 13),
@@ -91,12 +85,10 @@ CLAIMS = {
         "Minutes stay right when Redis forgets which are dirty.", "consumers/rollup/dirty.py", 14
     ),
     "swept": Claim(
-        "A ride that the log has lost still gets its receipt.",
-        "consumers/receipts/statements.py",
-        15,
+        "A ride that the log lost still gets its receipt.", "consumers/receipts/statements.py", 15
     ),
     "restored": Claim(
-        "After a restore, entries of terms that the database has lost do not count.",
+        "Entries of terms that a restore undid do not count.",
         "rocket_rides/terms.py",
         16,
     ),

@@ -44,7 +44,7 @@ class Night(NamedTuple):
 
 
 def as_html(result: Result, past: Sequence[PastRun]) -> str:
-    """The page. `past` may or may not include this run's own row; its order does not matter."""
+    """The page. `past` may include this run's own row, and be in any order."""
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
