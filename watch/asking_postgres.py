@@ -21,8 +21,8 @@ from watch.kept import AnyKept
 from watch.statement import FACTS
 
 TIMEOUT = 0.6  # seconds
-# An index serves every part of the statement, whatever the planner thinks of tables without
-# statistics. It is planned once: that takes longer than the statement itself.
+# An index serves every part of the statement, whatever the planner expects of tables without
+# statistics. It is planned once, since planning takes longer than the statement itself.
 SESSION = {
     **session_settings.NESTED_LOOPS,
     "plan_cache_mode": "force_generic_plan",
@@ -33,7 +33,7 @@ SESSION = {
 
 
 class Impatient(psycopg.Connection):
-    """A connection that waits for an answer for TIMEOUT seconds, whatever became of the server."""
+    """A connection that waits for an answer for TIMEOUT seconds at most, even if none can come."""
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Wait as psycopg does, but with the time-out, which psycopg itself never sets."""
@@ -41,17 +41,17 @@ class Impatient(psycopg.Connection):
 
 
 class Said(NamedTuple):
-    """What Postgres says, when (by its clock), and in which Ick the dirty minutes are, if any."""
+    """What Postgres says, when (by its clock), and the name of the rollup's dirty set, if any."""
 
     database: Database
     at: datetime
-    ick: str
+    dirty_set: str
 
 
 class _Document(msgspec.Struct):
     database: Database
     at: datetime
-    ick: str | None
+    dirty_set: str | None
     sessions: dict[str, int]
     silent: dict[str, int]
     kept: list[AnyKept]
@@ -99,7 +99,7 @@ class AskingPostgres:
             if "$.database.rides" in str(error):  # the statement found no row to tell of
                 raise StateLost from None
             raise
-        return Said(_completed(said), said.at, said.ick or "")
+        return Said(_completed(said), said.at, said.dirty_set or "")
 
     def close(self) -> None:
         if self._connection:
@@ -108,7 +108,7 @@ class AskingPostgres:
 
 
 def _completed(said: _Document) -> Database:
-    """With each reader's processes, and what happened in words."""
+    """The facts with each reader's processes, and with what happened in words."""
     return replace(
         said.database,
         readers=tuple(_with_processes(reader, said) for reader in said.database.readers),
