@@ -108,7 +108,7 @@ MUTANTS = [
         "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
     repair(
-        "the log is still believed about repaired rides",
+        "the log still counts for repaired rides",
         "    leaders_term.disown(connection, last_sent)\n",
         "",
         tests="services/test_repair.py::"
