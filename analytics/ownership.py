@@ -79,7 +79,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
     if not owners or has_all(owners[-1], ours):
         return ""
     if not any(_is_ours(owner, ours) for owner in owners):
-        raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
+        raise Unavailable("the warehouse belongs to another database: set another WAREHOUSE_DIR")
     return (
         "holds rides that this database has lost: it was restored to an earlier time,"
         " or failed over with loss, or stranded rides were counted since"

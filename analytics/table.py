@@ -79,7 +79,9 @@ class Table:
             return False
         strange = [path for path in self._content() if not OURS.match(path.name)]
         if strange:
-            raise Unavailable(f"{strange[0]} is not the warehouse's: set another WAREHOUSE_DIR")
+            raise Unavailable(
+                f"{strange[0]} does not belong to the warehouse: set another WAREHOUSE_DIR"
+            )
         return True
 
     def _content(self) -> list[Path]:
@@ -87,7 +89,7 @@ class Table:
 
     def _ours(self, delta: DeltaTable) -> DeltaTable:
         if delta.transaction_version(APP) is None and delta.file_uris():
-            raise Unavailable(f"{self.folder} is another's table: set another WAREHOUSE_DIR")
+            raise Unavailable(f"{self.folder} is somebody else's table: set another WAREHOUSE_DIR")
         return delta
 
     @property

@@ -108,7 +108,7 @@ def _between(before: Database, now: Database) -> Iterator[Told]:
         elif earlier.counts and reader.counts:
             yield from _counted(reader, earlier.counts, reader.counts)
     for gone in known.keys() - {(reader.kind, reader.name) for reader in now.readers}:
-        yield "news", f"{named(known[gone])} is no reader of the log any more"
+        yield "news", f"{named(known[gone])} no longer reads the log"
     yield from _agreement(before, now)
     yield from _rollup(before, now)
     yield from _receipts(before, now)
@@ -124,7 +124,7 @@ def _counted(reader: Reader, before: Counts, now: Counts) -> Iterator[Told]:
         yield "healed", f"{name} healed {times}: {healed}"
     if strange := rise(before.entries_not_ours, now.entries_not_ours):
         entries = "an entry" if strange == 1 else count(strange, "entry")
-        yield "news", f"{name} left out {entries} that this database never committed"
+        yield "news", f"{name} skipped {entries} that this database never committed"
 
 
 def _agreement(before: Database, now: Database) -> Iterator[Told]:

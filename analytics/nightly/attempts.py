@@ -31,7 +31,7 @@ def run_with_retries(
     said = ""
     for pause in delays(first_pause, LONGEST_PAUSE):
         is_early = is_installing()  # a package may be there in part
-        lack = "what a run needs is yet to be installed" if is_early else what_is_lacking()
+        lack = "what a run needs is still being installed" if is_early else what_is_lacking()
         if stop or (not lack and run_once(command, stop, until) != COULD_NOT_RUN):
             return
         if lack and lack != said:

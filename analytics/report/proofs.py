@@ -65,7 +65,7 @@ def _receipts(result: Result, receipts: ReceiptsVerdict) -> Proof:
         f"{count(receipts.rides, 'ride')} {_upto(result, receipts.upto)}",
         "agrees" if receipts.rides else NOTHING_TO_COMPARE,
         (receipts.missing, missing, "Rides whose receipt has no outcome:"),
-        (receipts.strange, "of no ride", "Receipts of rides that don't exist:"),
+        (receipts.strange, "without a ride", "Receipts of rides that don't exist:"),
     )
 
 

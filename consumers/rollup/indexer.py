@@ -138,7 +138,7 @@ class Indexer:
             recomputations.give_up(self._connection, mark.minute)
         logger.log(
             logging.WARNING if is_new else logging.DEBUG,
-            "set aside minute %s: %s; python -m consumers.rollup.aside list tells more",
+            "set aside minute %s: %s; python -m consumers.rollup.aside list shows all",
             mark.minute,
             reason,
         )

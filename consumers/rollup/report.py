@@ -30,7 +30,7 @@ class Report:
         gaps, healed, distance = HealedSum.of(done.healed)
         if gaps or healed:  # a last piece of a gap may have no ride
             logger.info(
-                "%s marked %s that the log did not tell of, %s m%s",
+                "%s marked %s that the log had lost, %s m%s",
                 NAME,
                 report.rides(healed),
                 distance,

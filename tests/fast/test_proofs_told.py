@@ -62,7 +62,7 @@ def test_what_is_wrong_is_named_and_what_follows() -> None:
     [rollup] = [line for line in told if line.startswith("rollup")]
     assert rollup.endswith("2 minutes wrong: to be computed anew, 1 minute set aside")
     [receipts] = [line for line in told if line.startswith("receipts")]
-    assert receipts.endswith("12 without an outcome: to be delivered, 1 of no ride")
+    assert receipts.endswith("12 without an outcome: to be delivered, 1 without a ride")
     [outbox] = [line for line in told if line.startswith("outbox")]
     assert outbox.endswith(
         "1 at or below last_sent, 2 without a ride, 1 with another distance than the ride's"
