@@ -33,7 +33,7 @@ LEAST_ROWS = 25_000  # in a range, unless there are fewer: starting a task takes
 MOST_ROWS = 1_000_000
 BATCH_BYTES = 4_000_000
 
-# The last id of a range of so many rides: the ranges are equal, however many ids are unused.
+# The last id of a range of so many rides. So ranges are equal, however many ids are unused.
 END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
 THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
 # The table that this session sees: with another search path, a session may see another one.

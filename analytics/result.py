@@ -47,7 +47,7 @@ class Compared(NamedTuple):
 class Mismatch(NamedTuple):
     """Rides with `after < id <= upto` on which the warehouse and Postgres disagree.
 
-    If `minute` is not None, those of that minute alone.
+    If `minute` is not None, only those of that minute.
     """
 
     after: int
@@ -74,7 +74,7 @@ class WrongMinute(NamedTuple):
 
 @dataclass(frozen=True)
 class RollupVerdict:
-    """Of the minutes whose rides are all among those up to `upto`."""
+    """What was found of the minutes whose rides are all among those up to `upto`."""
 
     upto: int = 0  # the rollup's complete_to, or the frozen ride if that is lower
     minutes: int = 0  # compared
@@ -112,7 +112,7 @@ class Proved(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiptsVerdict:
-    """Of the rides with a receipt, up to the receipts' complete_to."""
+    """What was found of the receipts of the rides up to their complete_to."""
 
     upto: int = 0  # the complete_to; the least, if a repair has set it back meanwhile
     rides: int = 0  # looked at
@@ -127,7 +127,7 @@ class ReceiptsVerdict:
 
 @dataclass(frozen=True)
 class OutboxVerdict:
-    """Of the staged records."""
+    """What was found of the staged records."""
 
     staged: int = 0
     sent: WrongRides = NONE_WRONG  # at or below last_sent: never to be sent
@@ -172,7 +172,7 @@ class Result:
     repairing: bool = True  # False with --check
     reconciliation: int | None = None  # the id of this run's row
     resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
-    requested: bool = False  # the wrong minutes, and the missing receipts
+    requested: bool = False  # whether wrong minutes or missing receipts were asked for
     seconds: float = 0
 
     @property

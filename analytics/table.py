@@ -23,7 +23,7 @@ from analytics.ledger import Broken, Ledger
 from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
 
-OURS = re.compile(r"day=|_delta_log$|\.")  # by its name
+OURS = re.compile(r"day=|_delta_log$|\.")  # the names of what runs leave in the folder
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
@@ -71,9 +71,9 @@ class Table:
             raise Unavailable(f"{self.folder} can't be read: {error}") from None
 
     def is_away(self) -> bool:
-        """Whether there is no table now. Raises Unavailable if there is anything else instead.
+        """Whether there is no table now. Raises Unavailable if something else is in its place.
 
-        What runs have left there is no obstacle.
+        What runs have left there does not count as something else.
         """
         if DeltaTable.is_deltatable(str(self.folder)):
             return False

@@ -1,7 +1,7 @@
 """The warehouse: the rides that Spark has already read, as a Delta table, partitioned by day.
 
     rides/day=2026-11-21/*.parquet   the rides; any engine that reads Delta tables reads them
-    rides/_delta_log/                which of these files count, and what the rides come to
+    rides/_delta_log/                which of these files count, and what the rides add up to
 
 Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
 names them in one transaction of the table, which carries the run's number: no run counts twice.

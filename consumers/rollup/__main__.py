@@ -1,7 +1,7 @@
-"""`python -m consumers.rollup`: keeps how many rides there were in each minute, and how long.
+"""`python -m consumers.rollup`: keeps the number of rides in each minute, and their distance.
 
 It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in rollup_state: each
-minute has the number and the exact distance of its rides up to some ride that is not below that.
+minute has the number and the exact distance of its rides up to that one, or a later one.
 
 The work is idempotent, so nothing is counted up, and no transaction spans the two servers. The
 marker takes what a reader finds in the log, and marks minutes as dirty, in a set in Redis

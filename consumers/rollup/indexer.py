@@ -45,7 +45,7 @@ ONE_MINUTES_FAULT = (
 
 
 class Indexer:
-    """Computes the `dirty` minutes, on `connection`, under the right of a generation."""
+    """Computes the `dirty` minutes, on `connection`, under a generation."""
 
     def __init__(
         self, connection: psycopg.Connection, generation: Generation, dirty: DirtyMinutes
@@ -105,7 +105,7 @@ class Indexer:
         attempts = self._attempts[mark.minute]
         error = self._compute([mark], LONG if attempts == ATTEMPTS else SHORT)
         if isinstance(error, psycopg.errors.LockNotAvailable):
-            return False  # it stays dirty, until whoever has the lock lets go of it
+            return False  # it stays dirty until the lock is released
         if error and attempts < ATTEMPTS:
             return True
         if error:

@@ -18,7 +18,7 @@ from rocket_rides.faults import reached
 from rocket_rides.log import Log
 
 # Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
-# for all of them. A long computation gets a tenth of the time, until the pause is the longest.
+# for all of them. Where computing takes long, the pause grows, so that it gets a tenth of the time.
 PAUSE = 0.25
 LONGEST_PAUSE = 0.5
 SHARE = 0.1
@@ -79,5 +79,5 @@ class Lead:
 
     @property
     def pause(self) -> float:
-        """Seconds until there is something to do: rides gather, to be marked and folded at once."""
+        """Seconds until there is something to do. Rides gather meanwhile, and their marks fold."""
         return self.reader.pause if self.reader.behind else max(0, self._due - time.monotonic())

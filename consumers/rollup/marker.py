@@ -1,4 +1,4 @@
-"""The marker: marks the minutes that the log's rides fall into as dirty.
+"""The marker: marks the minutes of the log's rides as dirty.
 
 It reads all rides in the range of ids that a batch spans, gaps included: so a gap heals like
 anything else. The minutes are marked first, and the checkpoint moves afterwards. After a crash in
@@ -21,7 +21,7 @@ from rocket_rides.log import Record
 
 PIECE = 100_000  # rides that are marked at once
 
-# Everything up to there is settled. The session's zone is UTC.
+# Everything up to `upto` is settled. The session's time zone is UTC.
 MINUTES = """
     SELECT minute::text, min(id), max(id), count(*)
     FROM (
@@ -45,7 +45,7 @@ class Minute(NamedTuple):
 
 
 class Marker(Handler):
-    """Marks `dirty` minutes, under the right of a generation."""
+    """Marks `dirty` minutes, under a generation."""
 
     KIND = KIND
 
