@@ -52,7 +52,7 @@ def require_rights(connection: psycopg.Connection) -> None:
 def emit(connection: psycopg.Connection, result: Result) -> None:
     """Write the row, and the requests, in the caller's transaction; note them in `result`.
 
-    Deliveries are asked for by `set_back`.
+    The sweep is asked later, by `set_back`.
     """
     values = [result.last_ride_id, result.total.distance, result.total.rides, result.seconds]
     [result.reconciliation] = one_row(connection.execute(RECORD, [*values, _compared(result)]))
@@ -62,13 +62,14 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
         result.resets = [name for (name,) in asked]
     minutes = result.rollup.wrong if result.rollup else []
     if minutes:
-        which, lowest = zip(*((one.minute, one.lowest_ride_id) for one in minutes), strict=True)
-        connection.execute(ASK_FOR_MINUTES, [result.reconciliation, [*which], [*lowest]])
+        which = [wrong.minute for wrong in minutes]
+        lowest = [wrong.lowest_ride_id for wrong in minutes]
+        connection.execute(ASK_FOR_MINUTES, [result.reconciliation, which, lowest])
     result.requested = bool(minutes or _missing(result))
 
 
 def set_back(connection: psycopg.Connection, result: Result) -> None:
-    """Have the sweep look at what is missing. Comes last: the workers wait for this row."""
+    """Have the sweep look at what is missing. Comes last, since this row keeps workers waiting."""
     if missing := _missing(result):
         connection.execute(SET_BACK, [missing[0]])
 
@@ -78,7 +79,7 @@ def _missing(result: Result) -> tuple[int, ...]:
 
 
 def _compared(result: Result) -> str:
-    """What the next run goes on from, and what the report shows of the past; as JSON."""
+    """What the next run continues from, and what later reports show of this run; as JSON."""
     row: dict[str, object] = {
         "new_rides": result.new.rides,
         "ranges_verified": result.verified,

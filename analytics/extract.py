@@ -2,9 +2,9 @@
 
 Each range is one statement in its own transaction, which takes a second or so. A task reads it
 through ADBC, which uses binary COPY and returns Arrow batches, and writes these itself, a file for
-each day: no ride passes through Java on its way. The driver learns of a file when it is on disk,
-and its task has ended. So nobody reads what a task that failed has left behind, nor what a task has
-written that Spark has run twice.
+each day: no ride passes through Java on its way. The driver learns of a file only when it is on
+disk and its task has ended. So nobody reads what a failed task has left behind, or what Spark had
+written a second time.
 
 ADBC would return NUMERIC as text, so distances travel as whole millimetres. The executors need
 pyarrow and the ADBC driver, but nothing of this project: the code that runs there is sent along.
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
 
-LEAST_ROWS = 25_000  # in a range, unless there are fewer: a task alone costs some 50 ms
+LEAST_ROWS = 25_000  # in a range, unless there are fewer: starting a task takes some 50 ms
 MOST_ROWS = 1_000_000
 BATCH_BYTES = 4_000_000
 
-# The end of a range of so many rides: balanced, however many ids are unused. An index-only scan.
+# The last id of a range of so many rides. So ranges are equal, however many ids are unused.
 END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFSET %s LIMIT 1"
 THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
-# The table that this session sees; another session's search path may lead to another one.
+# The table that this session sees: with another search path, a session may see another one.
 THIS_TABLE = """
     SELECT format('%I.%I', nspname, relname)
     FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
     WHERE pg_class.oid = 'rides'::regclass
 """
-# Postgres has earlier and later times, including infinity; here end Python's.
+# Postgres has earlier and later times, and infinity; Python's end here.
 RIDES_IN_RANGE = """
     SELECT id, greatest(least(created_at, '9999-12-31 00:00+00'), '0001-01-01 00:00+00'),
            (distance * 1000)::bigint AS millimetres
     FROM {table} WHERE id > {after} AND id <= {upto}
 """
-# No table scan for each range, even if the planner has no statistics of a new table.
+# No table scan for each range, even while a new table has no statistics for the planner.
 SESSION = session_settings.statement(session_settings.INDEX_SCANS)
 
 
@@ -90,7 +90,7 @@ def extract(
         "connect_timeout": 10,
         **session_settings.CONNECTION,
     }
-    if given := os.environ.get("PGOPTIONS"):  # of the driver, not of the executors
+    if given := os.environ.get("PGOPTIONS"):  # the executors do not have the driver's
         options = {"options": given, **conninfo_to_dict(url), **options}
     for module in (sys.modules[__name__], parquet):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

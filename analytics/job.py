@@ -6,15 +6,15 @@
 * Emit: write a row into `reconciliations`, and one into `resets` for each wrong total, which its
   consumer applies by itself (`consumers/totals/reset.py`).
 
-What the warehouse holds is the `known` ledger; `base` is what this run builds on: the same, or
-nothing for a full run. A block is a stretch of rides that the ledger has added up. A cell is the
-sum of what lies between two cuts; the marks are those cuts where a total is wanted.
+The `known` ledger is what the warehouse holds; `base` is what this run builds on: the same, or
+nothing in a full run. A block is a range of rides that the ledger has added up. A cell is the sum
+of the rides between two cuts; the marks are the cuts at which a total is wanted.
 
 Nothing after the freeze depends on what happens meanwhile, because rides up to the frozen id never
 change, and a reset is exact wherever its consumer stands by then. There is one exception: an
-operator's repair (`python -m streamer.repair`) may count records that were staged below
-`last_sent`, as by hand. That changes what earlier rides add up to, so a run that it falls into ends
-without a result, and the next one reads all rides again.
+operator's repair (`python -m streamer.repair`) may count records that somebody staged below
+`last_sent`. That changes what earlier rides add up to, so a run in which it happens ends without a
+result, and the next one reads all rides again.
 """
 
 import random
@@ -52,7 +52,7 @@ HAD_RIDES = """
 
 @dataclass
 class Job:
-    """What a run needs. `shown` wraps each Spark stage that can take long."""
+    """What a run needs. `shown` wraps each Spark stage that may take long."""
 
     connection: psycopg.Connection  # holds the lock
     spark: SparkSession
@@ -92,7 +92,7 @@ class Job:
                 for standing in frozen.consumers
             ]
             self._prove_others(rides, full, result)
-            # A repair changes sums that are taken above.
+            # A repair would have changed the sums that were taken above.
             ownership.require_no_repair(self.connection, frozen.history)
             if not check and (full or not result.mismatches):
                 self._emit(rides, ledger, frozen, result, started)
@@ -103,7 +103,7 @@ class Job:
         return result
 
     def _known(self, ours: History, full: bool, result: Result) -> Ledger:
-        """What the warehouse holds; an unusable one counts as empty, which `result` notes.
+        """What the warehouse holds. One that can't be used counts as empty; `result` notes that.
 
         Raises Unavailable when it is another database's.
         """
@@ -126,15 +126,15 @@ class Job:
     def _extract(
         self, rides: Rides, frozen: Frozen, known: Ledger, full: bool
     ) -> tuple[list[Cell], list[Block], list[Cell]]:
-        """Extract the new rides, and read a sample of the warehouse's again, but for `full`.
+        """Extract the new rides; unless `full`, also read a sample of the warehouse again.
 
-        Returns the cells of the new rides; the blocks of the sample, and the cells of these.
+        Returns the cells of the new rides, the blocks of the sample, and their cells.
         """
-        # Where a total is wanted; and where the warehouse ends, to tell new rides from old ones.
+        # Where a total is wanted, and where the warehouse ends: to tell new rides from old ones.
         stand = {min(c.last_ride_id, frozen.last_ride_id) for c in frozen.consumers}
         marks = sorted(stand | {frozen.last_ride_id, known.last_ride_id})
         sample = [] if full else verify.chosen(known, marks, self.chance)
-        # Meanwhile, in a thread: to extract keeps Postgres busy, and Java hardly. By `map`, because
+        # In a thread meanwhile: extracting keeps Postgres busy, but hardly Java. By `map`, because
         # after an error a Future in this frame would keep the warehouse alive, and so its lock.
         with ThreadPoolExecutor() as pool:
             again = pool.map(rides.add_up_again, [sample], [marks])

@@ -1,4 +1,4 @@
-"""The ledger: what the warehouse's rides come to, block by block, so that no night rereads them.
+"""The ledger: what the warehouse's rides add up to, block by block, so that no run rereads them.
 
 Everything in it but the owners follows from the rides and from where they end.
 """
@@ -15,11 +15,11 @@ from analytics.result import Tally
 
 
 class Broken(Exception):
-    """The warehouse is not as the runs left it; the message says in what way."""
+    """The warehouse is not as the last run left it; the message says in what way."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Rides with `after < id <= upto`: at most BLOCK of them; some of the ids may be unused."""
+    """Rides with `after < id <= upto`: at most BLOCK ids, of which some may be unused."""
 
     after: int
     upto: int
@@ -42,9 +42,9 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All rides up to `last_ride_id`. Raises ValueError if its parts don't come to that."""
+    """All rides up to `last_ride_id`. Raises ValueError if its parts don't add up to that."""
 
-    run: int = 0  # the newest one that it counts
+    run: int = 0  # the newest one whose rides are in it
     last_ride_id: int = 0
     total: Tally = Tally()
     blocks: list[Block] = []
@@ -67,7 +67,7 @@ class Ledger(msgspec.Struct, frozen=True):
         return bisect_left(self.blocks, ride_id, key=lambda block: block.upto)
 
     def upto(self, ride_id: int, cells: Sequence[Cell]) -> Tally:
-        """All rides up to `ride_id`: whole blocks, then the rest from `cells`, cut there."""
+        """All rides up to `ride_id`: whole blocks, then the rest from `cells`, with a cut there."""
         if ride_id > self.last_ride_id:
             return self.total.plus(between(cells, self.last_ride_id, ride_id))
         if ride_id == 0:
@@ -82,7 +82,7 @@ class Ledger(msgspec.Struct, frozen=True):
         return self.blocks[-1:] + chance.sample(older, min(size - 1, len(older)))
 
     def extended(self, upto: int, cells: Sequence[Cell]) -> "Ledger":
-        """With these cells too: all the rides past `last_ride_id`, up to `upto`."""
+        """The ledger with these cells too: all the rides past `last_ride_id`, up to `upto`."""
         if not cells:
             return self
         blocks, newest = self.blocks[:-1], self.blocks[-1:]
@@ -97,7 +97,7 @@ class Ledger(msgspec.Struct, frozen=True):
         return Ledger(self.run, upto, self.total.plus(new), blocks, self.owners)
 
     def after_run(self, run: int, owner: Owner) -> "Ledger":
-        """As run number `run` leaves it, which has read from `owner`."""
+        """The ledger as run number `run` leaves it, which has read from `owner`."""
         same = (owner.database_id, owner.term)
         others = [each for each in self.owners if (each.database_id, each.term) != same]
         return msgspec.structs.replace(self, run=run, owners=[*others, owner])

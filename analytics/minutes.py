@@ -10,7 +10,7 @@ from analytics.result import Tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The times that Python has, in whatever time zone. Rides of other times are in no minute here.
+# The times that Python has, in any time zone. Rides of other times are in no minute here.
 FIRST, END = date(1, 1, 2), date(9999, 12, 31)
 
 

@@ -34,7 +34,7 @@ class History(NamedTuple):
     last_sent: int
 
     def owner(self, upto: int) -> Owner:
-        """This database, as what a run has read its rides from, up to the ride `upto`."""
+        """This database, as the one that a run has read rides from, up to the ride `upto`."""
         return Owner(upto, self.database_id, self.newest)
 
     def end_of(self, name: str) -> int:
@@ -63,7 +63,7 @@ def history(connection: psycopg.Connection, last_sent: int) -> History:
 
 
 def rides_ahead(owners: Sequence[Owner], ours: History) -> int:
-    """At most so many rides are settled and not in a warehouse with these owners.
+    """How many settled rides a warehouse with these owners lacks at most.
 
     Raises Unavailable when it is another database's.
     """
@@ -79,7 +79,7 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
     if not owners or has_all(owners[-1], ours):
         return ""
     if not any(_is_ours(owner, ours) for owner in owners):
-        raise Unavailable("the warehouse is another database's: set another WAREHOUSE_DIR")
+        raise Unavailable("the warehouse belongs to another database: set another WAREHOUSE_DIR")
     return (
         "holds rides that this database has lost: it was restored to an earlier time,"
         " or failed over with loss, or stranded rides were counted since"
@@ -87,13 +87,13 @@ def why_rebuild(owners: Sequence[Owner], ours: History) -> str:
 
 
 def has_all(newest: Owner, ours: History) -> bool:
-    """Whether this database has the rides that were read from `newest`, and no more up to there."""
+    """Whether this database has just the rides that were read from `newest`, up to there."""
     here = newest.term != "" or newest.database_id == ours.database_id
     return here and newest.upto <= ours.end_of(newest.term)
 
 
 def require_no_repair(connection: psycopg.Connection, then: History) -> None:
-    """Raise Unavailable if there may be rides that were settled `then`, and not there yet."""
+    """Raise Unavailable if a repair since `then` may have added rides to those settled by then."""
     if not has_all(then.owner(then.last_sent), history(connection, terms.last_sent(connection))):
         raise Unavailable(
             "stranded rides were counted meanwhile: the next run reads everything again"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DAY = "day"
 ROWS = 100_000  # at least, in a row group
 MOST_DAYS = 4_000_000  # more than there are
-# Numbers that rise, or have few digits, take a fraction of the space. Every engine reads that.
+# So numbers that rise, or have few digits, take a fraction of the space. Every engine can read it.
 OPTIONS = {
     "use_dictionary": False,
     "column_encoding": dict.fromkeys(("id", "created_at", "distance"), "DELTA_BINARY_PACKED"),

@@ -1,6 +1,6 @@
 """`python -m analytics.reconcile`: check every consumer's total against the rides themselves.
 
-It guarantees that a total that it calls right is the exact sum of the rides up to the consumer's
+It guarantees that a total which it calls right is the exact sum of the rides up to the consumer's
 checkpoint, and that a wrong total is reset: by the consumer itself, exactly, wherever that stands
 by then. Rides may be taken meanwhile. The exit status is 0 when everything agrees, 1 when it does
 not, 2 when the job could not run.
@@ -8,7 +8,7 @@ not, 2 when the job could not run.
 A crash leaves behind, by the step at which it comes:
 
 * before the new rides are published: a hidden folder, which the next run deletes, and files that
-  the warehouse's log does not name, which go with the next tidying that finds them old enough.
+  the warehouse's log does not name, which a later run deletes once they are old enough.
 * after that and before the commit: a warehouse with this run's rides. The next run continues from
   there, and detects the same drift.
 * after the commit: nothing, or files that were to be merged, which the next run merges.
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, config: settings.Settings) -> int:
         if not arguments.check:
             require_rights(connection)
             warehouse.make_ready()
-        # The job asks again: but Spark takes seconds to start, to refuse another's warehouse then.
+        # This also refuses another database's warehouse before Spark takes seconds to start.
         ahead = rides_ahead(warehouse.owners(), freeze(connection).history)
         briefly = ahead <= FEW and not arguments.full
         # Imported late: Spark takes a second, and most problems have shown by now.

@@ -22,7 +22,7 @@ class Tally(NamedTuple):
 
 
 NOTHING = Tally()
-NAMED = 10  # of what is wrong in one way; the others are counted
+NAMED = 10  # so many of what is wrong in one way are named; the others are only counted
 
 
 class Compared(NamedTuple):
@@ -47,7 +47,7 @@ class Compared(NamedTuple):
 class Mismatch(NamedTuple):
     """Rides with `after < id <= upto` on which the warehouse and Postgres disagree.
 
-    If `minute` is not None, those of that minute alone.
+    If `minute` is not None, only those of that minute.
     """
 
     after: int
@@ -64,20 +64,17 @@ class Mismatch(NamedTuple):
 
 
 class WrongMinute(NamedTuple):
-    """A minute of the rollup that is not the sum of its rides; `rolled_up` is None if it's missing.
-
-    `lowest_ride_id` is the first of its rides; where it has none, the last one compared.
-    """
+    """A minute of the rollup that is not the sum of its rides."""
 
     minute: datetime  # its beginning
-    rolled_up: Tally | None
+    rolled_up: Tally | None  # None if it is missing
     exact: Tally
-    lowest_ride_id: int
+    lowest_ride_id: int  # the first of its rides; without any, the last ride compared
 
 
 @dataclass(frozen=True)
 class RollupVerdict:
-    """Of the minutes whose rides are all among those up to `upto`."""
+    """What was found of the minutes whose rides are all among those up to `upto`."""
 
     upto: int = 0  # the rollup's complete_to, or the frozen ride if that is lower
     minutes: int = 0  # compared
@@ -89,11 +86,14 @@ class RollupVerdict:
         return not self.wrong
 
 
-class Some(NamedTuple):
-    """How many rides are wrong in some way, and the lowest of them by their ids."""
+class WrongRides(NamedTuple):
+    """How many rides are wrong in one way, and the lowest of their ids."""
 
     rides: int = 0
     ids: tuple[int, ...] = ()
+
+
+NONE_WRONG = WrongRides()
 
 
 class Stretch(NamedTuple):
@@ -112,12 +112,12 @@ class Proved(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiptsVerdict:
-    """Of the rides with a receipt, up to the receipts' complete_to."""
+    """What was found of the receipts of the rides up to their complete_to."""
 
     upto: int = 0  # the complete_to; the least, if a repair has set it back meanwhile
     rides: int = 0  # looked at
-    missing: Some = field(default_factory=Some)  # they have no outcome
-    strange: Some = field(default_factory=Some)  # they have an outcome, and don't exist
+    missing: WrongRides = NONE_WRONG  # they have no outcome
+    strange: WrongRides = NONE_WRONG  # they have an outcome, and don't exist
     proved: Proved = field(default_factory=Proved, compare=False)  # by now, for the next run
 
     @property
@@ -127,12 +127,12 @@ class ReceiptsVerdict:
 
 @dataclass(frozen=True)
 class OutboxVerdict:
-    """Of the staged records."""
+    """What was found of the staged records."""
 
     staged: int = 0
-    sent: Some = field(default_factory=Some)  # at or below last_sent: never to be sent
-    orphans: Some = field(default_factory=Some)  # without a ride
-    different: Some = field(default_factory=Some)  # with another distance than their ride's
+    sent: WrongRides = NONE_WRONG  # at or below last_sent: never to be sent
+    orphans: WrongRides = NONE_WRONG  # without a ride
+    different: WrongRides = NONE_WRONG  # with another distance than their ride's
 
     @property
     def agrees(self) -> bool:
@@ -162,7 +162,7 @@ class Result:
     total: Tally = NOTHING  # of the rides up to there
     new: Tally = NOTHING  # of those, the ones that the warehouse lacked
     consumers: list[Compared] = field(default_factory=list)
-    # Without one, it was not looked at: the warehouse itself was wrong.
+    # None: not looked at, because the warehouse itself was wrong.
     rollup: RollupVerdict | None = None
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None
@@ -172,7 +172,7 @@ class Result:
     repairing: bool = True  # False with --check
     reconciliation: int | None = None  # the id of this run's row
     resets: list[str] = field(default_factory=list)  # names of the consumers to be reset
-    requested: bool = False  # the wrong minutes, and the missing receipts
+    requested: bool = False  # whether wrong minutes or missing receipts were asked for
     seconds: float = 0
 
     @property

@@ -1,4 +1,4 @@
-"""The Spark session: exact arithmetic, dates in UTC, and silent unless it can't start."""
+"""The Spark session: exact arithmetic, times in UTC, and no output unless it can't start."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ from rocket_rides.errors import Unavailable
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
-# Whatever Spark's own configuration says: its name, and what exactness depends on.
+# What this job sets whatever Spark's own configuration says: exactness depends on it.
 REQUIRED = {
     "spark.app.name": "rocket-rides-reconciliation",
     "spark.sql.session.timeZone": "UTC",
@@ -53,15 +53,14 @@ CONFIGURED = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GA
 def session(master: str = "", *, briefly: bool = False) -> Iterator[SparkSession]:
     """A session on `master`; by default where Spark's configuration says, else in this process.
 
-    One that is used only `briefly`, and in this process, is quicker at first. A session that is
-    already active is used, and left running. Needs Java (`require_java`).
+    One that runs in this process, and only `briefly`, is quicker at the start. A session that is
+    active already is used, and left running. Needs Java (`require_java`).
     """
     if not any("UTF" in os.environ.get(name, "").upper() for name in LOCALE):
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java could not open every file name
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("SQLQueryContextLogger").setLevel(
-        logging.CRITICAL
-    )  # the exception says the same
+    # It repeats what the exception says.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return

@@ -23,7 +23,7 @@ from analytics.ledger import Broken, Ledger
 from analytics.parquet import DAY, File, to_disk
 from rocket_rides.errors import Unavailable, in_one_line
 
-OURS = re.compile(r"day=|_delta_log$|\.")  # by its name
+OURS = re.compile(r"day=|_delta_log$|\.")  # the names of what runs leave in the folder
 APP = "rocket-rides"  # whose transactions these are, in the table's log
 SCHEMA = Schema.from_arrow(parquet.schema())
 # A checkpoint replaces what came before it, so it must not follow a commit that may yet be lost.
@@ -31,14 +31,14 @@ ONLY_COMMIT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_
 
 
 class Night(msgspec.Struct, frozen=True):
-    """What a run says in its commit, which added the rides past `after`."""
+    """What a run writes into its commit, which added the rides past `after`."""
 
     after: int
     ledger: Ledger  # as the run leaves it
 
 
 class CommitInfo(msgspec.Struct):
-    """What the writer of a version said, if that was a run."""
+    """What the writer of a version said of it, if that was a run."""
 
     reconciliation: Night | None = None
 
@@ -50,7 +50,7 @@ class Action(msgspec.Struct, rename="camel"):
 
 
 class Table:
-    """The table in `folder`, as it was when it was first asked about; later, as it was left.
+    """The table in `folder`, as it was at the first look; after a commit here, as that left it.
 
     Versions, and the files that only these need, are kept for `retention_days`.
     """
@@ -71,15 +71,17 @@ class Table:
             raise Unavailable(f"{self.folder} can't be read: {error}") from None
 
     def is_away(self) -> bool:
-        """Whether there is no table at this moment. Raises Unavailable if there is something else.
+        """Whether there is no table now. Raises Unavailable if something else is in its place.
 
-        Only what runs have left there may be in the way.
+        What runs have left there does not count as something else.
         """
         if DeltaTable.is_deltatable(str(self.folder)):
             return False
         strange = [path for path in self._content() if not OURS.match(path.name)]
         if strange:
-            raise Unavailable(f"{strange[0]} is not the warehouse's: set another WAREHOUSE_DIR")
+            raise Unavailable(
+                f"{strange[0]} does not belong to the warehouse: set another WAREHOUSE_DIR"
+            )
         return True
 
     def _content(self) -> list[Path]:
@@ -87,7 +89,7 @@ class Table:
 
     def _ours(self, delta: DeltaTable) -> DeltaTable:
         if delta.transaction_version(APP) is None and delta.file_uris():
-            raise Unavailable(f"{self.folder} is another's table: set another WAREHOUSE_DIR")
+            raise Unavailable(f"{self.folder} is somebody else's table: set another WAREHOUSE_DIR")
         return delta
 
     @property
@@ -115,7 +117,7 @@ class Table:
         return path
 
     def nights(self) -> Iterator[Night]:
-        """What the runs said, the newest first, as far as the log goes back.
+        """What the runs wrote, the newest first, as far back as the log goes.
 
         `DeltaTable.history` finds nothing in a folder whose name has a blank; this does.
         """
@@ -129,7 +131,7 @@ class Table:
     def place(self, folder: Path, file: File, *, new: bool = True) -> AddAction:
         """Move a file from `folder` to its place, on disk. It counts once the action is committed.
 
-        `new`: it has rides that the table lacks.
+        `new`: whether it brings rides that the table lacks.
         """
         target = self.folder / file.path
         target.parent.mkdir(exist_ok=True)
@@ -201,7 +203,7 @@ class Table:
             (self.folder / path).unlink(missing_ok=True)
 
     def _sync_log(self, begins: str) -> None:
-        """Put the log on disk, from the file on whose name begins so."""
+        """Sync the log to disk, from the file on whose name begins with `begins`."""
         for path in self._log.iterdir():
             if path.name >= begins:
                 to_disk(path)

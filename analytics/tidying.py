@@ -1,7 +1,7 @@
 """Keeps the warehouse in few files: small ones are merged, and what no version needs is removed.
 
-A reader is not disturbed: files that were merged into another one stay for as long as the version
-that had them. A crash leaves files that no version has; they go with the others.
+Readers are not disturbed: a merged file stays for as long as a version that names it. What a crash
+leaves behind is named by no version, and goes with the others.
 
 `optimize.compact` of delta-rs does not keep the rides in order, and names a merged file before it
 is on disk: a loss of power could leave a warehouse that only `--full` repairs.
@@ -29,7 +29,7 @@ UNTIDY = (Broken, Unavailable, DeltaError, pa.ArrowException, OSError)
 
 
 def tidy(warehouse: Warehouse, now: datetime | None = None) -> None:
-    """Merge small files, and remove what has been of no use for long. Raises UNTIDY."""
+    """Merge small files, and remove what nobody has needed for long. Raises UNTIDY."""
     if crowded := list(crowded_days(warehouse.table.files())):
         merge(warehouse, crowded, now or datetime.now(UTC))
     warehouse.table.forget()
@@ -64,7 +64,7 @@ def merge(warehouse: Warehouse, days: list[list[File]], now: datetime) -> None:
 
 
 def _merged(warehouse: Warehouse, files: list[File]) -> AddAction:
-    """Write the rides of these files to one, a part of them at a time."""
+    """Write the rides of these files to one file, batch by batch."""
     table = warehouse.table
     rides = ds.dataset(
         [table.require(file) for file in files],

@@ -1,11 +1,11 @@
 """The warehouse: the rides that Spark has already read, as a Delta table, partitioned by day.
 
     rides/day=2026-11-21/*.parquet   the rides; any engine that reads Delta tables reads them
-    rides/_delta_log/                which of these files count, and what the rides come to
+    rides/_delta_log/                which of these files count, and what the rides add up to
 
 Spark's tasks write a run's files to a hidden folder. The driver moves them to their places, and
 names them in one transaction of the table, which carries the run's number: no run counts twice.
-What a crash leaves, nobody reads, and it goes in time (`analytics.tidying`).
+Nobody reads what a crash leaves, and a later run removes it (`analytics.tidying`).
 
 The driver and all executors must have the same folder under the same path. Only one process at a
 time writes to it: the job holds a lock.
@@ -61,7 +61,7 @@ class Warehouse:
             raise self._not_writable(error) from None
 
     def forget_hidden(self) -> None:
-        """Remove what runs have left. For who holds the lock."""
+        """Remove what runs have left behind. Only for the holder of the lock."""
         shutil.rmtree(self._hidden, ignore_errors=True)
 
     def forget_staged(self) -> None:
@@ -117,7 +117,7 @@ class Warehouse:
     def place(self, files: Collection[File], *, rebuilding: bool) -> list[AddAction]:
         """Move what Spark's tasks wrote to its place; it counts once it is published.
 
-        Whatever is there instead of a table that can be read makes room for one.
+        When `rebuilding`, what is there instead of a readable table is moved out of the way.
         """
         with suppress(Broken):
             rebuilding = rebuilding and self.table.delta is None and self.table.is_away()
@@ -141,7 +141,7 @@ def within(blocks: Sequence[Block]) -> str:
 
 
 def _read(spark: "SparkSession", base: Path, paths: list[Path]) -> "DataFrame":
-    """Read Parquet files. Escapes [, * and the like, which Spark would take for a pattern."""
+    """Read Parquet files. In their names, [, * and the like are escaped: no patterns for Spark."""
     if not paths:
         return spark.createDataFrame([], COLUMNS)
     names = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in paths]

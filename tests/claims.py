@@ -1,8 +1,8 @@
 """What this project claims, each with the file that makes it true; `make docs` writes the ledger.
 
-A test proves a claim by the mark `@pytest.mark.proves("its-name")`: the one that proves it best and
-cheapest. `tests/fast/test_claims.py` says when the ledger does not balance. The most important come
-first.
+The test that proves a claim best, and at the least cost, has the mark
+`@pytest.mark.proves("its-name")`. `tests/fast/test_claims.py` checks that no claim lacks a proof,
+and no proof a claim. The most important claims come first.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class Claim(NamedTuple):
 
     guarantee: str
     mechanism: str  # the file
-    statement: int  # of docs/guarantees.md: the one that it is a part of; 0 where it is none's
+    statement: int  # the one of docs/guarantees.md that it belongs to; 0 for none
     again: str = ""  # what a second proof shows that the first does not
 
 
@@ -25,25 +25,25 @@ CLAIMS = {
         "The log is in the order of ride ids.",
         "streamer/barrier.py",
         2,
-        again="So it is where a number is drawn between the barrier's two looks.",
+        again="Even ids drawn between the barrier's two looks keep that order.",
     ),
     "order-of-kinds": Claim(
         "So are records of a kind whose table is still being made.", "streamer/barrier.py", 2
     ),
-    "gap-noticed": Claim("What the log lacks is noticed.", "consumers/digest.py", 3),
+    "gap-noticed": Claim("A reader notices what the log has lost.", "consumers/digest.py", 3),
     "gap-healed": Claim(
-        "A gap is healed from the rides, whatever made it.", "consumers/totals/total.py", 5
+        "A gap heals from the rides, whatever made it.", "consumers/totals/total.py", 5
     ),
     "counts-once": Claim("Every ride counts once.", "consumers/checkpoint.py", 4),
-    "exact": Claim("Totals are exact: no sum rounds.", "rocket_rides/distance.py", 7),
+    "exact": Claim("Totals are exact: no sum is rounded.", "rocket_rides/distance.py", 7),
     "true-entries": Claim(
-        "Only what this database's streamer committed counts.", "consumers/belief.py", 10
+        "Only entries that this database's streamer committed count.", "consumers/belief.py", 10
     ),
     "minutes": Claim(
         "Every minute is right up to `complete_to`.", "consumers/rollup/indexer.py", 14
     ),
     "receipts": Claim(
-        "Each receipt is delivered, or a dead letter, whichever worker dies.",
+        "Each receipt is delivered or becomes a dead letter, whichever worker dies.",
         "consumers/receipts/inbox.py",
         15,
     ),
@@ -53,8 +53,10 @@ CLAIMS = {
         12,
     ),
     "chain": Claim("Each entry names the record before it.", "rocket_rides/log/stream.py", 3),
-    "deleted-as-sent": Claim("Nothing is deleted unsent.", "streamer/drain.py", 4),
-    "one-transaction": Claim("Total and checkpoint move together.", "consumers/reader.py", 4),
+    "deleted-as-sent": Claim("No record is deleted unsent.", "streamer/drain.py", 4),
+    "one-transaction": Claim(
+        "Total and checkpoint move in one transaction.", "consumers/reader.py", 4
+    ),
     "trimming": Claim("Trimming follows the slowest reader.", "streamer/trimming.py", 6),
     "cap": Claim("The log does not outgrow Redis.", "streamer/trimming.py", 6),
     "other-types": Claim(
@@ -63,42 +65,46 @@ CLAIMS = {
         4,
     ),
     "any-log": Claim(
-        "Whatever the log holds, records and gaps are all rides, each once.",
+        "Whatever the log holds, a reader takes each ride once.",
         "consumers/digest.py",
         8,
     ),
-    "durable": Claim("A setting that may lose commits is warned about.", "streamer/checks.py", 9),
-    "no-record": Claim("What is no record stops nothing.", "consumers/digest.py", 10),
+    "durable": Claim(
+        "The streamer warns of a setting that may lose commits.", "streamer/checks.py", 9
+    ),
+    "no-record": Claim("An entry that is no record stops no reader.", "consumers/digest.py", 10),
     "committed": Claim(
         "Nothing counts before the streamer has committed it.", "consumers/digest.py", 11
     ),
     "noticed": Claim(
-        "A total that is wrong by a millimetre is found, while rides come in.",
+        "A total that is a millimetre off is found while rides come in.",
         "analytics/cells.py",
         12,
     ),
     "minute-repaired": Claim(
-        "A wrong minute is noticed and computed anew.", "analytics/proofs/rollup.py", 12
+        "A wrong minute is found and computed anew.", "analytics/proofs/rollup.py", 12
     ),
     "receipt-repaired": Claim(
-        "A missing receipt is noticed and delivered.", "analytics/proofs/receipts.py", 12
+        "A missing receipt is found and delivered.", "analytics/proofs/receipts.py", 12
     ),
-    "night": Claim("A night reads each ride once.", "analytics/table.py", 12),
+    "night": Claim("The warehouse has each ride once.", "analytics/table.py", 12),
     "slow-client": Claim("A slow client is disconnected.", "api/slow_clients.py", 13),
     "marks-lost": Claim(
-        "Minutes stay right when Redis loses the marks.", "consumers/rollup/dirty.py", 14
+        "Minutes stay right when Redis forgets which are dirty.", "consumers/rollup/dirty.py", 14
     ),
     "swept": Claim(
-        "A ride that the log has lost gets its receipt.", "consumers/receipts/statements.py", 15
+        "A ride that the log lost still gets its receipt.", "consumers/receipts/statements.py", 15
     ),
     "restored": Claim(
-        "A restored database does not believe the terms that it lost.",
+        "Entries of terms that a restore undid do not count.",
         "rocket_rides/terms.py",
         16,
     ),
-    "owner": Claim("No warehouse is taken for another database's.", "analytics/ownership.py", 16),
+    "owner": Claim(
+        "The nightly job refuses another database's warehouse.", "analytics/ownership.py", 16
+    ),
     "counted": Claim(
         "A gap is counted once, in however many pieces it is healed.", "consumers/reader.py", 17
     ),
-    "described": Claim("Every answer is as `/openapi.json` says.", "api/views.py", 0),
+    "described": Claim("Every answer matches `/openapi.json`.", "api/views.py", 0),
 }

@@ -1,14 +1,13 @@
 """Who should be at work and is not, and for how long, as far as the looks of this process tell.
 
-A session ends whenever a process or a server starts over, and a look may fall into that moment. So
-one look does not tell a dead process from one that restarts. Nor do two: when they are seconds
-apart, each may fall into a restart of its own.
+A session ends whenever a process or a server restarts, and a look may come at that moment. So one
+look does not tell a dead process from one that restarts. Nor do two: when they are seconds apart,
+each may come during a restart of its own.
 """
 
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from watch.facts import Database
 from watch.naming import RECEIPTS, ROLLUP, STREAMER, called
@@ -34,16 +33,11 @@ def expected(database: Database) -> Iterator[tuple[str, bool]]:
             yield called(reader), reader.processes != 0
 
 
-class _Missing(NamedTuple):
-    since: float
-    looks: int
-
-
 class Absence:
-    """Remembers since when each process is missing."""
+    """Remembers since when each process has been missing."""
 
     def __init__(self) -> None:
-        self._missing: dict[str, _Missing] = {}
+        self._missing: dict[str, tuple[float, int]] = {}  # since when, in how many looks
 
     def forget(self) -> None:
         """Begin anew, after a look that could not tell."""
@@ -51,13 +45,11 @@ class Absence:
 
     def noted(self, database: Database) -> Database:
         """The same facts, with the seconds for which each process has been missing."""
-        now = time.monotonic()
-        missing = [who for who, is_there in expected(database) if not is_there]
-        first = _Missing(now, 0)
-        before = {key: self._missing.get(key, first) for key in missing}
-        self._missing = {key: _Missing(since, n + 1) for key, (since, n) in before.items()}
-        absent = {
-            key: now - since if looks >= LOOKS else 0
-            for key, (since, looks) in self._missing.items()
-        }
+        now, before, self._missing = time.monotonic(), self._missing, {}
+        absent: dict[str, float] = {}
+        for who, is_there in expected(database):
+            if not is_there:
+                since, looks = before.get(who, (now, 0))
+                self._missing[who] = since, looks + 1
+                absent[who] = now - since if looks + 1 >= LOOKS else 0
         return replace(database, absent=absent)

@@ -7,7 +7,6 @@ that works; without it, every session counts as working.
 
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 import psycopg
@@ -21,8 +20,8 @@ from watch.kept import AnyKept
 from watch.statement import FACTS
 
 TIMEOUT = 0.6  # seconds
-# An index serves every part of the statement, whatever the planner thinks of tables without
-# statistics. It is planned once: that takes longer than the statement itself.
+# An index serves every part of the statement, whatever the planner expects of tables without
+# statistics. It is planned once, since planning takes longer than the statement itself.
 SESSION = {
     **session_settings.NESTED_LOOPS,
     "plan_cache_mode": "force_generic_plan",
@@ -33,31 +32,25 @@ SESSION = {
 
 
 class Impatient(psycopg.Connection):
-    """A connection that waits for an answer for TIMEOUT seconds, whatever became of the server."""
+    """A connection that waits for an answer for TIMEOUT seconds at most, even if none can come."""
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Wait as psycopg does, but with the time-out, which psycopg itself never sets."""
         return super().wait(gen, interval, TIMEOUT if timeout is None else timeout)
 
 
-class Said(NamedTuple):
-    """What Postgres says, when (by its clock), and in which Ick the dirty minutes are, if any."""
+class Said(msgspec.Struct):
+    """What Postgres says: the document that the statement returns."""
 
     database: Database
-    at: datetime
-    ick: str
-
-
-class _Document(msgspec.Struct):
-    database: Database
-    at: datetime
-    ick: str | None
-    sessions: dict[str, int]
-    silent: dict[str, int]
+    at: datetime  # by Postgres' clock
+    dirty_set: str  # the name of the rollup's; empty before its first lead
+    sessions: dict[str, int]  # at work, by their names
+    silent: dict[str, int]  # likewise, of those that hang
     kept: list[AnyKept]
 
 
-_decode = msgspec.json.Decoder(_Document).decode
+_decode = msgspec.json.Decoder(Said).decode
 
 
 class AskingPostgres:
@@ -67,10 +60,10 @@ class AskingPostgres:
         self._url = url
         self._connection: psycopg.Connection | None = None
 
-    def connect(self) -> None:
-        """Connect, unless connected. Raises psycopg.Error or Unavailable."""
+    def _connected(self) -> psycopg.Connection:
+        """The connection, which is opened unless it lives. Raises psycopg.Error or Unavailable."""
         if self._connection and database.is_alive(self._connection):
-            return
+            return self._connection
         self.close()
         connection = database.connect(self._url, "watch", Impatient, **SESSION)
         try:
@@ -79,17 +72,15 @@ class AskingPostgres:
             connection.close()
             raise
         self._connection = connection
+        return connection
 
     def ask(self) -> Said:
         """The facts.
 
         Raises psycopg.Error, Unavailable, or msgspec.ValidationError where a row was tampered with.
         """
-        self.connect()
-        assert self._connection  # noqa: S101
         try:
-            cursor = self._connection.execute(FACTS, {"limit": MOST})
-            document = database.one_row(cursor)[0]
+            document = database.one_row(self._connected().execute(FACTS, {"limit": MOST}))[0]
         except psycopg.Error:
             self.close()
             raise
@@ -99,7 +90,8 @@ class AskingPostgres:
             if "$.database.rides" in str(error):  # the statement found no row to tell of
                 raise StateLost from None
             raise
-        return Said(_completed(said), said.at, said.ick or "")
+        said.database = _completed(said)
+        return said
 
     def close(self) -> None:
         if self._connection:
@@ -107,8 +99,8 @@ class AskingPostgres:
             self._connection = None
 
 
-def _completed(said: _Document) -> Database:
-    """With each reader's processes, and what happened in words."""
+def _completed(said: Said) -> Database:
+    """The facts with each reader's processes, and with what happened in words."""
     return replace(
         said.database,
         readers=tuple(_with_processes(reader, said) for reader in said.database.readers),
@@ -116,7 +108,7 @@ def _completed(said: _Document) -> Database:
     )
 
 
-def _with_processes(reader: Reader, said: _Document) -> Reader:
+def _with_processes(reader: Reader, said: Said) -> Reader:
     match reader.kind:
         case "total":
             name = sessions.consumer(reader.name)

@@ -40,12 +40,13 @@ class AskingRedis:
         # The connection may have been closed long ago.
         return self._if_allowed(self._look_at_the_log)
 
-    def dirty_minutes(self, ick: str) -> int | None:
-        """How many are in the Ick of the generation `ick`; that is empty before the first one.
+    def dirty_minutes(self, dirty_set: str) -> int | None:
+        """How many are in the dirty set of this name; before the first lead there is no name.
 
         Raises redis.RedisError.
         """
-        return self._if_allowed(lambda: self._dirty_minutes(ick)) if ick else 0
+        key = rollup_key(self._stream, dirty_set)
+        return self._if_allowed(lambda: int(self._log.command("ZCARD", key))) if dirty_set else 0
 
     def close(self) -> None:
         if self._connected:
@@ -85,9 +86,6 @@ class AskingRedis:
     def _bytes(self) -> int:
         words = ["MEMORY", "USAGE", self._log.name, "SAMPLES", SAMPLES]
         return int(self._if_allowed(lambda: self._log.command(*words)) or 0)
-
-    def _dirty_minutes(self, ick: str) -> int:
-        return int(self._log.command("ZCARD", rollup_key(self._log.name, ick)))
 
 
 def _hangs(error: Exception) -> bool:

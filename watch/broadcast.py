@@ -70,7 +70,7 @@ class Broadcast:
         await response.prepare(request)
         sent, wrote_at = None, loop.time()
         while not self.ending:
-            # What it misses before it has read the last event is not kept: it then gets all parts.
+            # Until it has read the last event, nothing is kept for it: it then gets all parts.
             if not transport.get_write_buffer_size():
                 self._render()
                 await response.write(self._event_after(sent))

@@ -18,8 +18,10 @@ from watch.feed import Event, Mood
 from watch.naming import MOST_NAMED, named
 from watch.verdict import ABSENT
 
-# How long it is remembered which events that Postgres keeps were told: longer than it is asked for.
+# How long to remember which events were told that Postgres keeps: longer than it lists them.
 KEPT_FOR = timedelta(minutes=30)
+
+Told = tuple[Mood, str]  # of one moment, in words
 
 
 class Events:
@@ -43,9 +45,9 @@ class Events:
             self._log = facts.log
         if facts.database:
             events += self._kept(facts.at, facts.database)
-            if self._database:
-                events += _between(facts.at, self._database, facts.database)
-            events += self._presence(facts.at, facts.database)
+            told = [*_between(self._database, facts.database)] if self._database else []
+            told += self._presence(facts.database)
+            events += [Event(facts.at, mood, words) for mood, words in told]
             self._database = facts.database
         self._facts = facts
         return sorted(events, key=lambda event: event.at)
@@ -78,23 +80,22 @@ class Events:
             if (more := entries - len(set_aside) + len(unnamed)) > 0:
                 yield Event(at, "fault", f"readers set {count(more, 'more entry')} aside")
 
-    def _presence(self, at: datetime, database: Database) -> Iterator[Event]:
-        """Who is missing for longer than a restart takes, and who is back."""
+    def _presence(self, database: Database) -> Iterator[Told]:
+        """Who has been missing for longer than a restart takes, and who is back."""
         known = dict(expected(database))
         for who, is_there in known.items():
             if database.absent.get(who, 0) >= ABSENT and who not in self._missing:
                 self._missing.add(who)
-                yield Event(at, "fault", f"{who} is not at work")
+                yield "fault", f"{who} is not at work"
             elif is_there and who in self._missing:
                 self._missing.remove(who)
-                yield Event(at, "healed", f"{who} is at work again")
+                yield "healed", f"{who} is at work again"
         self._missing &= known.keys()  # names that are gone are forgotten
 
 
-def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
+def _between(before: Database, now: Database) -> Iterator[Told]:
     if now.rides.last_sent < before.rides.last_sent:
-        yield Event(
-            at,
+        yield (
             "fault",
             f"Postgres went back to an earlier time: from ride {number(before.rides.last_sent)}"
             f" to ride {number(now.rides.last_sent)}",
@@ -103,52 +104,48 @@ def _between(at: datetime, before: Database, now: Database) -> Iterator[Event]:
     for reader in now.readers:
         earlier = known.get((reader.kind, reader.name))
         if earlier is None:
-            yield Event(at, "news", f"{named(reader)} reads the log from now on")
+            yield "news", f"{named(reader)} reads the log from now on"
         elif earlier.counts and reader.counts:
-            yield from _counted(at, reader, earlier.counts, reader.counts)
+            yield from _counted(reader, earlier.counts, reader.counts)
     for gone in known.keys() - {(reader.kind, reader.name) for reader in now.readers}:
-        yield Event(at, "news", f"{named(known[gone])} is no reader of the log any more")
-    yield from _agreement(at, before, now)
-    yield from _rollup(at, before, now)
-    yield from _receipts(at, before, now)
+        yield "news", f"{named(known[gone])} no longer reads the log"
+    yield from _agreement(before, now)
+    yield from _rollup(before, now)
+    yield from _receipts(before, now)
 
 
-def _counted(at: datetime, reader: Reader, before: Counts, now: Counts) -> Iterator[Event]:
+def _counted(reader: Reader, before: Counts, now: Counts) -> Iterator[Told]:
     name = named(reader)
     if gaps := rise(before.gaps_healed, now.gaps_healed):
         rides = rise(before.records_healed, now.records_healed)
         distance = max(now.distance_healed - before.distance_healed, Decimal(0))
         healed = f"{count(rides, 'ride')}, {metres(distance)} m"
         times = "a gap" if gaps == 1 else f"{number(gaps)} gaps"
-        yield Event(at, "healed", f"{name} healed {times}: {healed}")
+        yield "healed", f"{name} healed {times}: {healed}"
     if strange := rise(before.entries_not_ours, now.entries_not_ours):
         entries = "an entry" if strange == 1 else count(strange, "entry")
-        yield Event(at, "news", f"{name} left out {entries} that this database never committed")
+        yield "news", f"{name} skipped {entries} that this database never committed"
 
 
-def _agreement(at: datetime, before: Database, now: Database) -> Iterator[Event]:
+def _agreement(before: Database, now: Database) -> Iterator[Told]:
     if before.agreement is None or now.agreement is None:
         return
     if before.agreement.agree and not now.agreement.agree:
         totals = sorted(now.agreement.totals.values())
-        yield Event(
-            at,
-            "fault",
-            f"the totals disagree by {metres(totals[-1] - totals[0])} m"
-            f" at ride {number(now.agreement.ride)}",
-        )
+        off = metres(totals[-1] - totals[0])
+        yield "fault", f"the totals disagree by {off} m at ride {number(now.agreement.ride)}"
     elif now.agreement.agree and not before.agreement.agree:
-        yield Event(at, "healed", f"the totals agree again, at ride {number(now.agreement.ride)}")
+        yield "healed", f"the totals agree again, at ride {number(now.agreement.ride)}"
 
 
-def _rollup(at: datetime, before: Database, now: Database) -> Iterator[Event]:
+def _rollup(before: Database, now: Database) -> Iterator[Told]:
     if minutes := rise(before.rollup.minutes_set_aside, now.rollup.minutes_set_aside):
-        yield Event(at, "fault", f"the rollup set aside {count(minutes, 'minute')}")
+        yield "fault", f"the rollup set aside {count(minutes, 'minute')}"
     elif rise(now.rollup.minutes_set_aside, before.rollup.minutes_set_aside):
-        yield Event(at, "healed", "the rollup computed minutes that it had set aside")
+        yield "healed", "the rollup computed minutes that it had set aside"
 
 
-def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
+def _receipts(before: Database, now: Database) -> Iterator[Told]:
     if dead := rise(before.receipts.given_up, now.receipts.given_up):
         newest = max(now.receipts.newest_dead, key=lambda letter: letter.since, default=None)
         if newest and dead == 1:
@@ -156,10 +153,10 @@ def _receipts(at: datetime, before: Database, now: Database) -> Iterator[Event]:
         else:
             what = f"{count(dead, 'receipt')} died{', the last one' if newest else ''}"
         why = f": {printable(newest.reason)}" if newest else ""
-        yield Event(at, "fault", f"{what}{why}")
+        yield "fault", f"{what}{why}"
     if swept := rise(before.receipts.swept, now.receipts.swept):
         lost = f"{count(swept, 'ride')} that the log had lost"
-        yield Event(at, "healed", f"the sweep queued the receipts of {lost}")
+        yield "healed", f"the sweep queued the receipts of {lost}"
 
 
 def rise(before: int, now: int) -> int:

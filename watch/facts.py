@@ -26,7 +26,7 @@ NO_ANSWER = "it does not answer"  # the reason of one that hangs
 
 @dataclass(frozen=True)
 class Lead:
-    """Whether a process leads, in work that one does at a time, and how many stand by."""
+    """Whether a process leads, where only one may work at a time, and how many stand by."""
 
     leads: bool
     standbys: int
@@ -40,14 +40,14 @@ class Rides:
     newest: int  # the id of the newest ride; 0 without any
     per_second: float  # over the last ten seconds
     last_sent: int
-    sent: int  # records that were ever sent and committed
+    sent: int  # records that were sent and committed, in all
     staged: int
     oldest_staged_seconds: float | None  # None when nothing is staged
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a reader with a checkpoint met and healed, ever: as exact as its checkpoint."""
+    """What a reader with a checkpoint has met and healed in all: as exact as its checkpoint."""
 
     gaps_healed: int
     records_healed: int
@@ -124,12 +124,12 @@ class Receipts:
     workers: int
     delivered: int
     dead: int  # waiting for a person's decision
-    being_sent_again: int  # dead ones that somebody asked for: in flight or waiting again
+    being_sent_again: int  # dead ones that somebody replays: in flight or waiting again
     pending: int  # rides without an outcome, up to MOST
     oldest_undelivered_seconds: float | None  # None when every ride has an outcome
-    swept: int  # rides that the log has not brought, and the sweep has, ever
+    swept: int  # rides that the log did not bring, so that the sweep queued them, in all
     newest_dead: tuple[DeadReceipt, ...] = ()
-    given_up: int = 0  # those that became dead letters, ever
+    given_up: int = 0  # those that became dead letters, in all
     queued: int = 0
     in_flight: int = 0
     waiting: int = 0  # for their next attempt
@@ -185,7 +185,7 @@ class Log:
     length: int
     bytes: int  # as Redis estimates it; 0 where it does not tell
     last_entry_seconds: float | None  # by Redis' clock; None while it is empty
-    added: int = 0  # entries that this stream was ever given; 0 before Redis 7, which can't tell
+    added: int = 0  # entries that this stream was given, in all; 0 before Redis 7, which can't tell
 
 
 @dataclass(frozen=True)

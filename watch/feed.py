@@ -1,6 +1,6 @@
 """The feed: what happened, in words, the newest first, kept in memory for a visitor to see.
 
-Lines of a narration that come at once, with nothing between them, are one event, in reading order.
+Lines of a narration that come at once, with nothing between them, are one event in reading order.
 """
 
 from collections.abc import Iterable

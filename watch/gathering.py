@@ -3,11 +3,10 @@
 Redis is asked last for the dirty minutes, because Postgres knows in which of its sets they are.
 
 It reads, and changes nothing. A server that is away is reported with a reason, and asked again the
-next time; one that hangs costs at most half of PATIENCE. A server that is suspended takes
-connections and answers nothing, and a name's look-up may hang in the system's own library. So each
-server is asked in a thread of its own, which alone uses the connection; a question that is not
-answered in time is given up, and the thread comes back when its own time-outs end it. Until then
-further questions are given up as well, after the same time.
+next time; one that hangs costs at most half of PATIENCE. A suspended server takes connections and
+answers nothing, and looking up a name may hang in the system's own library. So each server is asked
+in a thread of its own, which alone uses the connection. A question that is not answered in time is
+given up; so are later ones, after the same time, until the thread's own time-outs have ended it.
 """
 
 import time
@@ -71,10 +70,10 @@ class Gatherer:
         database = said.database if said else None
         if said and redis.up:
             database = self._absence.noted(said.database)
-            ick, left = said.ick, began + PATIENCE - time.monotonic()
+            dirty_set, left = said.dirty_set, began + PATIENCE - time.monotonic()
             # Redis may be gone by now, or busy: then this look does not tell.
             with suppress(Exception):
-                dirty = ask(self._to_redis, lambda: self._redis.dirty_minutes(ick), left)
+                dirty = ask(self._to_redis, lambda: self._redis.dirty_minutes(dirty_set), left)
                 rollup = replace(database.rollup, dirty_minutes=dirty)
                 database = replace(database, rollup=rollup)
         else:  # no process works; once both are back, it takes them a moment

@@ -18,7 +18,7 @@ _OF_PROXIES = {"forwarded", "via", "x-real-ip"}
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this is an address of this machine alone, or `localhost`."""
+    """Whether this is a loopback address, or `localhost`."""
     if host == "localhost":
         return True
     try:

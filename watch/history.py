@@ -41,11 +41,8 @@ class History:
         """Keep what `facts` says; `at` is in seconds by a clock that only rises."""
         begins, seen = at // BUCKET * BUCKET, _seen(facts, at)
         if known := self._buckets.get(begins):
-            lag, latency = (
-                _greatest((known.lag, seen.lag)),
-                _greatest((known.latency, seen.latency)),
-            )
-            seen = replace(seen, lag=lag, latency=latency)
+            lag = _greatest((known.lag, seen.lag))
+            seen = replace(seen, lag=lag, latency=_greatest((known.latency, seen.latency)))
         self._buckets[begins] = seen
         for old in [each for each in self._buckets if each < begins - WINDOW - BUCKET]:
             del self._buckets[old]

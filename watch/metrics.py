@@ -210,5 +210,5 @@ def shown(readers: Iterable[Reader]) -> list[Reader]:
 
 
 def text(name: str) -> str:
-    """A label's value. Of what can't be printed, its code: a NUL ends Prometheus' reading."""
+    """A label's value. What can't be printed is escaped: a NUL would end Prometheus' reading."""
     return name if name.isprintable() else name.encode("unicode_escape").decode()

@@ -35,7 +35,7 @@ def screen(facts: Facts) -> list[str]:
     """The lines; the verdict is the last of them, where a shell's prompt leaves it in sight."""
     at = f"{facts.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     title = f"{'Rocket Rides':{WIDTH - len(at)}}{at}"
-    return [plain(line).rstrip() for line in [title, "", *_known(facts), *verdict(facts)]]
+    return [plain(line).rstrip() for line in [title, "", *_known(facts), *_verdict(facts)]]
 
 
 def _known(facts: Facts) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _known(facts: Facts) -> Iterator[str]:
         yield from (_log(facts.log), "")
 
 
-def verdict(facts: Facts) -> list[str]:
+def _verdict(facts: Facts) -> list[str]:
     """A line for each problem, or that all is well; then the notices."""
     lines = [f"NOT WELL: {problem.what}" for problem in problems(facts)] or [WELL]
     return lines + [f"Note: {notice}" for notice in notices(facts)]

@@ -25,7 +25,7 @@ from watch.watching import Watcher
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 BODY_TIME = 5.0  # seconds
-IDLE_TIME = 10.0  # without a whole head, from the start or after an answer
+IDLE_TIME = 10.0  # for a request's head, from the start of a connection or after an answer
 FORM = "application/x-www-form-urlencoded"
 LARGEST_BODY = 4096  # bytes: forms of a token and a name
 HEADERS = {
@@ -123,7 +123,7 @@ class Site:
         watching.cancel()
 
     async def _end_streams(self, _application: web.Application) -> None:
-        """Now, so that none ends in the very moment in which aiohttp gives it up."""
+        """End them at once, rather than in the moment when aiohttp gives them up."""
         self.broadcast.ending = self._for_proxies.ending = True
         self._watcher.wake()
 
@@ -154,7 +154,7 @@ class Site:
 
 
 def log_no_bad_requests() -> None:
-    """Have aiohttp log no traceback for a request that is no HTTP: it is answered, or cut."""
+    """Have aiohttp log no traceback for what is not HTTP: that is answered, or cut off."""
 
     def is_ours(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))

@@ -9,15 +9,7 @@ from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
 from rocket_rides.sessions import API, CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
-from watch.derived import (
-    DEAD_LETTERS,
-    KEPT,
-    RECEIPTS_FACTS,
-    ROLLUP_FACTS,
-    RUNS,
-    age,
-    lead,
-)
+from watch.derived import DEAD_LETTERS, KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, RUNS, age, lead
 
 RATE_SECONDS, RATE_RIDES = 10, 500  # the rate is over so many seconds, or so many rides
 LATENCY_SECONDS = 60  # a reader that has counted nothing for so long has no latency
@@ -83,11 +75,10 @@ READERS = f"""
     LEFT JOIN consumer_states USING (kind, name)
     LEFT JOIN log_records record ON record.id = checkpoints.position
 """  # noqa: S608
-# Each total is brought back to `ride`, the lowest at which any of them stands: the distance of the
-# rides that it has counted since is subtracted. One running sum over those rides, with the totals
-# among them, does it for all. `floor` is the ride that a total must have reached to be compared:
-# `limit` rides behind the first. It is looked for only where the ids alone don't show that all are
-# past it.
+# Each total is brought back to `ride`, the lowest ride at which any of them stands: the distance of
+# the rides that it has counted since is subtracted. One running sum over those rides, with the
+# totals among them, does that for all. A total is compared if it has reached `floor`, which is
+# `limit` rides behind the first one, and is looked up only where ids alone don't show the answer.
 AGREEMENT = """
     WITH totals AS (
         SELECT name, position AS ride, total_distance AS total
@@ -123,7 +114,7 @@ FACTS = f"""
     receipts_lag AS MATERIALIZED ({RECEIPTS_LAG}),
     standings AS MATERIALIZED ({STANDINGS_GIVEN_RECEIPTS_LAG})
     SELECT json_build_object(
-        'ick', (SELECT ick FROM rollup_state),
+        'dirty_set', coalesce((SELECT ick FROM rollup_state), ''),
         'sessions', (SELECT coalesce(json_object_agg(name, count), '{{}}')
                      FROM (SELECT name, count(*) FROM sessions GROUP BY 1) named),
         'silent', (SELECT coalesce(json_object_agg(name, count), '{{}}')

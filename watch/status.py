@@ -88,11 +88,11 @@ def _is_stopped(server: Server) -> bool:
 
 
 def look(gatherer: Gatherer) -> Facts:
-    """The facts, once they tell what is wrong from what is busy.
+    """The facts, once it is clear what is wrong and what was merely busy.
 
-    Where a server seems to be away, it is asked once more: it may only have been busy. Where a
-    process is missing, it looks until the process is back or missing for good; for SETTLED seconds
-    at most, since of many processes another one may always be missing.
+    A server that seems to be away is asked once more. Where a process is missing, it looks until
+    the process is back or missing for good; for SETTLED seconds at most, since of many processes
+    another one may always be missing.
     """
     facts = gatherer.gather()
     if not (facts.postgres.up and facts.redis.up):

@@ -13,22 +13,15 @@ from typing import Literal
 
 from rocket_rides.words import age, count, metres, number, printable, signed
 from watch.facts import MOST, Database, Facts, Reader
-from watch.naming import (
-    MOST_NAMED,
-    RECEIPTS,
-    ROLLUP,
-    STREAMER,
-    called,
-    listed,
-)
+from watch.naming import MOST_NAMED, RECEIPTS, ROLLUP, STREAMER, called, listed
 
-# Seconds. Readers are behind by milliseconds, and whatever is killed, cut or wiped has healed after
-# one or two. What takes longer has not healed yet, or does not by itself.
+# Seconds. Readers are behind by milliseconds, and what was killed, cut or wiped has healed after a
+# second or two. What takes longer may not heal by itself.
 LATE = 10.0
 # A reader that isn't ours may run once a day. It harms nobody, but the log keeps what it lacks.
 OTHERS_LATE = 3600.0
 # A receiver that fails is asked ever less often; the ten attempts of a receipt take a quarter of an
-# hour. After twice that, nobody delivers it, or the receiver has been away for as long.
+# hour. After twice that, nobody delivers receipts, or the receiver has been away all the time.
 RECEIPTS_LATE = 1800.0
 
 # A process that crashes is back after a second, or two where the machine is busy.
@@ -72,16 +65,14 @@ def _few(found: Sequence[Problem], others: str) -> list[Problem]:
 
 def notices(facts: Facts) -> list[str]:
     """What waits for a person, and stops nothing."""
-    return list(_notices(facts))
-
-
-def _notices(facts: Facts) -> Iterator[str]:
+    found = []
     if facts.redis.up and facts.log is None:
-        yield "Redis does not let this user look at the log: docs/production.md lists the rights"
+        rights = "docs/production.md lists the rights"
+        found.append(f"Redis does not let this user look at the log: {rights}")
     if facts.database is None:
-        return
+        return found
     if dead := facts.database.receipts.dead:
-        yield (
+        found.append(
             f"{count(dead, 'receipt', MOST)} could not be delivered:"
             " make dead-letters says why; ARGS=--help says how to have one sent again"
         )
@@ -91,12 +82,14 @@ def _notices(facts: Facts) -> Iterator[str]:
         if not reader.is_ours and (reader.seconds_behind or 0) > OTHERS_LATE
     ]
     if late:
-        yield (
+        found.append(
             f"the log keeps entries for other programs, which are far behind: {listed(late)};"
             " docs/production.md says how to remove a reader"
         )
     if entries := sum(facts.database.dead_letters.values()):
-        yield f"{count(entries, 'entry', MOST)} of the log made no sense: dead_letters says why"
+        unread = count(entries, "entry", MOST)
+        found.append(f"{unread} of the log could not be read: dead_letters says why")
+    return found
 
 
 def _wrong(database: Database) -> Iterator[Problem]:
@@ -124,7 +117,7 @@ def _wrong(database: Database) -> Iterator[Problem]:
 
 
 def _dead(database: Database, absent: float) -> Iterator[Problem]:
-    """What is not at work. While a server is away nothing can work, so nothing is said here."""
+    """What is not at work. While a server is away nothing can work, so that is not said as well."""
     gone = {who for who, seconds in database.absent.items() if seconds >= absent}
     if STREAMER in gone:
         yield Problem("no streamer leads, so rides don't reach the log: start one", "dead")

@@ -70,7 +70,7 @@ class Watcher:
         return self.latest or nothing()
 
     def hurry(self) -> None:
-        """Look as soon as the last look is a second ago, whether or not somebody looks on."""
+        """Look again as soon as the last look is a second old, even if nobody looks on."""
         self._wanted.set()
 
     async def next_look(self) -> None:
@@ -98,9 +98,9 @@ class Watcher:
             self.onlookers -= 1
 
     def say(self, line: str, mood: Mood = "news", *, narrated: bool = False) -> None:
-        """Add something to the feed that no facts tell.
+        """Add to the feed what the facts do not tell.
 
-        A line that is `narrated` belongs to others that come with it.
+        Lines that are `narrated`, and come at once, are one event.
         """
         self.feed.add([Event(datetime.now(UTC), mood, line, narrated)])
 

@@ -2,17 +2,17 @@
 
 It guarantees that `python -m analytics.reconcile` runs every day at RECONCILE_AT, local time, in a
 process of its own, so that no JVM stays resident; that a night missed while the machine slept or
-this process was down is made up for, once; and that a run that could not do its work, because a
-server was down, another run was in progress, or Spark or Java is not there (yet), is retried until
-the next night. What a run prints stands among our own lines, and how it ended is logged. This
-process ends only when told to: without Java it logs a warning every night.
+this process was down is made up for, once; and that a run which could not do its work is retried
+until the next night: a server was down, another run was in progress, or Spark or Java is not there
+(yet). What a run prints appears among our own lines, and how it ended is logged. This process ends
+only when told to: without Java it logs a warning every night.
 
 A crash leaves behind, by the step at which it comes:
 
 * before a run, or before a retry: a night without a row in `reconciliations`. The next start
   notices that, and makes up for it.
-* during a run: the same. On Linux the kernel ends the run with this process; elsewhere it finishes
-  alone. It leaves behind what `analytics.reconcile` says.
+* during a run: the same. On Linux the kernel ends the run with this process; elsewhere the run goes
+  on to its end. `analytics.reconcile` says what it leaves behind.
 * after a run: nothing. The run itself has committed its result.
 
 SIGTERM ends a run in progress, and this process, in little more than two seconds.
@@ -83,7 +83,7 @@ class Reconciler:
     def reconcile(self) -> None:
         """Start a run, and retry while it can't do its work, until shortly before the next night.
 
-        A night that began while this has not returned would be left out.
+        If this returned any later, the next night would be left out.
         """
         until = nights.next_due(self.now(), self._at) - attempts.TO_END
         attempts.run_with_retries(
@@ -92,7 +92,10 @@ class Reconciler:
 
 
 def main(install: Callable[[process.Stop], Callable[[], bool]] = lambda _: lambda: False) -> None:
-    """Run the reconciler until SIGTERM or SIGINT. What `install` returns says if it goes on."""
+    """Run the reconciler until SIGTERM or SIGINT.
+
+    `install` starts an installation, and returns a function that says whether it still runs.
+    """
     process.take_no_arguments("analytics.nightly", __doc__)
     config = settings.load()
     process.begin(config.log_level)

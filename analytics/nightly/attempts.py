@@ -15,7 +15,7 @@ from rocket_rides.waiting import delays
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds
-TO_END = timedelta(minutes=1)  # that a run which is ended has, before the next one is due
+TO_END = timedelta(minutes=1)  # for a run to end in, before the next one is due
 # A long sleep would not notice that the machine was suspended, or that the clock was set.
 LOOK_AT_THE_CLOCK = 30.0
 
@@ -30,8 +30,8 @@ def run_with_retries(
     """Run `command`; retry with back-off while it can't do its work, but not past `until`."""
     said = ""
     for pause in delays(first_pause, LONGEST_PAUSE):
-        is_early = is_installing()  # half of a package may be there
-        lack = "what a run needs is yet to be installed" if is_early else what_is_lacking()
+        is_early = is_installing()  # a package may be there in part
+        lack = "what a run needs is still being installed" if is_early else what_is_lacking()
         if stop or (not lack and run_once(command, stop, until) != COULD_NOT_RUN):
             return
         if lack and lack != said:

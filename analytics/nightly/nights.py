@@ -15,7 +15,7 @@ MISSED = """
 def newest_due(now: datetime, at: time) -> datetime:
     """The latest moment up to `now`, in UTC, at which now's zone first reached the time `at`.
 
-    A time that the clocks skip when they go forward counts as that much after the change.
+    A time that the clocks skip counts as that much after the change.
     """
     today = now.date()
     dues = (_due(today - timedelta(days), at, now) for days in count())

@@ -8,10 +8,10 @@ record by itself: docs/reconcile.md says what a person does.
 
 import psycopg
 
-from analytics.result import NAMED, OutboxVerdict, Some
+from analytics.result import NAMED, OutboxVerdict, WrongRides
 from rocket_rides.database import one_row
 
-# The data is compared as JSON: what is no number at all is another distance, too.
+# The data is compared as JSON, so what is not even a number counts as another distance.
 WRONG = """
     SELECT count(*),
            count(*) FILTER (WHERE sent), array_agg(id ORDER BY id) FILTER (WHERE sent),
@@ -31,4 +31,5 @@ def prove(connection: psycopg.Connection) -> OutboxVerdict:
     """Compare every staged record with its row, and with `last_sent`."""
     staged, *kinds = one_row(connection.execute(WRONG))
     counted = zip(kinds[::2], kinds[1::2], strict=True)
-    return OutboxVerdict(staged, *(Some(count, tuple(ids or [])[:NAMED]) for count, ids in counted))
+    wrong = [WrongRides(count, tuple(ids or [])[:NAMED]) for count, ids in counted]
+    return OutboxVerdict(staged, *wrong)

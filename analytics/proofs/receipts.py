@@ -1,15 +1,14 @@
 """The receipts: every ride up to their `complete_to` has one outcome, and what is no ride has none.
 
-There is never more than one: the ride is the key of the table. That there is one is a join of the
-rides' index with the receipts, in Postgres. Each stretch of rides is one statement, so one
-snapshot, which also bounds it by the `complete_to` of that moment: an outcome never goes away, so
-the workers may go on meanwhile, and where a repair has set `complete_to` back, nothing above it is
-called missing.
+There is never more than one, since the ride is the key of the table. Whether there is one, a join
+in Postgres tells. Each stretch of rides is read in one statement, so in one snapshot, together with
+`complete_to`: nothing above that is called missing. So the workers may go on meanwhile, since an
+outcome never goes away, and a repair may set `complete_to` back.
 
-A night looks at the rides since the last one, at the stretches that the last one could not prove,
-because something was wrong or `complete_to` had been set back, and at a random sample of the
-others. With a warehouse that is made anew, as it is after a repair, it looks at all. And each night
-looks for outcomes below every ride, and above those that it has looked at.
+A night looks at the rides since the last one; at the stretches that the last one could not prove,
+because something was wrong or `complete_to` had been set back; and at a random sample of the
+others. When the warehouse is built anew, as after a repair, it looks at all rides. And each night
+looks for outcomes whose ids are lower than any ride's, or above all that it has looked at.
 
 What is missing is delivered: the sweep puts a ride without a row into the inbox again, and a row
 without an outcome is in the queue. Nothing repairs an outcome of a ride that does not exist:
@@ -22,7 +21,7 @@ from collections.abc import Iterable
 import psycopg
 
 from analytics.proofs import newest
-from analytics.result import NAMED, Proved, ReceiptsVerdict, Some, Stretch
+from analytics.result import NAMED, NONE_WRONG, Proved, ReceiptsVerdict, Stretch, WrongRides
 from rocket_rides.database import one_row
 
 PIECE = 100_000  # ids
@@ -61,7 +60,7 @@ def prove(connection: psycopg.Connection, known: Proved, chance: random.Random) 
     (complete_to,) = one_row(connection.execute(COMPLETE_TO))
     again = [*known.look_again]
     again += apart(sample(min(known.upto, complete_to), chance), again)
-    least, rides, missing, strange = complete_to, 0, Some(), Some()
+    least, rides, missing, strange = complete_to, 0, NONE_WRONG, NONE_WRONG
     unproved = []
     for stretch in [*again, *pieces(known.upto, complete_to)]:
         now, due, *wrong = one_row(connection.execute(LOOK, stretch._asdict()))
@@ -81,14 +80,14 @@ def pieces(after: int, upto: int) -> Iterable[Stretch]:
 
 
 def sample(upto: int, chance: random.Random) -> list[Stretch]:
-    """Up to SAMPLE whole stretches of the rides up to there, in order."""
+    """Up to SAMPLE random stretches below `upto`, in order."""
     numbers = range(upto // SAMPLED)
     chosen = sorted(chance.sample(numbers, min(SAMPLE, len(numbers))))
     return [Stretch(number * SAMPLED, (number + 1) * SAMPLED) for number in chosen]
 
 
 def apart(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stretch]:
-    """The stretches that have no ride of the others: it would be counted twice."""
+    """Those stretches that overlap none of the others, whose rides would be counted twice."""
     return [
         one
         for one in stretches
@@ -96,5 +95,5 @@ def apart(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stret
     ]
 
 
-def _with(some: Some, rides: int, ids: list[int] | None) -> Some:
-    return Some(some.rides + rides, tuple(sorted([*some.ids, *(ids or [])])[:NAMED]))
+def _with(wrong: WrongRides, rides: int, ids: list[int] | None) -> WrongRides:
+    return WrongRides(wrong.rides + rides, tuple(sorted([*wrong.ids, *(ids or [])])[:NAMED]))

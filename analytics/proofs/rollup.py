@@ -3,19 +3,19 @@
 Spark adds up all rides of the days in question up to the frozen one, F. Then the rollup's rows are
 read, in one snapshot with its `complete_to`, C. Let c be the lesser of F and C.
 
-A minute is compared if the snapshot shows no ride of it above c, up to `last_sent`. What the rollup
-promises of its row, whose label is U, is the sum of the minute's rides up to U; and if U is below
-C, that there is no ride of the minute between them. No label is above the snapshot's `last_sent`.
-So the row of a minute that is compared must be the sum of the minute's rides up to c, whatever U
-is, and that is what Spark has: the rollup may go on meanwhile. Where a repair has set C back, the
-minutes that it is about have a ride above C. And a minute that is not compared has a ride above c,
-so its day is one of those in question once C has passed that ride.
+A minute is compared if the snapshot shows no ride of it above c, up to `last_sent`. The rollup
+promises that a row with the label U is the sum of the minute's rides up to U; and if U is below C,
+that the minute has no ride between them. No label is above the snapshot's `last_sent`. So the row
+of a compared minute must be the sum of its rides up to c, whatever U is, and that is what Spark
+has: the rollup may go on meanwhile. Where a repair has set C back, the minutes that it concerns
+have a ride above C. And a minute that is not compared has a ride above c, so its day is one of
+those in question once C has passed that ride.
 
 Whatever differs is counted once more in Postgres, within the snapshot, before it is called wrong.
 If Postgres agrees with the rollup, or with neither, then the warehouse is wrong.
 
-A minute that the rollup has set aside is a known gap, and is not compared. Nor is one of a time
-that Python does not have.
+A minute that the rollup has set aside is known to be missing, and is not compared. Nor is one whose
+time Python does not have.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ KEPT = """
     ON minute >= day::timestamp AT TIME ZONE 'UTC'
        AND minute < (day + 1)::timestamp AT TIME ZONE 'UTC'
 """
-# With values, and for one day, so that the planner sees which of the two indexes finds fewer rides.
+# Planned with its values, for one day, so that the planner sees which index finds fewer rides.
 LATER = """
     SELECT DISTINCT date_trunc('minute', created_at, 'UTC') FROM rides
     WHERE created_at >= %(day)s::timestamp AT TIME ZONE 'UTC'
@@ -111,8 +111,8 @@ def prove(
 ) -> tuple[RollupVerdict, list[Mismatch]]:
     """Compare the minutes of these days; also returns where the warehouse is wrong.
 
-    `minutes_of` adds up the rides of days, up to the one `frozen`. The days have all unproved rides
-    up to `complete`, which the rollup was complete to when they were chosen.
+    `minutes_of` adds up the rides of days, up to the ride `frozen`. The days hold all rides up to
+    `complete` that no run has proved; that was the rollup's `complete_to` when they were chosen.
     """
     upto, compared, wrong = min(frozen, complete), 0, list[WrongMinute]()
     mismatches: list[Mismatch] = []
@@ -140,19 +140,19 @@ def comparable(exact: Minutes, rows: Rows) -> list[datetime]:
 
 
 def differs(minute: datetime, exact: Minutes, rows: Rows) -> bool:
-    """A minute without rides need not have a row."""
+    """Whether the rollup's row is not the exact sum. A minute without rides need not have a row."""
     return rows.kept.get(minute, NOTHING) != tally(exact, minute)
 
 
 def judge(
-    suspects: Iterable[datetime], exact: Minutes, recounted: Minutes, rows: Rows
+    differ: Iterable[datetime], exact: Minutes, recounted: Minutes, rows: Rows
 ) -> tuple[list[WrongMinute], list[Mismatch]]:
-    """Those of the minutes that differ which Postgres, too, says are wrong.
+    """Of the minutes that differ: those that are wrong, as Postgres has counted them once more.
 
     And those on which the warehouse and Postgres disagree.
     """
     wrong, mismatches = list[WrongMinute](), list[Mismatch]()
-    for minute in suspects:
+    for minute in differ:
         truth = tally(recounted, minute)
         if differs(minute, recounted, rows):
             lowest = recounted[minute].first if minute in recounted else max(rows.upto, 1)
@@ -167,7 +167,7 @@ def tally(exact: Minutes, minute: datetime) -> Tally:
 
 
 def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows:
-    """For a transaction of one snapshot."""
+    """Read the rollup for these days, in the caller's snapshot."""
     upto = min(frozen, complete_to(connection))
     kept = {minute: Tally(*row) for minute, *row in connection.execute(KEPT, [days])}
     [_, aside] = one_row(connection.execute(SET_ASIDE))
@@ -182,7 +182,7 @@ def _read(connection: psycopg.Connection, days: list[date], frozen: int) -> Rows
 def _recount(
     connection: psycopg.Connection, minutes: Iterable[datetime], upto: int
 ) -> dict[datetime, Minute]:
-    """All minutes of the days of these, as Postgres counts them."""
+    """All minutes of the days that these minutes are in, as Postgres counts them."""
     recounted: dict[datetime, Minute] = {}
     for day in sorted({minute.astimezone(UTC).date() for minute in minutes}):
         for minute, *row in connection.execute(RECOUNT, {"day": day, "upto": upto}):

@@ -7,7 +7,6 @@ escapes it, and never into a chart; and the page's own policy allows no scripts.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -17,7 +16,7 @@ from analytics.result import Compared, PastRun, Result
 from rocket_rides import words
 from rocket_rides.charts import Chart
 
-NIGHTS = 14
+NIGHTS = 14  # runs that are listed
 PROVED = ("rollup", "receipts", "outbox")
 
 _pages = Environment(
@@ -36,15 +35,9 @@ _pages.filters.update(
 )
 
 
-class Night(NamedTuple):
-    """A past run: whether the totals agreed, and what else was proved; None where nobody looked."""
-
-    run: PastRun
-    verdicts: list[tuple[str, bool | None]]
-
-
 def as_html(result: Result, past: Sequence[PastRun]) -> str:
-    """The page. `past` may or may not include this run's own row; its order does not matter."""
+    """The page. `past` may include this run's own row, and be in any order."""
+    nights = sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
     return _pages.get_template("page.html").render(
         result=result,
         mood="wrong" if not result.agrees else "right" if result.consumers else "none",
@@ -53,24 +46,16 @@ def as_html(result: Result, past: Sequence[PastRun]) -> str:
         consequence=consequence(result),
         rebuild=None if result.rebuilt else REBUILD,
         outcome=lambda consumer: outcome(result, consumer),
-        nights=_nights(past),
+        nights=[(run, _verdicts(run)) for run in nights],
         whose=proofs.whose,
         drifts=[(consumer, _drift(consumer, result, past)) for consumer in result.consumers],
     )
 
 
-def _nights(past: Sequence[PastRun]) -> list[Night]:
-    """The last NIGHTS runs, the newest first."""
-    return [
-        Night(
-            run,
-            [
-                ("Totals", not any(map(run.found_wrong, run.drifts)) if run.drifts else None),
-                *((name.capitalize(), run.proofs.get(name)) for name in PROVED),
-            ],
-        )
-        for run in sorted(past, key=lambda run: run.id, reverse=True)[:NIGHTS]
-    ]
+def _verdicts(run: PastRun) -> list[tuple[str, bool | None]]:
+    """Whether the totals agreed, and what else was proved; None where nobody looked."""
+    totals = not any(map(run.found_wrong, run.drifts)) if run.drifts else None
+    return [("Totals", totals), *((name.capitalize(), run.proofs.get(name)) for name in PROVED)]
 
 
 def _drift(consumer: Compared, result: Result, past: Sequence[PastRun]) -> Chart:

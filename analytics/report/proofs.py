@@ -1,6 +1,6 @@
 """The wording of what is proved beside the totals: the rollup, the receipts and the outbox."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from analytics.result import (
     ReceiptsVerdict,
     Result,
     RollupVerdict,
-    Some,
     Tally,
     WrongMinute,
+    WrongRides,
 )
 from rocket_rides.words import count, metres, number
 
@@ -21,9 +21,9 @@ NOTHING_TO_COMPARE = "nothing to compare"
 
 
 class Proof(NamedTuple):
-    """A line of the table. `looked_at` is at how many of what, and how far of all that was sent.
+    """A line of the table. `looked_at` says how many of what were compared, and up to which ride.
 
-    `named` is what is wrong, each by its name: sentences, and what each is about.
+    `named` lists what is wrong: sentences, each with the names of what it is about.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _receipts(result: Result, receipts: ReceiptsVerdict) -> Proof:
         f"{count(receipts.rides, 'ride')} {_upto(result, receipts.upto)}",
         "agrees" if receipts.rides else NOTHING_TO_COMPARE,
         (receipts.missing, missing, "Rides whose receipt has no outcome:"),
-        (receipts.strange, "of no ride", "Receipts of rides that don't exist:"),
+        (receipts.strange, "without a ride", "Receipts of rides that don't exist:"),
     )
 
 
@@ -81,11 +81,11 @@ def _outbox(outbox: OutboxVerdict) -> Proof:
     )
 
 
-def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[Some, str, str]) -> Proof:
-    """What is wrong in ways that rides are counted and named for, or that it is `right`."""
+def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[WrongRides, str, str]) -> Proof:
+    """What is wrong with how many rides, and with which; or that all is `right`."""
     wrong = [kind for kind in kinds if kind[0].rides]
-    outcome = ", ".join(f"{number(some.rides)} {what}" for some, what, _ in wrong) or right
-    named = [(sentence, [rides(some)]) for some, _, sentence in wrong]
+    outcome = ", ".join(f"{number(kind.rides)} {what}" for kind, what, _ in wrong) or right
+    named = [(sentence, [rides(kind)]) for kind, _, sentence in wrong]
     return Proof(name, looked_at, outcome, not wrong, named)
 
 
@@ -111,10 +111,10 @@ def sums(of: Tally) -> str:
     return f"{count(of.rides, 'ride')}, {metres(of.distance)} m"
 
 
-def rides(some: Some) -> str:
+def rides(wrong: WrongRides) -> str:
     """7, 12 and 3 more."""
-    ids = ", ".join(map(str, some.ids))
-    more = some.rides - len(some.ids)
+    ids = ", ".join(map(str, wrong.ids))
+    more = wrong.rides - len(wrong.ids)
     return f"{ids} and {number(more)} more" if more else ids
 
 
@@ -130,33 +130,16 @@ def moment(of: datetime) -> str:
 
 
 def clauses(result: Result) -> Iterator[str]:
-    """For the verdict, beside the totals: what agrees, or what is wrong and what follows."""
-    if result.agrees and (agree := [f"the {name}" for name in _compared(result)]):
-        *others, last = agree
-        yield f"so do {', '.join(others)} and {last}" if others else f"so does {last}"
-    receipts, outbox = result.receipts or ReceiptsVerdict(), result.outbox or OutboxVerdict()
-    if wrong := len(result.rollup.wrong if result.rollup else []):
-        minutes = f"{count(wrong, 'minute')} of the rollup"
-        yield minutes + _wrong(wrong, result, "wrong", "computed anew")
-    if missing := receipts.missing.rides:
-        yield count(missing, "receipt") + _wrong(missing, result, "missing", "delivered")
-    if strange := receipts.strange.rides:
-        yield f"{count(strange, 'receipt')} {'is' if strange == 1 else 'are'} of no ride"
-    if not outbox.agrees:
-        yield "the outbox has records that are wrong"
+    """For the verdict, beside the totals: with what something is wrong, or what else agrees."""
+    found = list(proofs(result))
+    if wrong := [proof.name for proof in found if not proof.agrees]:
+        yield f"something is wrong with {_listed(wrong)}"
+    elif result.agrees and result.consumers:
+        agree = [proof.name for proof in found if NOTHING_TO_COMPARE not in proof.outcome]
+        if agree:
+            yield f"so {'does' if len(agree) == 1 else 'do'} {_listed(agree)}"
 
 
-def _compared(result: Result) -> list[str]:
-    """What there was something of to compare, where there was a total to compare, too."""
-    found = (
-        ("rollup", result.rollup and result.rollup.minutes),
-        ("receipts", result.receipts and result.receipts.rides),
-        ("outbox", result.outbox and result.outbox.staged),
-    )
-    return [name for name, number in found if number and result.consumers]
-
-
-def _wrong(number: int, result: Result, what: str, how: str) -> str:
-    if result.requested:
-        return f" {'was' if number == 1 else 'were'} {what} and will be {how}"
-    return f" {'is' if number == 1 else 'are'} {what}"
+def _listed(names: Sequence[str]) -> str:
+    *others, last = (f"the {name}" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last

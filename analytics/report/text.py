@@ -97,6 +97,4 @@ def summary(result: Result) -> Iterator[str]:
 
 def rides_and_metres(of: Tally) -> Row:
     """Two cells: the rides, the distance."""
-    rides = count(of.rides, "ride")
-    # Aligns the figures of "1 ride" and "2 rides".
-    return rides if rides.endswith("s") else f"{rides} ", f"{metres(of.distance)} m"
+    return count(of.rides, "ride"), f"{metres(of.distance)} m"

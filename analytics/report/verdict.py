@@ -1,4 +1,4 @@
-"""What a run comes to, in sentences that the terminal and the page share."""
+"""The outcome of a run, in sentences that the terminal and the page share."""
 
 from analytics.result import Compared, Result
 
@@ -18,14 +18,14 @@ def outcome(result: Result, consumer: Compared) -> str:
 
 
 def consequence(result: Result) -> str:
-    """What a mismatch with Postgres leads to; after a colon, REBUILD is to follow."""
+    """What follows from a mismatch with Postgres. If that ends in a colon, REBUILD comes next."""
     if result.rebuilt:
         return "Postgres is right: the warehouse was rebuilt from it."
     return "Postgres is right; no resets were requested. Rebuild the warehouse from it:"
 
 
 def verdict(result: Result, *clauses: str) -> str:
-    """The whole run in one sentence; `clauses` say what is wrong beside the totals."""
+    """The whole run in one sentence, which ends with the `clauses` on all but the totals."""
     total, wrong = len(result.consumers), [c for c in result.consumers if c.wrong]
     reset = sum(consumer.name in result.resets for consumer in wrong)
     whose = f"{len(wrong)} of {total} consumers" if total > 1 else "the only consumer"

@@ -1,26 +1,28 @@
-"""`python -m consumers.rollup`: keeps how many rides there were in each minute, and how long.
+"""`python -m consumers.rollup`: keeps the number of rides in each minute, and their distance.
 
 It guarantees that `ride_minutes` is right for all rides up to `complete_to`, in rollup_state: each
-minute has the number and the exact distance of its rides up to some ride that is not below that.
+minute has the number and the exact distance of its rides up to that one, or a later one.
 
-The work is idempotent, so nothing is counted, and no transaction spans the two servers. The marker
-is handed what a reader finds in the log, and marks minutes as dirty, in an Ick, a set in Redis
+The work is idempotent, so nothing is counted up, and no transaction spans the two servers. The
+marker takes what a reader finds in the log, and marks minutes as dirty, in a set in Redis
 (`consumers.rollup.dirty`); the indexer computes dirty minutes from the rides. A minute that is
 marked a thousand times is computed once.
 
 A crash leaves behind, by the step at which it comes:
 
 * after minutes were marked, before the checkpoint moved: they are marked again.
-* after minutes were computed, before they left the Ick: they are computed again.
+* after minutes were computed, before they left the dirty set: they are computed again.
 * after they left it, before `complete_to` rose: minutes that are right, and marked again.
-* anywhere: an Ick, named in rollup_state, which the next leader deletes.
+* anywhere: a dirty set, named in rollup_state, which the next leader deletes.
 
-One process leads; any other is a hot standby. Each lead, and each one after a lost connection,
-begins a new generation (`consumers.rollup.generation`), at `complete_to`: so it does not matter
-what Redis has lost. A leader that hangs is disconnected by Postgres after LEADER_TIMEOUT seconds.
+One process leads; any other is a hot standby. Each lead, also one after a lost connection, begins a
+new generation (`consumers.rollup.generation`), at `complete_to`: so it does not matter what Redis
+has lost. A leader that hangs is disconnected by Postgres after LEADER_TIMEOUT seconds.
 
-A limit: a Redis that loses writes while the connection lives, as behind a proxy that fails over, is
-noticed by its replication id, where the user may ask for it (INFO).
+Two limits: a Redis that loses writes while the connection stays open, as behind a proxy that fails
+over, is noticed by its replication id, which this user must be allowed to see (INFO). And a leader
+that was superseded while it hung deletes the marks that it has made since; if it is killed before
+it has, they stay in Redis, where nobody reads them.
 """
 
 import psycopg
@@ -40,7 +42,7 @@ from rocket_rides.log import Log
 from rocket_rides.standby import wait_for_the_lead
 from rocket_rides.waiting import Progress
 
-# What computes has shorter limits of its own: see `consumers.rollup.indexer`.
+# Computing minutes has shorter limits of its own: see `consumers.rollup.indexer`.
 LONGEST_STATEMENT = "60s"
 
 
@@ -68,25 +70,13 @@ def run(config: settings.Settings, stop: process.Stop) -> None:
             crashes.settle(Checkpoint(connection, KIND, NAME))
             if wait_for_the_lead(connection, Lock.ROLLUP, stop, progress, sessions.ROLLUP):
                 with crashes.noted():
-                    lead(connection, log, config, stop, progress, report)
+                    lead = Lead(connection, log, config.batch_size)
+                    upto = lead.generation.complete_to
+                    progress.announce(f"leading; every minute is right up to ride {upto}")
+                    rate = config.crash_rate
+                    running.rounds(lead, [report], connection, progress, stop, rate, IN_A_ROUND)
 
     process.keep_running(session, stop, psycopg.Error, redis.RedisError)
-
-
-def lead(
-    connection: psycopg.Connection,
-    log: Log,
-    config: settings.Settings,
-    stop: process.Stop,
-    progress: Progress,
-    report: Report,
-) -> None:
-    """Mark and compute, round after round."""
-    leading = Lead(connection, log, config.batch_size)
-    progress.announce(f"leading; every minute is right up to ride {leading.generation.complete_to}")
-    running.rounds(
-        leading, [report], connection, progress, stop, config.crash_rate, crash_steps=IN_A_ROUND
-    )
 
 
 def main() -> None:

@@ -1,10 +1,8 @@
 """`python -m consumers.rollup.aside list | retry`: the minutes that could not be computed.
 
 `list` shows each with its reason. `retry` has the rollup try all of them again, within a second; a
-minute that is right then leaves the list.
+minute that can be computed then leaves the list.
 """
-
-import argparse
 
 import psycopg
 
@@ -12,34 +10,25 @@ from consumers.rollup import set_aside
 from consumers.rollup.minutes import SESSION
 from rocket_rides import database, errors, settings
 from rocket_rides.errors import Unavailable
+from rocket_rides.process import Parser
 
 
 def main() -> None:
-    """List them, or ask for another attempt."""
-    command = parse()
+    """List them, or ask for another attempt at all of them."""
+    parser = Parser("python -m consumers.rollup.aside", __doc__)
+    parser.add_argument("command", choices=("list", "retry"))
+    command = parser.parse_args().command
     try:
         with database.connect(settings.load().postgres_url, "aside", **SESSION) as connection:
             database.require_current_schema(connection)
-            with connection.transaction():  # so that what is shown is not tried again meanwhile
+            # In one transaction, so that the rollup takes the requests after they were listed here.
+            with connection.transaction():
                 if command == "retry":
                     set_aside.ask(connection)
-                show(set_aside.listed(connection))
+                minutes = set_aside.listed(connection)
     except (Unavailable, psycopg.Error) as reason:
         raise SystemExit(errors.in_one_line(reason)) from None
-
-
-def parse() -> str:
-    """The command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m consumers.rollup.aside",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="show them")
-    commands.add_parser("retry", help="have the rollup try them again")
-    command: str = parser.parse_args().command
-    return command
+    show(minutes)
 
 
 def show(minutes: list[set_aside.SetAside]) -> None:

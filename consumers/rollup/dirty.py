@@ -1,11 +1,13 @@
 """The dirty minutes of one lead, each with the lowest ride that is not rolled up yet.
 
-They are in a sorted set in Redis, an *Ick*, after the gem Redis::Ick: a minute that is marked again
-keeps its lowest ride, so many marks fold into one, and it still gets its turn. One thread marks and
-computes in turns, so that nothing is marked between the computation of a minute and its removal.
+They are in a sorted set in Redis, the lead's *dirty set*. A minute that is marked again keeps its
+lowest ride: many marks fold into one, and the minute keeps its turn. (The gem Redis::Ick does the
+same.) One thread marks and computes in turns, so that no minute is marked between its computation
+and its removal.
 
-An Ick has one user, who counts what it must hold. So a loss is noticed, whichever it was: Redis has
-no empty sets, and one that was lost would look as if nothing was dirty.
+Only the lead uses its dirty set, and it counts how many minutes that must hold. So any loss is
+noticed. To look for the set would not be enough: Redis has no empty sets, and one that was lost
+would look as if nothing was dirty.
 """
 
 import math
@@ -34,7 +36,7 @@ class MarksLost(Unavailable):
 
 
 class DirtyMinutes:
-    """The Ick of the generation `name`, in the Redis that holds the log.
+    """The dirty set of the generation `name`, in the Redis that holds the log.
 
     Every method raises redis.RedisError.
     """
@@ -67,8 +69,8 @@ class DirtyMinutes:
     def lowest(self) -> int | None:
         """The lowest ride that is not rolled up yet; None when nothing is dirty.
 
-        Raises MarksLost when the Ick does not hold what it must, or when another server, which may
-        not have got the last writes, answers in place of the one that was asked first.
+        Raises MarksLost when the set does not hold what it must, or when another server, which may
+        lack the last writes, has taken the place of the first one.
         """
         first = self.first(1)
         if int(self._log.command("ZCARD", self._key)) != self.count:
@@ -78,7 +80,7 @@ class DirtyMinutes:
         return first[0].lowest if first else None
 
     def delete(self) -> None:
-        """Delete the Ick, if it is there."""
+        """Delete the set, if it is there."""
         self._log.command("UNLINK", self._key)
 
 

@@ -1,13 +1,14 @@
 """A generation: one lead's right to move the rollup's checkpoint and to say how far it is complete.
 
-Whoever takes the lead draws a random generation, and so does a repair. In one transaction it is
-written to `rollup_state` and the checkpoint goes back to `complete_to`: the rides past it may have
-been marked in an Ick that is lost. From then on nothing that an earlier leader attempts is done,
-however late it wakes up, because each of its transactions first locks the row, and finds another
-generation in it.
+A generation is a fencing token, as a streamer's term is. Whoever takes the lead draws one at
+random, and so does a repair. In one transaction it is written to `rollup_state` and the checkpoint
+goes back to `complete_to`: the rides past it may have been marked in a set that is lost. From then
+on an earlier leader can change nothing, however late it wakes up, because each of its transactions
+first locks the row, and finds another generation in it.
 
-The generation also names the Ick. The one of the leader before is deleted first, and no other is
-touched: Icks of another database, or of a past that this one has lost, may be in the same Redis.
+The generation also names the lead's dirty set. The previous leader's is deleted first, and no other
+is touched: those of another database, or of a past that this one has lost, may be in the same
+Redis.
 """
 
 import secrets
@@ -37,10 +38,10 @@ COMPLETE = """
 
 
 def of_before(connection: psycopg.Connection) -> str:
-    """The generation whose Ick may still be in Redis; empty if there is none."""
+    """The generation whose dirty set may still be in Redis; empty if there is none."""
     connection.execute(MAKE)
-    [(ick,)] = connection.execute(OF_BEFORE)
-    return str(ick)
+    [(before,)] = connection.execute(OF_BEFORE)
+    return str(before)
 
 
 class Generation:
@@ -55,20 +56,20 @@ class Generation:
                 raise overtaken()
             [self.complete_to] = row
             checkpoint.make()
-            # Up to there, each ride was read or healed under some lead: it is not healed again.
+            # Up to there, each ride was read or healed under some lead, and isn't healed again.
             self.met_upto = checkpoint.go_back(self.complete_to)
 
     def hold(self) -> None:
-        """Keep anyone from drawing another until this transaction ends. Raises Overtaken."""
+        """Keep others from drawing a new one until this transaction ends. Raises Overtaken."""
         if self._connection.execute(HOLD, [self.name]).rowcount != 1:
             raise overtaken()
 
     def ask_if_overtaken(self) -> psycopg.Cursor:
-        """Ask whether there is another by now: one row and column says so."""
+        """Ask whether another has begun: the answer is one row of one column."""
         return self._connection.execute(IS_OVERTAKEN, [self.name])
 
     def complete(self, upto: int) -> None:
-        """Say that every minute is right for the rides up to there, but for those set aside.
+        """Note that every minute is right for the rides up to there, except those set aside.
 
         Raises Overtaken.
         """

@@ -1,12 +1,13 @@
-"""The indexer: computes dirty minutes anew from the rides, and takes them out of the Ick.
+"""The indexer: computes dirty minutes anew from the rides, and takes them out of the dirty set.
 
-The marker (`marker.py`) has put the minutes of new rides into it, each with its lowest ride
-(`dirty.py`). The indexer works under its lead's generation, a fencing token.
+The marker (`marker.py`) has put the minutes of new rides into that set, each with its lowest ride
+(`dirty.py`). The indexer works under its lead's generation, a fencing token. After a crash before
+minutes are taken out they are computed again, to the same result.
 
-A crash before they are taken out computes them again, to the same result. A batch that can't be
-computed is followed by smaller ones, until each minute at fault was alone. Such a minute is tried
-again after the others, one in each round; after ATTEMPTS it is set aside, before it leaves the Ick.
-Only one whose row is locked stays dirty until it is not. So no minute holds up the others for long.
+When a batch can't be computed, the next ones are smaller, until each minute at fault is found. It
+is then *quarantined*: tried by itself, after the others, one such minute in each round. After
+ATTEMPTS it is set aside, and leaves the dirty set. Only a minute whose row is locked stays dirty
+for as long as it is locked. So no minute holds up the others for long.
 """
 
 import logging
@@ -18,7 +19,7 @@ import psycopg
 from consumers.rollup import recomputations, set_aside
 from consumers.rollup.dirty import DirtyMinutes, Mark
 from consumers.rollup.generation import Generation
-from consumers.rollup.minutes import compute_within
+from consumers.rollup.minutes import compute
 from consumers.rollup.step import Step
 from rocket_rides.database import refusal
 from rocket_rides.faults import reached
@@ -27,11 +28,11 @@ logger = logging.getLogger("rollup")
 
 AT_ONCE = 1000  # minutes
 ATTEMPTS = 3
-# What a batch may take, and a minute that failed before. Computing a minute of millions of rides
-# takes seconds: it is given that once, before it is set aside, and each time that somebody asks.
+# How long a batch may take, or a minute in quarantine. Millions of rides in one minute take longer:
+# such a minute gets the LONG time once before it is set aside, and each time that somebody asks.
 SHORT, LONG = "5s", "60s"
 # Errors that one minute's data causes; outages are not among them.
-POISON = (
+ONE_MINUTES_FAULT = (
     psycopg.DataError,
     psycopg.IntegrityError,
     psycopg.errors.RaiseException,
@@ -44,7 +45,7 @@ POISON = (
 
 
 class Indexer:
-    """Computes the `dirty` minutes, on `connection`, under the right of a generation."""
+    """Computes the `dirty` minutes, on `connection`, under a generation."""
 
     def __init__(
         self, connection: psycopg.Connection, generation: Generation, dirty: DirtyMinutes
@@ -54,17 +55,17 @@ class Indexer:
         self._generation = generation
         self._dirty = dirty
         self._size = AT_ONCE  # of the next batch
-        # Minutes that failed alone, also under an earlier lead: they are tried one in each round.
+        # The minutes in quarantine. Those that an earlier lead set aside are among them.
         aside = set_aside.listed(connection)
         self._attempts = Counter({minute.minute: ATTEMPTS for minute in aside})
 
     def run_once(self, marked_upto: int) -> bool:
-        """Compute what is dirty; returns whether there may be more to do at once.
+        """Compute what is dirty; returns whether there may be more to do without a pause.
 
         All minutes of the rides up to `marked_upto` have been marked. Raises Overtaken, MarksLost,
         StateLost, redis.RedisError or psycopg.Error: then what was not taken out stays dirty.
         """
-        self._dirty.add(asked := recomputations.pending(self._connection, AT_ONCE))
+        self._dirty.add(recomputations.pending(self._connection, AT_ONCE))
         quarantined, batch, more = [], [], False
         if self._dirty.count:
             first = self._dirty.first(self._size + len(self._attempts))
@@ -82,13 +83,12 @@ class Indexer:
         if batch or quarantined or again or marked_upto > self._generation.complete_to:
             lowest = self._dirty.lowest()
             self._generation.complete(marked_upto if lowest is None else lowest - 1)
-        return more or again is not None or len(asked) == AT_ONCE
+        return more or again is not None
 
     def _take(self, batch: Sequence[Mark]) -> bool:
         """Compute minutes together; returns whether they could be.
 
-        If not, the next batch is a quarter of this. A minute that failed alone is quarantined: from
-        then on it is tried by itself.
+        If not, the next batch is a quarter of this one, or its only minute is quarantined.
         """
         if self._compute(batch, SHORT) is None:
             self._size = min(self._size * 2, AT_ONCE)
@@ -100,12 +100,12 @@ class Indexer:
         return False
 
     def _try(self, mark: Mark) -> bool:
-        """Compute a minute that failed alone before, or set it aside; False if it was locked."""
+        """Compute a quarantined minute, or set it aside; False if its row was locked."""
         self._attempts[mark.minute] += 1
         attempts = self._attempts[mark.minute]
         error = self._compute([mark], LONG if attempts == ATTEMPTS else SHORT)
         if isinstance(error, psycopg.errors.LockNotAvailable):
-            return False  # it stays dirty, until whoever has the lock lets go of it
+            return False  # it stays dirty until the lock is released
         if error and attempts < ATTEMPTS:
             return True
         if error:
@@ -114,11 +114,11 @@ class Indexer:
         return True
 
     def _compute(self, marks: Sequence[Mark], limit: str) -> psycopg.Error | None:
-        """Compute these minutes; returns what kept it from being done, if it may be their fault."""
+        """Compute these minutes; returns the error that one of them may have caused."""
         minutes, failed = [mark.minute for mark in marks], None
         try:
-            compute_within(limit, self._connection, self._generation, minutes)
-        except POISON as error:
+            compute(self._connection, self._generation, minutes, limit)
+        except ONE_MINUTES_FAULT as error:
             failed = error
         else:
             self.computed += len(marks)
@@ -138,7 +138,7 @@ class Indexer:
             recomputations.give_up(self._connection, mark.minute)
         logger.log(
             logging.WARNING if is_new else logging.DEBUG,
-            "set aside minute %s: %s; python -m consumers.rollup.aside list tells more",
+            "set aside minute %s: %s; python -m consumers.rollup.aside list shows all",
             mark.minute,
             reason,
         )

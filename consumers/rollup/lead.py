@@ -1,4 +1,4 @@
-"""One lead: a generation, its Ick, and the reader and the indexer that work in turns."""
+"""One lead: a generation, its dirty set, and the reader and the indexer, which work in turns."""
 
 import time
 
@@ -18,11 +18,11 @@ from rocket_rides.faults import reached
 from rocket_rides.log import Log
 
 # Seconds between two rounds of the indexer. Rides gather meanwhile: each minute is computed once
-# for all of them. Where computing takes long, it gets a tenth of the time, up to the longest pause.
+# for all of them. Where computing takes long, the pause grows, so that it gets a tenth of the time.
 PAUSE = 0.25
 LONGEST_PAUSE = 0.5
 SHARE = 0.1
-# After a pause, the totals have the processors first: nobody waits for a minute.
+# When a ride comes after a pause, the totals get the processors first: nobody waits for a minute.
 GIVE_WAY = 0.02
 
 
@@ -52,13 +52,13 @@ class Lead:
     def run_once(self, *, wait: float = 0) -> Round:
         """Mark one batch, and compute what is dirty if that is due; returns what the batch held.
 
-        Waits up to `wait` seconds for an entry where nothing is dirty. A `pause` is to follow.
+        Waits up to `wait` seconds for an entry if nothing is dirty. A `pause` is to follow.
         """
         try:
             return self._run_once(wait)
         except (Overtaken, psycopg.Error):
-            # If we were superseded while we hung, our successor deleted our Ick before it began,
-            # and cannot know what we have marked since.
+            # If we were superseded while we hung, our successor has deleted our dirty set, and
+            # cannot know what we have marked since.
             self.dirty.delete()
             raise
 
@@ -79,5 +79,5 @@ class Lead:
 
     @property
     def pause(self) -> float:
-        """Seconds until there is something to do: rides gather, to be marked and folded at once."""
+        """Seconds until there is something to do. Rides gather meanwhile, and their marks fold."""
         return self.reader.pause if self.reader.behind else max(0, self._due - time.monotonic())

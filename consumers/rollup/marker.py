@@ -1,8 +1,8 @@
-"""The marker: marks the minutes that the log's rides fall into as dirty.
+"""The marker: marks the minutes of the log's rides as dirty.
 
-It asks `rides` about the whole range of ids that a batch spans, gaps included: so a gap heals like
-anything else. The minutes are marked first and the checkpoint moves afterwards. A crash in between
-marks them again, which folds.
+It reads all rides in the range of ids that a batch spans, gaps included: so a gap heals like
+anything else. The minutes are marked first, and the checkpoint moves afterwards. After a crash in
+between they are marked again, which changes nothing.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from rocket_rides.faults import reached
 
 PIECE = 100_000  # rides that are marked at once
 
-# Everything up to there is settled. The session's zone is UTC.
+# Everything up to `upto` is settled. The session's time zone is UTC.
 MINUTES = """
     SELECT minute::text, min(id), max(id), count(*)
     FROM (
@@ -45,7 +45,7 @@ class Minute(NamedTuple):
 
 
 class Marker(Handler):
-    """Marks `dirty` minutes, under the right of a generation."""
+    """Marks `dirty` minutes, under a generation."""
 
     KIND = KIND
     TYPES: ClassVar = {TYPE: ride}
@@ -74,7 +74,7 @@ class Marker(Handler):
         self._generation.hold()
 
     def heal(self, gap: Gap) -> Healed | None:
-        """Count the rides of a gap, whose minutes are marked: those that no lead has met before."""
+        """Count the rides of a gap that no lead has met before. Their minutes are marked."""
         met = self._generation.met_upto
         if gap.upto <= met:
             return None
@@ -82,12 +82,12 @@ class Marker(Handler):
         return Healed(new, *one_row(self.connection.execute(RIDES_IN_GAP, [new.after, new.upto])))
 
     def take(self, records: Sequence[Ride]) -> None:
-        """Nothing is left to do: their minutes are marked."""
+        """Do nothing: their minutes are marked already."""
 
     def ask_for_repair(self) -> psycopg.Cursor:
-        """Whether another generation has begun: when no ride comes, nothing else would tell."""
+        """Ask whether another generation has begun: while no ride comes, nothing else tells us."""
         return self._generation.ask_if_overtaken()
 
     def repair(self) -> object:
-        """The repair of a rollup is the next generation, so this one ends. Raises Overtaken."""
+        """Raise Overtaken: a rollup is repaired under its next generation, so this one ends."""
         raise overtaken()

@@ -7,15 +7,15 @@ import psycopg
 from consumers.rollup.generation import Generation, overtaken
 from rocket_rides.terms import StateLost
 
-# One statement, so one snapshot: of the rides, and of the last_sent that labels the result. Rides
-# above it don't count, or the right result would be refused later.
+# One statement, so one snapshot: of the rides, and of the last_sent with which `upto` labels the
+# result. The label says which rides are in it, so those above it don't count.
 #
-# Rides are looked up in stretches, for a backlog has thousands of minutes in a row. They are found
-# by the index on created_at: a condition on the id would tempt the planner to use that. And nothing
-# is joined by the minute: without statistics, the planner would expect millions, and use files.
-# The lock on rollup_state keeps a new generation waiting until this has committed.
+# Rides are looked up in stretches, since a backlog has thousands of minutes in a row. The index on
+# created_at finds them: a condition on the id would tempt the planner to use the index on ids. And
+# nothing is joined by the minute: without statistics, the planner would expect millions of rows,
+# and use temporary files. The lock on rollup_state makes a new generation wait for our commit.
 #
-# A minute that a reconciliation asks for is replaced whatever its label: that may be wrong, too.
+# A minute that a reconciliation asks for is replaced whatever its label, which may be wrong, too.
 COMPUTE = """
     WITH mine AS MATERIALIZED (
         SELECT FROM rollup_state WHERE generation = %(generation)s LIMIT 1 FOR SHARE
@@ -68,34 +68,29 @@ COMPUTE = """
 # for a minute, and sort all of it for its first rides.
 SESSION = {"enable_seqscan": "off", "enable_sort": "off"}
 
-
 # So that one hanging session, or one giant minute, can't keep all others waiting.
-LIMIT = """
+LIMITS = """
     SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)
 """
 LONGEST_LOCK = "1s"
 
 
-def compute_within(
-    limit: str, connection: psycopg.Connection, generation: Generation, minutes: Sequence[str]
+def compute(
+    connection: psycopg.Connection,
+    generation: Generation,
+    minutes: Sequence[str],
+    limit: str = "60s",
 ) -> None:
-    """As `compute`, in at most so much time, as Postgres writes it.
+    """Compute these minutes and store them, within `limit`. One that was set aside no longer is.
 
-    Raises psycopg.errors.QueryCanceled and LockNotAvailable.
-    """
-    with connection.transaction():
-        connection.execute(LIMIT, [limit, LONGEST_LOCK])
-        compute(connection, generation, minutes)
-
-
-def compute(connection: psycopg.Connection, generation: Generation, minutes: Sequence[str]) -> None:
-    """Compute these minutes and store them. Raises Overtaken, StateLost or psycopg.Error.
-
-    They are written as Postgres writes them. One that was set aside no longer is.
+    Minutes and limit are written as Postgres writes them. Raises Overtaken, StateLost, or
+    psycopg.Error: QueryCanceled when it takes longer, LockNotAvailable when a row stays locked.
     """
     values = {"generation": generation.name, "minutes": list(minutes)}
-    row = connection.execute(COMPUTE, values).fetchone()
-    if row is None:
-        raise overtaken()
-    if row == (None,):
-        raise StateLost
+    with connection.transaction():
+        connection.execute(LIMITS, [limit, LONGEST_LOCK])
+        row = connection.execute(COMPUTE, values).fetchone()
+        if row is None:
+            raise overtaken()
+        if row == (None,):
+            raise StateLost

@@ -1,20 +1,19 @@
-"""Recomputations: how a reconciliation has a minute that it found wrong computed anew.
+"""Recomputations: a reconciliation's requests to compute minutes anew that it found wrong.
 
-It leaves a request. The indexer takes that for one more mark: a dirty minute, computed with all
-others, under the same generation. Whatever computes the minute next fulfils the request, in the
-statement that computes it (`consumers.rollup.minutes`); so a request outlives any crash before, and
-is done once. A minute that can't be computed is set aside, and the request with it, until somebody
-has it tried again.
+The indexer treats a request as one more mark: the minute is dirty, and is computed with all others,
+under the same generation. The statement that computes it also fulfils the request
+(`consumers.rollup.minutes`); so the request outlives any crash before, and is done once. A minute
+that can't be computed is set aside, and the request with it, until somebody has it tried again.
 
-While a requested minute is dirty, `complete_to` does not rise. It does not fall either: readers
-were told already that everything up to there is right.
+While a requested minute is dirty, `complete_to` does not rise above it. Nor does it fall: readers
+were already told that everything up to there is right.
 """
 
 import psycopg
 
 from consumers.rollup.dirty import Mark
 
-# In the order in which they came: there is one reconciliation at a time.
+# In the order in which they were made: there is one reconciliation at a time.
 PENDING = """
     SELECT minute::text, lowest_ride_id FROM recomputations
     WHERE status = 'pending' ORDER BY id LIMIT %s

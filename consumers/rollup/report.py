@@ -8,6 +8,7 @@ from consumers.gaps import HealedSum
 from consumers.rollup.generation import NAME
 from consumers.rollup.lead import Lead
 from consumers.round import Round
+from rocket_rides.words import count
 
 logger = logging.getLogger("rollup")
 
@@ -29,26 +30,21 @@ class Report:
         gaps, healed, distance = HealedSum.of(done.healed)
         if gaps or healed:  # a last piece of a gap may have no ride
             logger.info(
-                "%s marked %s that the log did not tell of, %s m%s",
+                "%s marked %s that the log had lost, %s m%s",
                 NAME,
                 report.rides(healed),
                 distance,
-                f", in {report.gaps(gaps)}" if gaps else "",  # without: a piece of one
+                f", in {report.gaps(gaps)}" if gaps else "",  # a piece of a gap is not counted
             )
         rides, minutes = lead.marker.marked, lead.indexer.computed
         if lead is not self._before:
             self._before, self._rides, self._minutes = lead, 0, 0
         if minutes > self._minutes and time.monotonic() >= self._due:
             logger.info(
-                "%s rolled up, by %s of a minute; complete up to ride %d",
+                "%s rolled up, %s computed; complete up to ride %d",
                 report.rides(rides - self._rides),
-                computations(minutes - self._minutes),
+                count(minutes - self._minutes, "minute"),
                 lead.generation.complete_to,
             )
             self._rides, self._minutes = rides, minutes
             self._due = time.monotonic() + EVERY
-
-
-def computations(count: int) -> str:
-    """A number of computations, in words."""
-    return "1 computation" if count == 1 else f"{count} computations"

@@ -1,7 +1,8 @@
 """Minutes that could not be computed: each is kept with its reason, and stops no other.
 
-Until one is right, `complete_to` stays below the lowest ride that it lacks. It is tried again when
-another ride falls into it, and when somebody asks: `python -m consumers.rollup.aside retry`.
+Until such a minute is right, `complete_to` stays below the lowest ride that it lacks. It is tried
+again when another ride falls into it, and when somebody asks for that:
+`python -m consumers.rollup.aside retry`.
 """
 
 from typing import NamedTuple

@@ -6,12 +6,12 @@ from enum import Enum
 class Step(Enum):
     """In order."""
 
-    AFTER_DELETION = "after the last generation's Ick was deleted and before one was drawn"
+    AFTER_DELETION = "after the last generation's dirty set was deleted, before one was drawn"
     AFTER_DRAW = "after a generation was drawn and before anything was marked"
     AFTER_MARKS = "after minutes were marked and before the checkpoint moved"
     AFTER_MOVE = "after the checkpoint moved and before the minutes were computed"
-    AFTER_COMPUTING = "after minutes were computed and before they left the Ick"
-    AFTER_REMOVAL = "after computed minutes left the Ick and before complete_to rose"
+    AFTER_COMPUTING = "after minutes were computed and before they left the dirty set"
+    AFTER_REMOVAL = "after computed minutes left the dirty set and before complete_to rose"
 
 
 # Where CRASH_RATE strikes.

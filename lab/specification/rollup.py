@@ -1,4 +1,4 @@
-"""The rollup, and the marks in its Ick, on a correct log."""
+"""The rollup, and the marks in its dirty set, on a correct log."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -8,7 +8,7 @@ from msgspec.structs import asdict, astuple
 from lab.specification.explorer import Refused, System, Value, named, require, swap
 
 
-class Ick(Value, frozen=True):
+class DirtySet(Value, frozen=True):
     """One that has the minute: Redis has no empty sets."""
 
     name: int  # its generation
@@ -20,10 +20,10 @@ class Lead(Value, frozen=True):
 
     name: int  # its generation
     at: int
-    count: int = 0  # of minutes that must be in its Ick
+    count: int = 0  # of minutes that must be in its dirty set
     marked: int = 0  # marked up to this ride; the checkpoint follows
     computed: bool = False
-    lowest: int = 0  # the lowest ride in the Ick, asked after `at`
+    lowest: int = 0  # the lowest ride in the dirty set, asked after `at`
 
 
 class Rows(Value, frozen=True):
@@ -38,7 +38,7 @@ class Rows(Value, frozen=True):
 class Minute(Rows, frozen=True):
     backup: Rows | None = None
     leads: tuple[Lead, ...] = ()
-    icks: tuple[Ick, ...] = ()
+    dirty_sets: tuple[DirtySet, ...] = ()
     begun: int = 0  # from here on: what has been used of the bounds
     flushes: int = 0
     failovers: int = 0
@@ -55,12 +55,12 @@ class Rollup(System):
         return s.but(sent=s.sent + 1)
 
     def overtakes(self, s: Minute, new: int) -> Minute:
-        """another leader deletes the former Ick, and draws generation {new}"""
+        """another leader deletes the former dirty set, and draws generation {new}"""
         leads = (*s.leads[-1:], Lead(new, s.complete_to))
-        return s.but(generation=new, icks=without(s, s.generation), begun=new, leads=leads)
+        return s.but(generation=new, dirty_sets=without(s, s.generation), begun=new, leads=leads)
 
     def draws(self, s: Minute, new: int) -> Minute:
-        """a leader deletes the former Ick, and draws generation {new}"""
+        """a leader deletes the former dirty set, and draws generation {new}"""
         leading = [mine for mine in s.leads if mine.name == s.generation]
         require(not any(has_all(s, mine) for mine in leading))
         return self.overtakes(s, new)
@@ -72,10 +72,10 @@ class Rollup(System):
         if self.broken == "older-generation" and generation > 1:
             into = generation - 1
         before, others = lowest_in(s, into), without(s, into)
-        marked = Ick(into, before or mine.at + 1)
+        marked = DirtySet(into, before or mine.at + 1)
         count = mine.count + (into == generation and not before)
         leads = swap(s.leads, mine, mine.but(marked=upto, count=count))
-        return s.but(icks=(*others, marked), leads=leads)
+        return s.but(dirty_sets=(*others, marked), leads=leads)
 
     def moves(self, s: Minute, generation: int) -> Minute:
         """leader {generation} moves the checkpoint"""
@@ -90,15 +90,15 @@ class Rollup(System):
         return s.but(computed_to=s.sent, leads=swap(s.leads, mine, mine.but(computed=True)))
 
     def removes(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} takes that out of its Ick"""
+        """leader {generation} takes that out of its dirty set"""
         mine = named(s.leads, generation)
         require(mine.computed)
         count = mine.count - bool(lowest_in(s, generation))
         leads = swap(s.leads, mine, Lead(generation, mine.at, count))
-        return s.but(icks=without(s, generation), leads=leads)
+        return s.but(dirty_sets=without(s, generation), leads=leads)
 
-    def asks_the_ick(self, s: Minute, generation: int) -> Minute:
-        """leader {generation} asks its Ick for the lowest ride that is not rolled up"""
+    def asks_the_dirty_set(self, s: Minute, generation: int) -> Minute:
+        """leader {generation} asks its dirty set for the lowest ride that is not rolled up"""
         mine = named(s.leads, generation)
         require(mine == between(mine) and mine.at > s.complete_to and has_all(s, mine))
         lowest = lowest_in(s, generation) or mine.at + 1
@@ -117,7 +117,7 @@ class Rollup(System):
 
     def is_flushed(self, s: Minute) -> Minute:
         """Redis is flushed"""
-        return s.but(icks=(), flushes=s.flushes + 1)
+        return s.but(dirty_sets=(), flushes=s.flushes + 1)
 
     def is_backed_up(self, s: Minute) -> Minute:
         """Postgres is backed up: a fail-over will set it back to this moment"""
@@ -152,14 +152,14 @@ def between(lead: Lead) -> Lead:
 
 
 def lowest_in(s: Minute, generation: int) -> int:
-    """The lowest ride in the Ick of that generation; 0 if there is none."""
-    return next((ick.lowest for ick in s.icks if ick.name == generation), 0)
+    """The lowest ride in the dirty set of that generation; 0 if there is none."""
+    return next((each.lowest for each in s.dirty_sets if each.name == generation), 0)
 
 
-def without(s: Minute, generation: int) -> tuple[Ick, ...]:
-    return tuple(ick for ick in s.icks if ick.name != generation)
+def without(s: Minute, generation: int) -> tuple[DirtySet, ...]:
+    return tuple(each for each in s.dirty_sets if each.name != generation)
 
 
 def has_all(s: Minute, lead: Lead) -> bool:
-    """Whether a leader's Ick has what it must."""
+    """Whether a leader's dirty set has what it must."""
     return bool(lowest_in(s, lead.name)) == lead.count

@@ -5,5 +5,5 @@ ID, TYPE, DATA, PREV, TERM = b"id", b"type", b"data", b"prev", b"term"
 
 
 def rollup_key(stream: str, generation: str) -> str:
-    """The key at which a generation of the rollup has its Ick of dirty minutes."""
+    """The key at which a generation of the rollup has its set of dirty minutes."""
     return f"{stream}/rollup/{generation}"

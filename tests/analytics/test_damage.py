@@ -80,7 +80,7 @@ def say_nothing_that_is_a_number(folder: Path) -> None:
         say_nothing_that_is_a_number,
     ],
 )
-def test_a_log_that_is_not_the_runs_is_not_believed_and_can_be_replaced(
+def test_a_log_that_is_not_as_the_runs_left_it_is_refused_and_can_be_replaced(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     ledger = Ledger()

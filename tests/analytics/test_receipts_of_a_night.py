@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analytics.proofs import receipts
-from analytics.result import Proved, ReceiptsVerdict, Some, Stretch
+from analytics.result import Proved, ReceiptsVerdict, Stretch, WrongRides
 from analytics.warehouse import Warehouse
 from tests.support.books import Books
 
@@ -47,7 +47,7 @@ def test_a_new_warehouse_has_all_of_them_looked_at_and_no_worker_waits_while_it_
     assert delivered.run().receipts == ReceiptsVerdict(upto=3)
     shutil.rmtree(delivered.warehouse.folder)
     result = delivered.run()
-    assert result.receipts == ReceiptsVerdict(upto=3, rides=3, missing=Some(1, (2,)))
+    assert result.receipts == ReceiptsVerdict(upto=3, rides=3, missing=WrongRides(1, (2,)))
     assert result.requested
     assert looks == [(3,), (3,)]
     assert delivered.world.value(SET_BACKS) == 1
@@ -61,8 +61,8 @@ def test_nothing_is_asked_for_while_the_warehouse_is_wrong(delivered: Books) -> 
     delivered.world.connection.execute(COMPLETE, [4, 4])
     result = delivered.run()
     assert result.mismatches
-    assert result.receipts == ReceiptsVerdict(upto=4, rides=1, missing=Some(1, (4,)))
+    assert result.receipts == ReceiptsVerdict(upto=4, rides=1, missing=WrongRides(1, (4,)))
     assert (result.requested, delivered.world.value(SET_BACKS)) == (False, 0)
     rebuilt = delivered.run(full=True)
-    assert rebuilt.receipts == ReceiptsVerdict(upto=4, rides=4, missing=Some(2, (2, 4)))
+    assert rebuilt.receipts == ReceiptsVerdict(upto=4, rides=4, missing=WrongRides(2, (2, 4)))
     assert (rebuilt.requested, delivered.world.value(SET_BACKS)) == (True, 1)

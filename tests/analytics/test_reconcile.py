@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from analytics.result import Some
+from analytics.result import WrongRides
 from tests.support.books import MILLIMETRE, Books, exact, tally
 from tests.support.world import eventually, take
 
@@ -147,7 +147,7 @@ def test_check_tells_what_is_wrong_and_changes_nothing(books: Books, known: bool
         assert result.rollup
         assert result.rollup.wrong
         assert result.receipts
-        assert result.receipts.missing == Some(2, (1, 2))
+        assert result.receipts.missing == WrongRides(2, (1, 2))
         assert content() == before
     assert books.warehouse.folder.exists() == known
 

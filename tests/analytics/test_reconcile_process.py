@@ -79,7 +79,7 @@ REFUSALS = [
     (an_old_schema, "the database's schema is 0009, of an earlier design"),
     (a_file_for_a_warehouse, "can't be written to"),
     (another_run, "another run is in progress"),
-    (another_databases_warehouse, "another database's: set another WAREHOUSE_DIR"),
+    (another_databases_warehouse, "another database: set another WAREHOUSE_DIR"),
 ]
 
 

@@ -95,7 +95,7 @@ def test_a_damaged_warehouse_is_refused_with_the_way_out(books: Books) -> None:
     assert books.in_warehouse() == books.in_postgres()
 
 
-def test_a_log_that_can_not_be_believed_is_told_and_all_is_rebuilt(books: Books) -> None:
+def test_a_broken_log_is_told_and_all_is_rebuilt(books: Books) -> None:
     books.add(1, 2, 3)
     books.run()
     newest = max((books.warehouse.table.folder / "_delta_log").glob("*.json"))
@@ -121,7 +121,7 @@ def test_another_engine_that_reads_delta_tables_finds_the_same_rides(books: Book
     assert dict(by_day.rows())[date(2026, 1, 1)] == 30_000
 
 
-def test_what_spark_has_read_is_counted_before_it_is_believed(books: Books) -> None:
+def test_what_spark_has_read_is_counted_before_it_is_used(books: Books) -> None:
     books.add(1, 2, 3)
     for meanwhile, read, was in (
         ("DELETE FROM rides WHERE id = 2", 2, 3),

@@ -56,7 +56,8 @@ class History(NamedTuple):
 
     def distance(self, after: int, upto: int) -> Decimal:
         """The exact sum over `after < id <= upto`."""
-        return sum((d or 0 for ride, d in self.rides.items() if after < ride <= upto), Decimal(0))
+        known = (d for ride, d in self.rides.items() if d and after < ride <= upto)
+        return sum(known, Decimal(0))
 
 
 def read(entries: list[Entry], position: int, redis_id: str, bounds: Bounds) -> Digest:

@@ -72,7 +72,7 @@ with open({str(times)!r}, "a+") as file:
     assert times.read_text() == "xx"
     said = [(each.levelname, each.getMessage()) for each in told.records]
     assert [each for each in said if "trying again at" not in each[1]] == [
-        ("INFO", "can't reconcile the rides: what a run needs is yet to be installed"),
+        ("INFO", "can't reconcile the rides: what a run needs is still being installed"),
         ("WARNING", f"can't reconcile the rides: {none}"),
         ("WARNING", "the reconciliation could not run"),
         ("INFO", "reconciled"),

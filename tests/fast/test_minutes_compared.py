@@ -141,8 +141,8 @@ def test_a_rollup_that_goes_on_is_never_called_wrong(look: Look, aside: datetime
     minutes = comparable(look.exact, look.rows)
     without = comparable(look.exact, look.rows._replace(set_aside={aside}))
     assert without == [minute for minute in minutes if minute != aside]
-    suspects = [minute for minute in minutes if differs(minute, look.exact, look.rows)]
-    assert judge(suspects, look.exact, recounted(look), look.rows) == ([], [])
+    differ = [minute for minute in minutes if differs(minute, look.exact, look.rows)]
+    assert judge(differ, look.exact, recounted(look), look.rows) == ([], [])
 
 
 @always

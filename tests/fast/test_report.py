@@ -188,7 +188,7 @@ def test_the_drift_chart_counts_this_run_once_and_the_past_ones() -> None:
 
 def test_the_page_names_what_is_wrong_beside_the_totals() -> None:
     said = on_page(UNPROVED)
-    assert "12 without an outcome: to be delivered, 1 of no ride" in said
+    assert "12 without an outcome: to be delivered, 1 without a ride" in said
     assert "2026-11-21 02:07 UTC: 2 rides, 2.001 m; its rides: 2 rides, 2.000 m" in said
     assert "7, 9 and 10 more" in said
     assert "without an outcome" not in on_page(PROVED)

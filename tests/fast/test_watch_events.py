@@ -58,7 +58,7 @@ HEALED = counts(gaps_healed=1, records_healed=11, distance_healed=Decimal("6344.
         # Another database's, a lost history's, or sent by a leader that had been replaced.
         (
             {"readers": (total(counts=counts(entries_not_ours=2)), *OTHERS)},
-            "consumer0 left out 2 entries that this database never committed",
+            "consumer0 skipped 2 entries that this database never committed",
         ),
         (
             {"rollup": replace(database().rollup, minutes_set_aside=1)},
@@ -126,7 +126,7 @@ def test_a_reader_that_comes_or_goes_is_told() -> None:
     latecomer = total("latecomer")
     both = facts(1, readers=(*database().readers, latecomer))
     assert told(facts(), both) == ["latecomer reads the log from now on"]
-    assert told(both, facts(2)) == ["latecomer is no reader of the log any more"]
+    assert told(both, facts(2)) == ["latecomer no longer reads the log"]
 
 
 def test_a_disagreement_is_told_when_it_begins_and_when_it_ends() -> None:
@@ -219,7 +219,7 @@ def test_names_that_are_gone_are_forgotten() -> None:
     events.since_last(of(total("another")))
     assert [event.words for event in events.since_last(of(total("consumer49")))] == [
         "consumer49 reads the log from now on",
-        "another is no reader of the log any more",
+        "another no longer reads the log",
     ]
 
 

@@ -51,7 +51,7 @@ CASES = [
     Case(play.two_batches, broken.move_the_checkpoint_alone, "total is 0.000 m, not 3", LEADS_TO),
     Case(play.two_batches, broken.count_no_records, "counts 0 records sent of 2", None),
     Case(play.a_lost_log, broken.heal_nothing, "is 4.000 m, not 10.000 m", "the sum of its rides"),
-    Case(play.another_fleet, broken.believe_in_every_term, "is 42.000 m, not 6.000 m", LEADS_TO),
+    Case(play.another_fleet, broken.take_every_term_for_ours, "is 42.000 m, not 6.000 m", LEADS_TO),
     Case(play.a_batch_sent_again, broken.count_again, "is 6.000 m, not 3.000 m", LEADS_TO),
     Case(play.a_batch_sent_again, broken.count_no_resends, "", "is not what there was"),
     Case(play.minutes, broken.write_nothing, "ride 1 is not in the minute 12:00", None),

@@ -156,7 +156,7 @@ def test_a_user_who_may_only_read_sees_all(own_world: World) -> None:
 
 @pytest.mark.parametrize("command", ["xinfo", "time", "memory", "zcard"])
 def test_what_redis_forbids_is_unknown_and_nothing_else_is(world: World, command: str) -> None:
-    rollup.lead(world).run_once(wait=0)  # makes an Ick
+    rollup.lead(world).run_once(wait=0)  # makes a dirty set
     world.take(*[1] * 10)
     drain(world.streamer())
     with limited_redis(world, command) as url:

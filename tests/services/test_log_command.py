@@ -86,7 +86,7 @@ def test_a_tail_shows_what_is_appended_and_ends_with_ctrl_c(world: World) -> Non
 
 
 def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
-    data = [(id_, f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 3001)]
+    data = [(id_, "ride.create", f'{{"id": {id_}, "distance": 1}}') for id_ in range(1, 3001)]
     world.log().append(data, 0, TERM)
     with subprocess.Popen(
         [sys.executable, "-m", "rocket_rides.log"],

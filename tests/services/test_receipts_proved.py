@@ -12,7 +12,7 @@ import pytest
 from analytics.emit import emit, set_back
 from analytics.proofs import outbox, receipts
 from analytics.proofs.receipts import SAMPLE, SAMPLED, apart, sample
-from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Some, Stretch
+from analytics.result import OutboxVerdict, Proved, ReceiptsVerdict, Result, Stretch, WrongRides
 from rocket_rides.receipts import SET_BACK
 from tests.support.receipts import SOON, Staff, sent
 from tests.support.world import World, take
@@ -83,7 +83,7 @@ def test_a_ride_without_an_outcome_is_named_and_looked_at_by_the_sweep(
     delivered.connection.execute(loss, [[7, 12, 25]])
     assert night(delivered) == ReceiptsVerdict(upto=20)  # neither new nor, with so few, sampled
     verdict = prove(delivered)
-    assert verdict == ReceiptsVerdict(upto=20, rides=20, missing=Some(2, (7, 12)))
+    assert verdict == ReceiptsVerdict(upto=20, rides=20, missing=WrongRides(2, (7, 12)))
     assert not verdict.agrees
     ask(delivered, verdict)
     assert delivered.value("SELECT complete_to FROM receipts_state WHERE set_backs = 1") == 6
@@ -100,7 +100,7 @@ def test_the_sweep_and_the_queue_deliver_what_a_night_calls_missing(
     worker = staff.worker("one", SOON)
     worker.until(lambda: staff.complete_to == 20)
     world.connection.execute(loss, [[7, 12]])
-    assert night(world).missing == Some(2, (7, 12))
+    assert night(world).missing == WrongRides(2, (7, 12))
     assert world.value("SELECT least(inbox_to, complete_to) FROM receipts_state") == 6
     worker.until(lambda: staff.complete_to == 20)
     assert {ride for ride in taken if staff.receiver.rides[ride] > 1} == {7, 12}
@@ -116,13 +116,13 @@ def test_one_fault_does_not_make_a_night_look_at_everything(
     """Not where it lies long back, nor while the sweep is on its way up from there."""
     monkeypatch.setattr(receipts, "PIECE", 5)
     delivered.connection.execute(DELETE, [[7]])
-    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, missing=Some(1, (7,)))
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, missing=WrongRides(1, (7,)))
     left = Proved(20, (Stretch(5, 10),))
     assert receipts.proved(delivered.connection) == left
     assert night(delivered) == ReceiptsVerdict(upto=6, rides=1)  # the sweep has not come by yet
     assert receipts.proved(delivered.connection) == left
     delivered.connection.execute(COMPLETE, [20])
-    assert night(delivered) == ReceiptsVerdict(upto=20, rides=5, missing=Some(1, (7,)))
+    assert night(delivered) == ReceiptsVerdict(upto=20, rides=5, missing=WrongRides(1, (7,)))
     delivered.connection.execute(STRANGER, [[7]])
     delivered.connection.execute(OUTCOMES.replace("WHERE", "WHERE id > 20 AND"), [28])
     delivered.connection.execute(COMPLETE, [28])
@@ -135,7 +135,7 @@ def test_an_outcome_far_away_does_not_make_a_night_look_at_all_in_between(
     delivered: World, stranger: int
 ) -> None:
     delivered.connection.execute(STRANGER, [[stranger]])
-    strange = Some(1, (stranger,))
+    strange = WrongRides(1, (stranger,))
     assert night(delivered) == ReceiptsVerdict(upto=20, rides=20, strange=strange)
     assert receipts.proved(delivered.connection) == Proved(20)
     assert night(delivered) == ReceiptsVerdict(upto=20, strange=strange)
@@ -161,14 +161,14 @@ def test_what_a_repair_kept_from_being_judged_is_not_called_proved(delivered: Wo
     assert verdict.proved == Proved(20, (Stretch(0, 20),))
     delivered.connection.execute(COMPLETE, [20])  # and the sweep has overlooked it
     again = receipts.prove(delivered.connection, verdict.proved, random.Random(1))
-    assert again.missing == Some(1, (15,))
+    assert again.missing == WrongRides(1, (15,))
 
 
 def test_an_outcome_of_no_ride_is_named_until_it_is_gone(delivered: World) -> None:
     delivered.connection.execute("DELETE FROM rides WHERE id = 9")
     delivered.connection.execute(STRANGER, [[-3, 0, 99]])
     verdict = night(delivered)
-    assert verdict == ReceiptsVerdict(upto=20, rides=19, strange=Some(4, (-3, 0, 9, 99)))
+    assert verdict == ReceiptsVerdict(upto=20, rides=19, strange=WrongRides(4, (-3, 0, 9, 99)))
     assert not verdict.agrees
     assert night(delivered) == verdict
     assert delivered.value("SELECT set_backs FROM receipts_state") == 0  # no sweep can help
@@ -178,7 +178,7 @@ def test_an_outcome_of_no_ride_is_named_until_it_is_gone(delivered: World) -> No
 
 def test_few_are_named_and_all_are_counted(delivered: World) -> None:
     delivered.connection.execute("DELETE FROM receipts")
-    assert prove(delivered).missing == Some(20, tuple(range(1, 11)))
+    assert prove(delivered).missing == WrongRides(20, tuple(range(1, 11)))
 
 
 def test_what_is_above_complete_to_is_the_workers_business(delivered: World) -> None:
@@ -223,16 +223,16 @@ def test_an_outbox_that_is_right_agrees(world: World) -> None:
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
-        ("UPDATE streamer_state SET last_sent_id = 1", OutboxVerdict(3, sent=Some(1, (1,)))),
-        ("DELETE FROM rides WHERE id = 2", OutboxVerdict(3, orphans=Some(1, (2,)))),
+        ("UPDATE streamer_state SET last_sent_id = 1", OutboxVerdict(3, sent=WrongRides(1, (1,)))),
+        ("DELETE FROM rides WHERE id = 2", OutboxVerdict(3, orphans=WrongRides(1, (2,)))),
         (
             "UPDATE staged_log_records SET data = jsonb_set(data, '{distance}', '3.001')"
             " WHERE id = 3",
-            OutboxVerdict(3, different=Some(1, (3,))),
+            OutboxVerdict(3, different=WrongRides(1, (3,))),
         ),
         (
             "UPDATE staged_log_records SET data = data - 'distance' WHERE id >= 2",
-            OutboxVerdict(3, different=Some(2, (2, 3))),
+            OutboxVerdict(3, different=WrongRides(2, (2, 3))),
         ),
     ],
     ids=["sent already", "of no ride", "of another distance", "without a distance"],

@@ -4,14 +4,14 @@ from enum import Enum
 
 import pytest
 
-from consumers.rollup import indexer
+from consumers.rollup import indexer, minutes
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
 from consumers.rollup.recomputations import PENDING
 from consumers.rollup.step import IN_A_ROUND
 from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.rollup import complete_to, hurry, is_complete, lead, send_at
-from tests.support.world import World
+from tests.support.world import World, transaction
 
 MINUTES = [f"2026-03-01 10:0{number}:00+00" for number in range(5)]
 WRONG = {
@@ -82,6 +82,21 @@ def test_more_minutes_than_one_batch_has(world: World, monkeypatch: pytest.Monke
         hurry(leading)
         assert statuses(world).count("done") == done
     assert is_complete(world)
+
+
+def test_requested_minutes_whose_rows_are_locked_leave_the_rollup_its_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be as many requests as one round reads, and each of them in vain."""
+    monkeypatch.setattr(indexer, "AT_ONCE", 2)
+    monkeypatch.setattr(minutes, "LONGEST_LOCK", "50ms")
+    rolled_up(world)
+    ask(world, *MINUTES[:2])
+    leading = lead(world)
+    with transaction(world) as holding:
+        holding.execute("SELECT FROM ride_minutes FOR UPDATE")
+        goes_on = [leading.indexer.run_once(0) for _ in range(4)]
+    assert goes_on == [True, True, True, False]  # both, then each, are tried; then all are known
 
 
 def test_requests_that_were_fulfilled_long_ago_cost_nothing(world: World) -> None:

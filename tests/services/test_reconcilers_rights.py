@@ -12,7 +12,7 @@ from analytics.emit import emit, past_runs, set_back
 from analytics.freeze import freeze
 from analytics.ownership import require_no_repair
 from analytics.proofs import outbox, receipts, rollup
-from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Some, Tally, WrongMinute
+from analytics.result import ReceiptsVerdict, Result, RollupVerdict, Tally, WrongMinute, WrongRides
 from rocket_rides.settings import PROJECT
 from tests.support.world import World
 
@@ -44,7 +44,7 @@ def run(world: World) -> None:
     result = Result(
         datetime.now(UTC),
         rollup=RollupVerdict(1, 1, [wrong]),
-        receipts=ReceiptsVerdict(1, 1, Some(1, (1,))),
+        receipts=ReceiptsVerdict(1, 1, WrongRides(1, (1,))),
     )
     with connection.transaction():
         emit(connection, result)

@@ -15,9 +15,9 @@ from rocket_rides.terms import StateLost
 from tests.support.clock import Clock
 from tests.support.rollup import (
     complete_to,
+    dirty_sets,
     exact,
     hurry,
-    icks,
     is_complete,
     kept,
     lead,
@@ -176,13 +176,13 @@ def test_a_total_named_rollup_is_nobodys_marker(world: World) -> None:
     assert is_complete(world)
 
 
-def test_each_lead_deletes_the_ick_of_the_one_before_and_no_other(world: World) -> None:
+def test_each_lead_deletes_the_dirty_set_of_the_one_before_and_no_other(world: World) -> None:
     world.log().command("ZADD", f"{world.stream}/rollup/of-another-database", 1, "a minute")
     world.send(1)
     for _ in range(2):
         leading = lead(world)
         leading.reader.run_once()
-        assert icks(world) == {leading.generation.name, "of-another-database"}
+        assert dirty_sets(world) == {leading.generation.name, "of-another-database"}
 
 
 def test_a_user_of_redis_who_may_not_ask_for_its_replication_id_rolls_up_all_the_same(
@@ -252,7 +252,7 @@ def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> N
     world.service("streamer").says("leading")
     world.take(1, 2, 3)
     process = world.service("consumers.rollup").says("leading; every minute is right up to ride 0")
-    process.says("3 rides rolled up, by ")
+    process.says("3 rides rolled up, ")
     eventually(lambda: is_complete(world))
     assert process.stop() == 0
     assert "WARNING" not in process.output.read_text()

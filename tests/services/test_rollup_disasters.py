@@ -35,9 +35,9 @@ from tests.support.disasters import (
 from tests.support.entries import RIDE
 from tests.support.rollup import (
     complete_to,
+    dirty_sets,
     exact,
     hurry,
-    icks,
     is_complete,
     kept,
     lead,
@@ -48,7 +48,7 @@ from tests.support.world import World, eventually, transaction
 MINUTES = [(f"2026-03-01 10:{minute:02}:30Z", minute + 1) for minute in range(10)]
 
 
-def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World) -> None:
+def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_dirty_set_behind(world: World) -> None:
     for number, step in enumerate(Step):
         send_at(world, *MINUTES)
         with pytest.raises(InjectedCrash), crash_at(step):
@@ -56,11 +56,11 @@ def test_a_crash_at_any_step_costs_no_ride_and_leaves_no_ick_behind(world: World
         assert complete_to(world) <= 10 * number
         hurry(lead(world))
         assert is_complete(world)
-        assert icks(world) == set()
+        assert dirty_sets(world) == set()
 
 
 def flush_before_a_ride(world: World) -> None:
-    """The next mark makes an Ick anew, in which the lost minutes are missing."""
+    """The next mark makes a dirty set anew, in which the lost minutes are missing."""
     flush(world)
     world.send(5)
 
@@ -117,7 +117,7 @@ def test_postgres_is_restored_and_draws_the_numbers_of_lost_rides_again(own_worl
 
 
 def test_a_leader_that_was_overtaken_leaves_no_marks_behind(world: World) -> None:
-    """Nobody would delete them: rollup_state names the Ick of its successor."""
+    """Nobody would delete them: rollup_state names the dirty set of its successor."""
     stale = lead(world)
     send_at(world, *MINUTES)
     before = stale.reader._ask()
@@ -125,7 +125,7 @@ def test_a_leader_that_was_overtaken_leaves_no_marks_behind(world: World) -> Non
     successor = lead(world)
     with pytest.raises(Overtaken):
         stale.run_once()
-    assert icks(world) == set()
+    assert dirty_sets(world) == set()
     hurry(successor)
     assert is_complete(world)
 
@@ -150,7 +150,7 @@ def test_a_leader_that_hangs_is_replaced_and_wakes_up(world: World) -> None:
 
 
 def test_of_two_who_begin_after_the_same_leader_one_leads(world: World) -> None:
-    """The other would leave an Ick behind that nobody deletes."""
+    """The other would leave a dirty set behind that nobody deletes."""
     one, other = (world.connect(**SESSION) for _ in range(2))
     before = generation.of_before(one)
     Generation(one, Checkpoint(one, KIND, NAME), before)
@@ -204,7 +204,7 @@ def test_an_earlier_result_never_replaces_a_later_one(world: World) -> None:
     assert [rides for _, rides, _ in kept(world)] == [77] * 10
 
 
-def test_records_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -> None:
+def test_rides_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -> None:
     """Also by a leader that goes on beside it, and where `complete_to` was below them anyway."""
     stranded(world)  # ride 2 comes after ride 4 was sent
     leading = lead(world)

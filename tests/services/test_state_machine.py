@@ -264,7 +264,7 @@ class System(RuleBasedStateMachine):
             first = max(first, end + 1)
         for number in range(first, first + count):
             data = f'{{"id": {number}, "distance": {distance}}}'
-            self.log.redis.xadd(self.log.name, named(number, data, number - 1, term))  # type: ignore[arg-type]
+            self.log.redis.xadd(self.log.name, named(number, data, number - 1, term))
 
     # The database goes back.
 

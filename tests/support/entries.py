@@ -1,5 +1,7 @@
 """Entries of the log, written by hand."""
 
+from typing import Any
+
 RIDE = "ride.create"
 
 
@@ -14,7 +16,7 @@ def fields(
 
 def named(
     position: int | str, data: str | bytes, prev: int | str, term: str | bytes, type_: str = RIDE
-) -> dict[bytes, bytes]:
+) -> dict[Any, Any]:
     """The same as redis-py's `xadd` takes it."""
     words = fields(position, data, prev, term, type_)
     return dict(zip(words[::2], words[1::2], strict=True))

@@ -11,9 +11,9 @@ from analytics.result import (
     ReceiptsVerdict,
     Result,
     RollupVerdict,
-    Some,
     Tally,
     WrongMinute,
+    WrongRides,
 )
 
 TOTAL = Decimal("1234567.891")
@@ -68,8 +68,8 @@ UNPROVED = run(
         ],
         set_aside=1,
     ),
-    receipts=ReceiptsVerdict(4001, 3000, Some(12, (7, 9)), Some(1, (99,))),
-    outbox=OutboxVerdict(5, Some(1, (3,)), Some(2, (8, 9)), Some(1, (4,))),
+    receipts=ReceiptsVerdict(4001, 3000, WrongRides(12, (7, 9)), WrongRides(1, (99,))),
+    outbox=OutboxVerdict(5, WrongRides(1, (3,)), WrongRides(2, (8, 9)), WrongRides(1, (4,))),
     requested=True,
     reconciliation=9,
 )

@@ -65,7 +65,7 @@ def is_complete(world: World) -> bool:
     return complete_to(world) == world.truth[0] and exact(world)
 
 
-def icks(world: World) -> set[str]:
+def dirty_sets(world: World) -> set[str]:
     """The generations that have marks in Redis."""
     names = world.log().redis.keys(f"{world.stream}/rollup/*")
     return {name.decode().split("/")[2] for name in names if isinstance(name, bytes)}

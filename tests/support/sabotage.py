@@ -47,11 +47,11 @@ def heal_nothing(patch: Patch) -> None:
 
 
 def count_again(patch: Patch) -> None:
-    def again(entries: list[Any], position: int, *others: Any) -> digest.Digest:
+    def from_the_first_entry(entries: list[Any], position: int, *others: Any) -> digest.Digest:
         at = decode(entries[0].fields).prev if entries else position
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.reader.digest", again)
+    patch.setattr("consumers.reader.digest", from_the_first_entry)
 
 
 def count_no_resends(patch: Patch) -> None:
@@ -68,12 +68,12 @@ class Anything(dict[bytes, Range]):
         return self._all
 
 
-def believe_in_every_term(patch: Patch) -> None:
+def take_every_term_for_ours(patch: Patch) -> None:
     patch.setattr(Terms, "update", lambda _terms, _rows, last_drawn: Anything(last_drawn))
 
 
 def write_nothing(patch: Patch) -> None:
-    patch.setattr("consumers.rollup.indexer.compute_within", lambda *_: None)
+    patch.setattr("consumers.rollup.indexer.compute", lambda *_: None)
 
 
 def leave_all_dirty(patch: Patch) -> None:

@@ -1,4 +1,4 @@
-"""The page's templates, style and script, and the policy that lets a browser use these alone."""
+"""The page's templates, style and script, and the policy that lets a browser use only these."""
 
 import hashlib
 from base64 import b64encode

@@ -30,7 +30,7 @@ from rocket_rides.database import one_row
 PAUSE = 2.0  # seconds between two looks; more where they take long
 LONGEST_PAUSE = 60.0
 SHARE = 0.1  # of the time, at most, goes into looks: they add up all rides
-ICK = "SELECT ick FROM rollup_state"
+DIRTY_SET = "SELECT ick FROM rollup_state"
 MOST = 5  # findings of one kind that are listed
 
 
@@ -89,11 +89,11 @@ def left_over(connection: psycopg.Connection, client: redis.Redis, stream: str) 
 
 
 def dirty_minutes(connection: psycopg.Connection, client: redis.Redis) -> int:
-    """How many minutes are in the Ick."""
-    [ick] = one_row(connection.execute(ICK))
-    if not ick:
+    """How many minutes are in the dirty set."""
+    [generation] = one_row(connection.execute(DIRTY_SET))
+    if not generation:
         return 0  # nobody has led yet
-    return sum(client.zcard(key) for key in client.scan_iter(match=f"*/rollup/{ick}"))
+    return sum(client.zcard(key) for key in client.scan_iter(match=f"*/rollup/{generation}"))
 
 
 def pending_entries(client: redis.Redis, stream: str) -> list[str]:

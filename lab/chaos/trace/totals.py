@@ -93,13 +93,13 @@ class TotalsJudge:
         self._steps["counts" if counts else "counts nothing"] += 1
         self._steps["heals"] += met.gaps > 0
         self._steps["skips what was sent again"] += met.skipped > 0
-        self._steps["disbelieves"] += met.not_ours > 0
+        self._steps["skips what is not ours"] += met.not_ours > 0
 
     def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
         replica = self._replica
         terms = replica.terms_about({entry.term for entry in read})
         db = Database(replica.drawn, last_sent=replica.last_sent, terms=terms)
-        true = specified.believed(db, read)
+        true = specified.ours(db, read)
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
         rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
         known = then.ride_id if then.ride_id > last else 0

@@ -47,7 +47,7 @@ MUTANTS = [
         "test_a_crash_after_sending_leaves_entries_that_nobody_believes",
     ),
     known(
-        "terms that were lost stay believed",
+        "terms that were lost still count",
         "        self._ranges = {}\n        self.newest, self._after, name",
         "        self.newest, self._after, name",
     ),

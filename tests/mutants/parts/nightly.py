@@ -53,11 +53,10 @@ MUTANTS = [
         "test_each_consumer_is_judged_at_its_own_ride_and_whoever_is_wrong_is_reset",
     ),
     rides(
-        "what Spark has read is believed uncounted",
+        "what Spark has read is used uncounted",
         "if read != expected:",
         "if False:",
-        tests="analytics/test_warehouse.py::"
-        "test_what_spark_has_read_is_counted_before_it_is_believed",
+        tests="analytics/test_warehouse.py::test_what_spark_has_read_is_counted_before_it_is_used",
     ),
     extract(
         "a range is one ride longer than it says",

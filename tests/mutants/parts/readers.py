@@ -1,4 +1,4 @@
-"""Mutants of what every reader with a checkpoint does: what it believes, skips, heals, moves."""
+"""Mutants of what every reader with a checkpoint does: what it counts, skips, heals and moves."""
 
 from functools import partial
 

@@ -19,7 +19,7 @@ aside = partial(Mutant, file="consumers/rollup/set_aside.py", tests=POISON)
 
 MUTANTS = [
     dirty(
-        "an Ick that was lost passes for an empty one",
+        "a dirty set that was lost passes for an empty one",
         'if int(self._log.command("ZCARD", self._key)) != self.count:',
         "if False:",
         tests=f"{DISASTERS}::test_marks_that_redis_loses_are_missed_and_made_again",
@@ -38,11 +38,11 @@ MUTANTS = [
         "test_of_two_who_begin_after_the_same_leader_one_leads",
     ),
     lead(
-        "the Ick of the leader before stays",
+        "the dirty set of the leader before stays",
         "            DirtyMinutes(log, before).delete()\n",
         "            pass\n",
         tests="services/test_rollup.py::"
-        "test_each_lead_deletes_the_ick_of_the_one_before_and_no_other",
+        "test_each_lead_deletes_the_dirty_set_of_the_one_before_and_no_other",
     ),
     marker(
         "of the minutes of a batch only the first is marked",

@@ -113,7 +113,7 @@ MUTANTS = [
         "test_a_setting_that_changes_under_a_leader_is_warned_about_once",
     ),
     repair(
-        "the log is still believed about repaired rides",
+        "the log still counts for repaired rides",
         "    leaders_term.disown(connection, last_sent)\n",
         "",
         tests="services/test_repair.py::"
@@ -124,7 +124,7 @@ MUTANTS = [
         "least(complete_to, %(lowest)s - 1), generation",
         "least(complete_to, %(lowest)s), generation",
         tests="services/test_rollup_disasters.py::"
-        "test_records_behind_the_logs_back_are_rolled_up_after_a_repair",
+        "test_rides_behind_the_logs_back_are_rolled_up_after_a_repair",
     ),
     repair(
         "a sweep under way may undo a repair",

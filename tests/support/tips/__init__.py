@@ -1,10 +1,14 @@
 """Tips: a third kind of record, made as docs/add-a-kind.md says."""
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import msgspec
 
-from consumers.gaps import Healed
+from consumers.gaps import Gap, Healed
 from consumers.handler import Handler
-from rocket_rides.log import Invalid
+from rocket_rides.database import one_row
+from rocket_rides.log import Invalid, Record
 
 # The row and its record commit together.
 TIP = """
@@ -22,7 +26,7 @@ class Tip(msgspec.Struct):
     cents: int
 
 
-def tip(record):  # type: ignore[no-untyped-def]
+def tip(record: Record) -> Tip:
     """The tip that a record tells of. Members that are not known here are ignored."""
     try:
         return msgspec.json.decode(record.data, type=Tip)
@@ -34,27 +38,26 @@ class Tips(Handler):
     """The sum of all tips, in cents."""
 
     KIND = "tips"
-    TYPES = {"tip.create": tip}  # noqa: RUF012
+    TYPES: ClassVar = {"tip.create": tip}
     RECORD = "tip"
 
-    def begin(self):  # type: ignore[no-untyped-def]
+    def begin(self) -> None:
         self.connection.execute("INSERT INTO tip_sums (name) VALUES (%s)", [self.name])
 
-    def take(self, records):  # type: ignore[no-untyped-def]
-        self._add(sum(record.cents for record in records))
+    def take(self, records: Sequence[Tip]) -> None:
+        self.add(sum(record.cents for record in records))
 
-    def heal(self, gap):  # type: ignore[no-untyped-def]
+    def heal(self, gap: Gap) -> Healed:
         found = "SELECT count(*), coalesce(sum(cents), 0) FROM tips WHERE id > %s AND id <= %s"
-        tips, cents = self.connection.execute(found, [gap.after, gap.upto]).fetchone()
-        self._add(cents)
+        tips, cents = one_row(self.connection.execute(found, [gap.after, gap.upto]))
+        self.add(cents)
         return Healed(gap, tips)
 
-    def recount(self, upto):  # type: ignore[no-untyped-def]
+    def recount(self, upto: int) -> None:
         recount = "SELECT coalesce(sum(cents), 0) FROM tips WHERE id <= %s"
-        self.connection.execute(
-            f"UPDATE tip_sums SET cents = ({recount}) WHERE name = %s", [upto, self.name]
-        )
+        set_ = f"UPDATE tip_sums SET cents = ({recount}) WHERE name = %s"
+        self.connection.execute(set_, [upto, self.name])
 
-    def _add(self, cents):  # type: ignore[no-untyped-def]
+    def add(self, cents: int) -> None:
         add = "UPDATE tip_sums SET cents = cents + %s WHERE name = %s"
         self.connection.execute(add, [cents, self.name])
