@@ -7,6 +7,7 @@ at the rides from the first one whose receipt has no outcome.
 import msgspec
 import psycopg
 
+from analytics.proofs import ratings
 from analytics.result import PastRun, Result
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
@@ -65,7 +66,10 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
         which = [wrong.minute for wrong in minutes]
         lowest = [wrong.lowest_ride_id for wrong in minutes]
         connection.execute(ASK_FOR_MINUTES, [result.reconciliation, which, lowest])
-    result.requested = bool(minutes or _missing(result))
+    wrong_ratings = bool(result.ratings and result.ratings.wrong)
+    if result.ratings:
+        ratings.ask_for_recounts(connection, result.ratings)
+    result.requested = bool(minutes or _missing(result) or wrong_ratings)
 
 
 def set_back(connection: psycopg.Connection, result: Result) -> None:
@@ -110,6 +114,9 @@ def _compared(result: Result) -> str:
             "orphans": outbox.orphans.rides,
             "different": outbox.different.rides,
         }
+    if verdict := result.ratings:
+        consumers = [each._asdict() for each in verdict.consumers]
+        row["ratings"] = {"agrees": verdict.agrees, "consumers": consumers}
     return msgspec.json.Encoder(decimal_format="number").encode(row).decode()
 
 

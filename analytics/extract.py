@@ -12,8 +12,11 @@ pyarrow and the ADBC driver, but nothing of this project: the code that runs the
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -40,7 +43,7 @@ THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
 THIS_TABLE = """
     SELECT format('%I.%I', nspname, relname)
     FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
-    WHERE pg_class.oid = 'rides'::regclass
+    WHERE pg_class.oid = %s::regclass
 """
 # Postgres has earlier and later times, and infinity; Python's end here.
 RIDES_IN_RANGE = """
@@ -75,16 +78,14 @@ def cut_into_ranges(
     return ranges
 
 
-def this_table(connection: "psycopg.Connection") -> str:
-    """The full, quoted name of the table `rides` that this connection sees."""
-    name: str = one_row(connection.execute(THIS_TABLE))[0]
-    return name
+def this_table(connection: "psycopg.Connection", name: str = "rides") -> str:
+    """The full, quoted name of the table that this connection sees under a name."""
+    full: str = one_row(connection.execute(THIS_TABLE, [name]))[0]
+    return full
 
 
-def extract(
-    spark: "SparkContext", url: str, table: str, ranges: list[CountedRange], folder: Path
-) -> list[File]:
-    """Write the rides in `ranges` to files below `folder`."""
+def for_executors(url: str, *modules: ModuleType) -> str:
+    """The database's URL for code that runs on executors, which these modules are sent to."""
     options: dict[str, Any] = {
         "application_name": "reconciler",
         "connect_timeout": 10,
@@ -92,25 +93,39 @@ def extract(
     }
     if given := os.environ.get("PGOPTIONS"):  # the executors do not have the driver's
         options = {"options": given, **conninfo_to_dict(url), **options}
-    for module in (sys.modules[__name__], parquet):
+    for module in (sys.modules[__name__], *modules):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    task = partial(_write, make_conninfo(url, **options), table, folder)
+    return make_conninfo(url, **options)
+
+
+def extract(
+    spark: "SparkContext", url: str, table: str, ranges: list[CountedRange], folder: Path
+) -> list[File]:
+    """Write the rides in `ranges` to files below `folder`."""
+    task = partial(_write, for_executors(url, parquet), table, folder)
     files = spark.parallelize(ranges, len(ranges)).flatMap(task).collect()
     return [File(*file) for file in files]
 
 
 def _write(url: str, table: str, folder: Path, ends: CountedRange) -> list[File]:
     """Write one range. Runs on an executor."""
+    rides = RIDES_IN_RANGE.format(table=table, after=ends.after, upto=ends.upto)
+    with reading(url, rides) as batches:
+        return parquet.write(map(in_metres, batches), folder)
+
+
+@contextmanager
+def reading(url: str, statement: str) -> "Iterator[pa.RecordBatchReader]":
+    """What a statement returns, in Arrow's batches. For an executor."""
     from adbc_driver_postgresql import StatementOptions, dbapi
 
     size = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
-    rides = RIDES_IN_RANGE.format(table=table, after=ends.after, upto=ends.upto)
     connecting = dbapi.connect(url, autocommit=True)  # noqa: TID251
     with connecting as connection, connection.cursor() as cursor:
         cursor.execute(SESSION)
         cursor.adbc_statement.set_options(**size)
-        cursor.execute(rides)
-        return parquet.write(map(in_metres, cursor.fetch_record_batch()), folder)
+        cursor.execute(statement)
+        yield cursor.fetch_record_batch()
 
 
 def in_metres(rides: "pa.RecordBatch") -> "pa.RecordBatch":

@@ -35,7 +35,7 @@ from analytics.freeze import Frozen, FrozenConsumer, freeze
 from analytics.ledger import Block, Ledger
 from analytics.minutes import Minutes, by_minute, collected
 from analytics.ownership import History
-from analytics.proofs import outbox, receipts, rollup
+from analytics.proofs import outbox, ratings, receipts, rollup
 from analytics.proofs import warehouse as verify
 from analytics.result import Compared, Proved, Result
 from analytics.rides import UNREADABLE, Rides
@@ -160,6 +160,8 @@ class Job:
         result.outbox = outbox.prove(self.connection)
         known = receipts.proved(self.connection) if rides.base.blocks else Proved()
         result.receipts = receipts.prove(self.connection, known, self.chance)
+        with self.shown("Adding up ratings"):
+            result.ratings = ratings.prove(self.connection, self.spark.sparkContext, self.url)
         if result.mismatches and not full:
             return  # a warehouse that is wrong proves nothing about minutes
 

@@ -139,6 +139,32 @@ class OutboxVerdict:
         return not (self.sent.rides or self.orphans.rides or self.different.rides)
 
 
+class CountedRatings(NamedTuple):
+    """What a consumer of ratings has counted up to its position, and what it should have."""
+
+    name: str
+    position: int
+    ratings: int
+    stars: int
+    exact_ratings: int
+    exact_stars: int
+
+
+@dataclass(frozen=True)
+class RatingsVerdict:
+    """What was found of the consumers of ratings."""
+
+    consumers: list[CountedRatings] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[CountedRatings]:
+        return [each for each in self.consumers if each[2:4] != each[4:6]]
+
+    @property
+    def agrees(self) -> bool:
+        return not self.wrong
+
+
 class PastRun(NamedTuple):
     """A past run, from its row in `reconciliations`."""
 
@@ -166,6 +192,7 @@ class Result:
     rollup: RollupVerdict | None = None
     receipts: ReceiptsVerdict | None = None
     outbox: OutboxVerdict | None = None
+    ratings: RatingsVerdict | None = None
     verified: int = 0  # ranges of the warehouse that were checked against Postgres
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # sentences for a person
@@ -183,7 +210,7 @@ class Result:
     @property
     def agrees(self) -> bool:
         """Everything that was compared is right."""
-        proofs = (self.rollup, self.receipts, self.outbox)
+        proofs = (self.rollup, self.receipts, self.outbox, self.ratings)
         return (
             not self.mismatches
             and not any(consumer.wrong for consumer in self.consumers)

@@ -20,7 +20,9 @@
                     how many have no outcome, or have one and don't exist, and the lowest of them
     outbox          {staged, sent, orphans, different, agrees}, or null: {rides, ids} of the records
                     at or below last_sent, without a ride, with another distance than their ride's
-    requested       true when wrong minutes, or missing receipts, were asked for
+    ratings         {consumers, agrees}, or null: [{name, position, ratings, stars, exact_ratings,
+                    exact_stars}], the last two are Spark's
+    requested       true when wrong minutes, missing receipts or recounts were asked for
     verified        how many ranges of the warehouse were checked against Postgres
     notes           sentences for a person, which may change
     seconds         how long the run took
@@ -36,6 +38,7 @@ import msgspec
 
 from analytics.result import (
     OutboxVerdict,
+    RatingsVerdict,
     ReceiptsVerdict,
     Result,
     RollupVerdict,
@@ -71,6 +74,7 @@ def as_json(result: Result) -> bytes:
         "rollup": _proof(result.rollup),
         "receipts": _proof(result.receipts),
         "outbox": _proof(result.outbox),
+        "ratings": _proof(result.ratings),
         "requested": result.requested,
         "verified": result.verified,
         "notes": result.notes,
@@ -79,7 +83,9 @@ def as_json(result: Result) -> bytes:
     return msgspec.json.format(_encode(content), indent=2) + b"\n"
 
 
-def _proof(verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict | None) -> Any:
+def _proof(
+    verdict: RollupVerdict | ReceiptsVerdict | OutboxVerdict | RatingsVerdict | None,
+) -> Any:
     if verdict is None:
         return None
     return _fields(vars(verdict)) | {"agrees": verdict.agrees}

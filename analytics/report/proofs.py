@@ -8,6 +8,7 @@ from analytics.result import (
     NAMED,
     Mismatch,
     OutboxVerdict,
+    RatingsVerdict,
     ReceiptsVerdict,
     Result,
     RollupVerdict,
@@ -41,6 +42,8 @@ def proofs(result: Result) -> Iterator[Proof]:
         yield _receipts(result, result.receipts)
     if result.outbox:
         yield _outbox(result.outbox)
+    if result.ratings and result.ratings.consumers:
+        yield _ratings(result, result.ratings)
 
 
 def _rollup(result: Result, rollup: RollupVerdict) -> Proof:
@@ -79,6 +82,19 @@ def _outbox(outbox: OutboxVerdict) -> Proof:
         (outbox.orphans, "without a ride", "Staged records without a ride:"),
         (outbox.different, f"{other} the ride's", f"Staged records {other} their ride's:"),
     )
+
+
+def _ratings(result: Result, ratings: RatingsVerdict) -> Proof:
+    """A consumer of ratings that is wrong is named with both of its sums."""
+    named = [
+        f"{each.name}: {each.stars} stars in {each.ratings} ratings;"
+        f" exact: {each.exact_stars} in {each.exact_ratings}"
+        for each in ratings.wrong
+    ]
+    wrong = f"{count(len(named), 'consumer')} wrong{follows(result, 'to be counted anew')}"
+    looked_at = count(max(each.exact_ratings for each in ratings.consumers), "rating")
+    sentences = [("Consumers that have other sums of ratings:", named)] if named else []
+    return Proof("ratings", looked_at, wrong if named else "agrees", not named, sentences)
 
 
 def _of_rides(name: str, looked_at: str, right: str, *kinds: tuple[WrongRides, str, str]) -> Proof:

@@ -1,0 +1,66 @@
+"""The ratings: what each consumer has counted is compared with what Spark adds up from the table.
+
+A rating never changes, and all of them up to a checkpoint are settled. So one statement reads where
+the consumers stand, and Spark reads the ratings up to there afterwards, between one consumer and
+the next. There is no warehouse of ratings: every run reads them all.
+"""
+
+import sys
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from analytics import extract
+from analytics.result import CountedRatings, RatingsVerdict
+from rocket_rides.database import one_row
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+# An application that has lifted this job may have no ratings.
+ARE_THERE = "SELECT to_regclass('rating_sums') IS NOT NULL"
+STAND = """
+    SELECT name, position, ratings, stars FROM rating_sums JOIN checkpoints USING (kind, name)
+    ORDER BY name
+"""
+STARS = "SELECT stars FROM {table} WHERE id > {after} AND id <= {upto}"
+# Leaves out consumers that were removed meanwhile. Each recounts by itself.
+ASK_FOR_RECOUNTS = """
+    UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
+"""
+
+
+def prove(connection: psycopg.Connection, spark: "SparkContext", url: str) -> RatingsVerdict:
+    """Compare every consumer's number of ratings, and its sum, at its own position."""
+    if not one_row(connection.execute(ARE_THERE))[0]:
+        return RatingsVerdict()
+    stand = connection.execute(STAND).fetchall()
+    ends = sorted({0, *(position for _, position, _, _ in stand)})
+    stretches = list(pairwise(ends))
+    url = extract.for_executors(url, sys.modules[__name__])
+    add_up = partial(_add_up, url, extract.this_table(connection, "ratings"))
+    found = spark.parallelize(stretches, len(stretches)).map(add_up).collect() if stretches else []
+    sums = accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
+    exact = dict(zip(ends, sums, strict=True))
+    return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
+
+
+def ask_for_recounts(connection: psycopg.Connection, verdict: RatingsVerdict) -> None:
+    """Have the consumers that are wrong count anew. In the caller's transaction."""
+    if wrong := verdict.wrong:
+        connection.execute(ASK_FOR_RECOUNTS, [[consumer.name for consumer in wrong]])
+
+
+def _add_up(url: str, table: str, ends: tuple[int, int]) -> tuple[int, int]:
+    """The ratings between two positions, and their stars. Runs on an executor."""
+    import pyarrow.compute as pc
+
+    ratings = stars = 0
+    after, upto = ends
+    with extract.reading(url, STARS.format(table=table, after=after, upto=upto)) as batches:
+        for batch in batches:
+            ratings += batch.num_rows
+            stars += pc.sum(batch.column(0)).as_py() or 0
+    return ratings, stars
