@@ -133,7 +133,7 @@ def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World, name: s
     world.connection.execute("DELETE FROM consumer_states WHERE name = %s", [name])
     world.take(4)
     drain(world.streamer())
-    running.says(f"{name} has a checkpoint, at ride 3, but no total")
+    running.says(f"{name} has a checkpoint, at position 3, but no total")
     found = re.search(r"DELETE FROM checkpoints[^;]*", running.output.read_text())
     assert found
     world.connection.execute(found[0])

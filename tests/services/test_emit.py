@@ -7,11 +7,6 @@ from analytics.emit import emit, past_runs
 from analytics.result import Compared, Result, Tally
 from tests.support.world import World
 
-REPAIRED = """
-    INSERT INTO reconciliations (position, total_distance, rides, duration_seconds, compared)
-    VALUES (5, 7, 2, 0, '{"stranded": [3]}')
-"""
-
 # A reader that has the name of a total, and none itself.
 OF_ANOTHER_KIND = "INSERT INTO checkpoints (kind, name) VALUES ('longest', 'short')"
 
@@ -37,8 +32,3 @@ def test_who_was_wrong_is_asked_to_reset_and_nobody_else(world: World) -> None:
     [run] = past_runs(world.connection)
     assert run.drifts == {"right": 0, "short": -1, "long": 1, "stray": 0, "gone": -7}
     assert [name for name in run.drifts if not run.found_wrong(name)] == ["right"]
-
-
-def test_a_repair_is_no_run(world: World) -> None:
-    world.connection.execute(REPAIRED)
-    assert past_runs(world.connection) == []

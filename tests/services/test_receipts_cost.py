@@ -172,7 +172,7 @@ def grown(world: World) -> dict[str, Done]:
         "reasons": [""] * ROOM,
         "delays": [1.0] * ROOM,
     }
-    lost_ones: Values = {"rides": lost, "worker": "one", "not_ours": 1}
+    lost_ones: Values = {"rides": lost, "worker": "one", "not_ours": 1, "passed": 1}
     return {
         "INBOX": Done(INBOX, lost_ones, 1),
         "TAKE": Done(TAKE, take(ALL), ROOM),

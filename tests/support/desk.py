@@ -41,7 +41,7 @@ class Desk:
 
     def bring(self, *rides: int) -> int:
         """Put rides into the inbox; returns how many are new to it."""
-        values = {"rides": list(rides), "worker": self._name, "not_ours": 0}
+        values = {"rides": list(rides), "worker": self._name, "not_ours": 0, "passed": 0}
 
         async def bring() -> int:
             cursor = await self.connection.execute(INBOX, values)
