@@ -41,7 +41,7 @@ END_OF_RANGE = "SELECT id FROM rides WHERE id > %s AND id <= %s ORDER BY id OFFS
 THE_REST = "SELECT count(*) FROM rides WHERE id > %s AND id <= %s"
 # The table that this session sees: with another search path, a session may see another one.
 THIS_TABLE = """
-    SELECT format('%I.%I', nspname, relname)
+    SELECT format('%%I.%%I', nspname, relname)
     FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
     WHERE pg_class.oid = %s::regclass
 """

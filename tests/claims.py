@@ -64,6 +64,22 @@ CLAIMS = {
         "consumers/digest.py",
         4,
     ),
+    "third-kind": Claim(
+        "A kind of record that is added while the fleet runs counts exactly.",
+        "consumers/handler.py",
+        4,
+    ),
+    "kinds-count": Claim(
+        "With rides and ratings in one log, each reader counts its own, each once.",
+        "consumers/ratings/stars.py",
+        4,
+    ),
+    "rated-once": Claim("A ride is rated once, however often it is asked.", "api/rating.py", 1),
+    "ratings-proved": Claim(
+        "Spark proves the ratings, and a wrong sum is counted anew.",
+        "analytics/proofs/ratings.py",
+        12,
+    ),
     "any-log": Claim(
         "Whatever the log holds, a reader takes each ride once.",
         "consumers/digest.py",

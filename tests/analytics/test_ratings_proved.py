@@ -1,0 +1,49 @@
+"""The ratings of a night: Spark finds a consumer that is off by one star, and has it recount."""
+
+import pytest
+
+from consumers.ratings.stars import Stars
+from consumers.reader import Reader
+from tests.support.books import Books
+from tests.support.world import drain
+
+RATE = """
+    WITH rating AS (INSERT INTO ratings (ride_id, stars) VALUES (%s, %s) RETURNING *)
+    INSERT INTO staged_log_records (id, action, object, data)
+    SELECT id, 'create', 'rating', jsonb_build_object('id', id, 'ride_id', ride_id, 'stars', stars)
+    FROM rating
+"""
+
+
+@pytest.mark.proves("ratings-proved")
+def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
+    """Each consumer is judged at its own position: one is behind, one is caught up and wrong."""
+    world = books.world
+    behind, wrong = (
+        Reader(world.log(), Stars(world.connect(), name), batch_size=2)
+        for name in ("behind", "wrong")
+    )
+    rides = books.add(1, 2, 3)
+    for ride, stars in zip(rides, (5, 3, 1), strict=True):
+        world.connection.execute(RATE, [ride, stars])
+    drain(world.streamer())
+    for reader, rounds in ((behind, 2), (wrong, 5)):
+        for _ in range(rounds):
+            reader.run_once()
+    right = books.run()
+    assert right.ratings is not None
+    assert [(each.ratings, each.stars) for each in right.ratings.consumers] == [(1, 5), (3, 9)]
+    assert right.agrees
+
+    world.connection.execute("UPDATE rating_sums SET stars = stars + 1 WHERE name = 'wrong'")
+    checked = books.run(check=True)
+    assert not checked.agrees
+    assert world.value("SELECT count(*) FROM checkpoints WHERE recount") == 0
+    found = books.run()
+    assert found.ratings is not None
+    [consumer] = found.ratings.wrong
+    assert (consumer.name, consumer.stars, consumer.exact_stars) == ("wrong", 10, 9)
+    assert found.requested
+    wrong.run_once()
+    assert (wrong.handler.ratings, wrong.handler.stars) == (3, 9)
+    assert books.run().agrees
