@@ -20,15 +20,15 @@ def test_a_star_too_many_is_found_and_counted_anew(books: Books) -> None:
     """Each consumer is judged at its own position: one is behind, one is caught up and wrong."""
     world = books.world
     behind, wrong = (
-        Reader(world.log(), Stars(world.connect(), name), batch_size=2)
-        for name in ("behind", "wrong")
+        Reader(world.log(), Stars(world.connect(), name)) for name in ("behind", "wrong")
     )
     rides = books.add(1, 2, 3)
-    for ride, stars in zip(rides, (5, 3, 1), strict=True):
-        world.connection.execute(RATE, [ride, stars])
-    drain(world.streamer())
-    for reader, rounds in ((behind, 2), (wrong, 5)):
-        for _ in range(rounds):
+    for readers, stars in (([behind, wrong], [5]), ([wrong], [3, 1])):
+        for ride in rides[: len(stars)]:
+            world.connection.execute(RATE, [ride, stars.pop()])
+            rides.remove(ride)
+        drain(world.streamer())
+        for reader in readers:
             reader.run_once()
     right = books.run()
     assert right.ratings is not None

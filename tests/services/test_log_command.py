@@ -97,7 +97,7 @@ def test_it_ends_quietly_when_nobody_reads_it_any_more(world: World) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline().endswith(b"ride 1  1 m  after 0  term 0123456789abcdef\n")
+        assert process.stdout.readline().endswith(b'{"id": 1, "distance": 1}\n')
         process.stdout.close()
         assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == b""

@@ -111,7 +111,7 @@ def test_an_idle_consumer_is_reset_within_its_idle_rounds_and_says_so(world: Wor
     right = ask(world)
     process.says(
         f"WARNING consumer0 was reset by reconciliation {right}:"
-        " total 0.003 m at ride 2, was 777.777 m at ride 2"
+        " total 0.003 m at position 2, was 777.777 m at position 2"
     )
     assert world.standing() == world.truth
     assert world.value(

@@ -68,16 +68,14 @@ def test_old_rows_go_and_what_is_needed_stays(world: World) -> None:
     for redis_id, days in (("1-0", 500), ("2-0", 300)):
         world.connection.execute(DEAD_LETTER, [redis_id, days])
     old = [reconcile(world, 500) for _ in range(4)]
-    repaired = reconcile(world, 450, '{"stranded": [1]}')
     world.connection.execute(APPLIED, [old[0], 500])
     world.connection.execute(APPLIED, [old[1], 500])  # this consumer's newest
     world.connection.execute(ASK, [old[2], "idle"])  # it has yet to look at it
     forget(world)
     kept = world.connection.execute("SELECT reconciliation_id, status FROM resets ORDER BY id")
     assert kept.fetchall() == [(old[1], "applied"), (old[2], "pending")]
-    # Two that resets refer to, and the newest run; the repair after it does not count as one.
+    # Two that resets refer to, and the newest run.
     assert ids(world, "reconciliations") == old[1:]
-    assert repaired not in ids(world, "reconciliations")
     assert world.value("SELECT count(*) FROM dead_letters WHERE redis_id = '2-0'") == 1
     assert world.value("SELECT count(*) FROM dead_letters") == 1
     young = [reconcile(world, 399), reconcile(world, 1)]
