@@ -45,7 +45,8 @@ class Absence:
 
     def noted(self, database: Database) -> Database:
         """The same facts, with the seconds for which each process has been missing."""
-        now, before, self._missing = time.monotonic(), self._missing, {}
+        now = time.monotonic()
+        before, self._missing = self._missing, {}
         absent: dict[str, float] = {}
         for who, is_there in expected(database):
             if not is_there:

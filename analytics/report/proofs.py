@@ -77,7 +77,7 @@ def _outbox(outbox: OutboxVerdict) -> Proof:
     return _of_rides(
         "outbox",
         count(outbox.staged, "staged record"),
-        "agrees",
+        "agrees" if outbox.staged else NOTHING_TO_COMPARE,
         (outbox.sent, "at or below last_sent", "Staged records at or below last_sent:"),
         (outbox.orphans, "without a ride", "Staged records without a ride:"),
         (outbox.different, f"{other} the ride's", f"Staged records {other} their ride's:"),

@@ -63,7 +63,7 @@ MUTANTS = [
     minutes(
         "an earlier result replaces a later one",
         "        WHERE excluded.upto >= ride_minutes.upto\n",
-        "",
+        "        WHERE true\n",
         tests="services/test_rollup_disasters.py::"
         "test_an_earlier_result_never_replaces_a_later_one",
     ),
