@@ -109,15 +109,13 @@ def _completed(said: Said) -> Database:
 
 
 def _with_processes(reader: Reader, said: Said) -> Reader:
-    match reader.kind:
-        case "total":
-            name = sessions.consumer(reader.name)
-            count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
-            return replace(reader, processes=count, silent_processes=silent)
-        case "rollup":
-            return replace(reader, processes=said.sessions.get(sessions.ROLLUP, 0))
-        case _:
-            return reader
+    if reader.kind == "rollup":
+        return replace(reader, processes=said.sessions.get(sessions.ROLLUP, 0))
+    if reader.kind == "total" or reader.types:
+        name = sessions.reader(reader.kind, reader.name)
+        count, silent = said.sessions.get(name, 0), said.silent.get(name, 0)
+        return replace(reader, processes=count, silent_processes=silent)
+    return reader
 
 
 def reason(error: Exception) -> str:

@@ -61,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint (total, rollup or outside)."""
+    """A reader of the log: a checkpoint (total, rollup, ratings, a kind of your own, or outside)."""
 
     kind: str
     name: str
@@ -74,7 +74,8 @@ class Reader:
     # when it has counted nothing for a minute.
     latency_seconds: float | None = None
     counts: Counts | None = None  # of a checkpoint
-    silent_processes: int = 0  # of a total: sessions that hang, which are not at work
+    silent_processes: int = 0  # sessions that hang, which are not at work
+    types: tuple[str, ...] = ()  # of the records that it handles; who is not ours need not say
 
     @property
     def is_ours(self) -> bool:

@@ -7,7 +7,7 @@ that grows: what is counted is counted up to there, and an index leads to each r
 
 from rocket_rides.health import SILENCE
 from rocket_rides.locks import Lock
-from rocket_rides.sessions import API, CONSUMER, RECEIPTS, ROLLUP, STARTING, STREAMER
+from rocket_rides.sessions import API, CONSUMER, READER, RECEIPTS, ROLLUP, STARTING, STREAMER
 from rocket_rides.standings import RECEIPTS_LAG, STANDINGS_GIVEN_RECEIPTS_LAG
 from watch.derived import DEAD_LETTERS, KEPT, RECEIPTS_FACTS, ROLLUP_FACTS, RUNS, age, lead
 
@@ -24,7 +24,8 @@ SESSIONS = f"""
            AS silent
     FROM pg_stat_activity
     WHERE datname = current_database() AND split_part(application_name, ' ', 1)
-          IN ('{API}', '{STREAMER}', '{ROLLUP}', '{CONSUMER.strip()}', '{RECEIPTS.strip()}')
+          IN ('{API}', '{STREAMER}', '{ROLLUP}', '{CONSUMER.strip()}', '{RECEIPTS.strip()}',
+              '{READER.strip()}')
 """  # noqa: S608 (no value is put in)
 HELD = """
     SELECT objid::bigint AS number, pid FROM pg_locks
@@ -57,7 +58,7 @@ RIDES = f"""
 # The receipts have no checkpoint: their lag is in RECEIPTS_FACTS, not here.
 READERS = f"""
     SELECT coalesce(json_agg(json_build_object(
-        'kind', kind, 'name', name, 'processes', NULL, 'ride', standings.position,
+        'kind', kind, 'name', name, 'types', types, 'processes', NULL, 'ride', standings.position,
         'records_behind', records_behind, 'seconds_behind', seconds_behind, 'total', total_distance,
         'latency_seconds', CASE
             WHEN counted_at > now() - interval '{LATENCY_SECONDS} seconds'

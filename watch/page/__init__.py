@@ -24,6 +24,9 @@ from watch.page.templates import FRAME, NOTED, PARTS, block
 from watch.verdict import notices, problems
 
 
+KINDS = ("total", "rollup")  # that have places of their own
+
+
 @dataclass
 class Breakage:
     """Whether the fleet is being broken on purpose, and what was last said about it."""
@@ -100,6 +103,7 @@ class Page:
             "seen_at": seen_at,
             "totals": [reader for reader in readers if reader.kind == "total"],
             "rollup_reader": next((reader for reader in readers if reader.kind == "rollup"), None),
+            "others": [each for each in readers if each.is_ours and each.kind not in KINDS],
             "guests": [reader for reader in slowest if not reader.is_ours],
             "behind": [reader for reader in slowest if _is_behind(reader)],
             "counting": sorted(
