@@ -11,9 +11,10 @@ Answer = dict[str, Any]
 LIMIT = 100_000
 
 CONSUMERS = f"""
-    SELECT kind, name, total_distance, position, last_ride_id, last_redis_id, entries_not_ours,
-           records_behind, seconds_behind, newest.*
+    SELECT kind, name, total_distance, ratings, stars, position, last_ride_id, last_redis_id,
+           entries_not_ours, records_behind, seconds_behind, newest.*
     FROM ({STANDINGS}) standings LEFT JOIN consumer_states USING (kind, name)
+    LEFT JOIN rating_sums USING (kind, name)
     LEFT JOIN LATERAL (
         SELECT reconciliation_id AS reconciliation, status, changed_at,
                from_position, from_total, to_position, to_total

@@ -61,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the log: a checkpoint (total, rollup, ratings, a kind of your own, or outside)."""
+    """A reader of the log: a checkpoint, of a total, the rollup, another kind, or outside."""
 
     kind: str
     name: str
@@ -76,6 +76,8 @@ class Reader:
     counts: Counts | None = None  # of a checkpoint
     silent_processes: int = 0  # sessions that hang, which are not at work
     types: tuple[str, ...] = ()  # of the records that it handles; who is not ours need not say
+    ratings: int | None = None  # that a consumer of ratings has counted
+    stars: int | None = None  # in these
 
     @property
     def is_ours(self) -> bool:

@@ -42,6 +42,8 @@ HELP = {
     "reader_lag_seconds": "The age of the oldest ride that it lacks; 0 if none.",
     "reader_latency_seconds": "From taking its newest ride to counting it, within a minute.",
     "reader_distance_meters": "A total, rounded to a binary float.",
+    "reader_ratings": "Ratings that a consumer of them has counted.",
+    "reader_stars": "Their stars in all.",
     # The same, of readers with a checkpoint; of entries, the receipts tell, too.
     "reader_gaps_healed_total": "Gaps in the log, healed from the rides.",
     "reader_records_healed_total": "Rides that the log lacked, healed.",
@@ -172,6 +174,8 @@ def _reader(reader: Reader, labels: Labels) -> Iterator[Sample]:
     yield "reader_lag_seconds", reader.seconds_behind, labels
     yield "reader_latency_seconds", reader.latency_seconds, labels
     yield "reader_distance_meters", reader.total, labels
+    yield "reader_ratings", reader.ratings, labels
+    yield "reader_stars", reader.stars, labels
 
 
 def _counts(counts: Counts, labels: Labels) -> Iterator[Sample]:

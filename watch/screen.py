@@ -101,12 +101,18 @@ def _readers(readers: Sequence[Reader]) -> Iterator[str]:
             number(reader.ride),
             number(reader.records_behind, MOST),
             age(reader.seconds_behind),
-            metres(reader.total) if reader.total is not None else "",
+            _counted(reader),
             latency(reader.latency_seconds) if reader.latency_seconds is not None else "",
         )
         for reader in readers
     ]
     yield from aligned(rows, "<>>>>>>", WIDTH)
+
+
+def _counted(reader: Reader) -> str:
+    if reader.stars is not None:
+        return f"{number(reader.stars)} stars"
+    return metres(reader.total) if reader.total is not None else ""
 
 
 def _name(reader: Reader) -> str:

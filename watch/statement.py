@@ -60,6 +60,7 @@ READERS = f"""
     SELECT coalesce(json_agg(json_build_object(
         'kind', kind, 'name', name, 'types', types, 'processes', NULL, 'ride', standings.position,
         'records_behind', records_behind, 'seconds_behind', seconds_behind, 'total', total_distance,
+        'ratings', ratings, 'stars', stars,
         'latency_seconds', CASE
             WHEN counted_at > now() - interval '{LATENCY_SECONDS} seconds'
              AND isfinite(counted_at) AND isfinite(created_at)
@@ -73,7 +74,7 @@ READERS = f"""
         )
     ) ORDER BY kind, name), '[]')
     FROM standings JOIN checkpoints USING (kind, name)
-    LEFT JOIN consumer_states USING (kind, name)
+    LEFT JOIN consumer_states USING (kind, name) LEFT JOIN rating_sums USING (kind, name)
     LEFT JOIN log_records record ON record.id = checkpoints.position
 """  # noqa: S608
 # Each total is brought back to `ride`, the lowest ride at which any of them stands: the distance of

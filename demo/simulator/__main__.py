@@ -1,4 +1,4 @@
-"""`python -m demo.simulator`: posts rides of random distance at random moments, as clients do.
+"""`python -m demo.simulator`: posts rides of random distance at random moments, and rates some.
 
 Each ride has its own Idempotency-Key and is posted with it until the API answers, so that a lost
 answer never makes two rides of one. Without `--rides` only a signal ends it.
@@ -25,7 +25,7 @@ from time import monotonic
 
 import aiohttp
 
-from demo.simulator.client import Outcomes, post_ride, wait_for_api
+from demo.simulator.client import Outcomes, post_ride, rate_ride, wait_for_api
 from demo.simulator.customer import Customer
 from demo.simulator.mood import BEGIN_BAD_MOOD
 from rocket_rides import errors, fleet, process, settings
@@ -34,6 +34,7 @@ from rocket_rides.settings import Settings
 logger = logging.getLogger("simulator")
 
 SHORTEST, LONGEST = 5_000, 1_000_000  # millimetres
+RATED = 1 / 3  # share of rides that are rated
 TIMEOUT = 10.0  # seconds that the API may take to answer
 REPORT_EVERY = 10.0
 # Seconds that it may fall behind schedule: more would turn an outage of the API into a flood.
@@ -63,12 +64,15 @@ async def simulate(config: Settings, given: argparse.Namespace, outcomes: Outcom
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     wanted = given.receipts if given.receipts is not None else given.rides is None
     customer = await receiving(config) if wanted else None
-    rides = schedule(random.Random(), given.rate, given.rides)
+    dice = random.Random()
+    rides = schedule(dice, given.rate, given.rides)
 
     async def post() -> None:
         for due, metres in rides:
             await asyncio.sleep(due - monotonic())
-            await post_ride(api, metres, outcomes)
+            ride = await post_ride(api, metres, outcomes)
+            if ride and dice.random() < RATED:
+                await rate_ride(api, ride, dice.randint(1, 5), outcomes)
 
     def report() -> None:
         logger.info("%s", outcomes)

@@ -266,7 +266,7 @@ def test_readers_that_are_not_ours_push_no_total_out_of_the_drawing() -> None:
     assert "and 3 more, not ours" in box.text
     totals = tuple(total(f"consumer{number}") for number in range(9))
     _, parts = rendered(facts(readers=totals))
-    assert "and 6 more totals" in Markup(parts.parts["counted"]).text
+    assert "and 6 more consumers" in Markup(parts.parts["counted"]).text
     assert Markup(parts.parts["totals"]).text.count("and 4 more") == 1
     # However many there are, the box has as many rows.
     assert [tag for tag, _ in Markup(parts.parts["counted"]).elements].count("li") == 4

@@ -23,7 +23,6 @@ from watch.page import charts
 from watch.page.templates import FRAME, NOTED, PARTS, block
 from watch.verdict import notices, problems
 
-
 KINDS = ("total", "rollup")  # that have places of their own
 
 
