@@ -19,27 +19,30 @@ from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
 
 FULL: dict[str, System] = {
-    "core": Core(begun=3, leads=2, losses=1, failovers=1, resends=0),
-    "core, more leads": Core(begun=2, leads=3, losses=1, failovers=1, resends=0),
-    "core, sent twice": Core(begun=2, leads=2, losses=0, failovers=1, resends=1),
+    "core": Core(begun=3, others=0, leads=2, losses=1, failovers=1, resends=0),
+    "core, two kinds": Core(begun=3, others=1, leads=1, losses=1, failovers=0, resends=0),
+    "core, more leads": Core(begun=2, others=1, leads=3, losses=1, failovers=1, resends=0),
+    "core, sent twice": Core(begun=2, others=0, leads=2, losses=0, failovers=1, resends=1),
     "rollup": Rollup(sent=2, begun=3, flushes=1, failovers=1),
     "inbox": Inbox(drawn=3, flushes=0, set_backs=1),
     "inbox, losses": Inbox(drawn=2, flushes=2, set_backs=1),
     "queue": Queue(takes=4, repeats=2, replays=2),
 }
 SMALL: dict[str, System] = {
-    "core, a loss": Core(begun=2, leads=2, losses=1, failovers=0, resends=0),
-    "core, a fail-over": Core(begun=1, leads=2, losses=0, failovers=1, resends=1),
+    "core, a loss": Core(begun=2, others=0, leads=2, losses=1, failovers=0, resends=0),
+    "core, two kinds": Core(begun=2, others=1, leads=1, losses=1, failovers=0, resends=0),
+    "core, a fail-over": Core(begun=1, others=0, leads=2, losses=0, failovers=1, resends=1),
     "rollup, small": Rollup(sent=1, begun=2, flushes=1, failovers=1),
     "inbox, small": Inbox(drawn=2, flushes=1, set_backs=1),
     "queue, small": Queue(takes=3, repeats=1, replays=2),
 }
 # Each with the guarantee that it breaks, numbered as in docs/guarantees.md.
 INBOX, QUEUE = SMALL["inbox, small"].bounds, SMALL["queue, small"].bounds
-NO_LOSS = {"begun": 2, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
+NO_LOSS = {"begun": 2, "others": 0, "leads": 2, "losses": 0, "failovers": 0, "resends": 0}
 SABOTAGES: dict[str, tuple[str, Callable[..., System], dict[str, int]]] = {
     "no-barrier": ("2", Core, NO_LOSS),
     "writers-first": ("2", Core, NO_LOSS),
+    "one-table": ("2", Core, NO_LOSS | {"others": 1}),
     "delete-more": ("1", Core, NO_LOSS | {"begun": 3, "leads": 1}),
     "no-compare-and-set": ("3", Core, NO_LOSS),
     "checkpoint-alone": ("8", Core, NO_LOSS),

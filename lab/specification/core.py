@@ -8,6 +8,8 @@ Transactions, terms and entries are numbered as they begin. The model does not r
 lock: a streamer that was overtaken in the middle of a batch still appends and tries to commit. A
 process that crashes forgets what it had read; one that hangs takes no further step.
 
+A record without a distance is of another kind: the consumer passes it.
+
 One consumer is enough: it changes nothing that another process reads, so several can reach no other
 states. After the moment to which a fail-over will set Postgres back, the consumer stands still: its
 commits would be undone. Writers of the lost time end before the fail-over, since nothing that they
@@ -44,7 +46,7 @@ class Core(System):
     # Writers: api/booking.py.
 
     def locks(self, s: State, new_writer: int) -> State:
-        """writer {new_writer} locks rides"""
+        """writer {new_writer} locks the sequence"""
         return s.but(begun=new_writer, writers=(*s.writers, Writer(new_writer)))
 
     def draws(self, s: State, writer: int, number: int, distance: int) -> State:
@@ -52,7 +54,8 @@ class Core(System):
         mine = named(s.writers, writer)
         require(mine.ride is None and number > s.drawn)
         drawing = mine.but(ride=Ride(number, distance))
-        return s.but(drawn=number, writers=swap(s.writers, mine, drawing))
+        others = s.others + (distance == 0)
+        return s.but(drawn=number, others=others, writers=swap(s.writers, mine, drawing))
 
     def takes(self, s: State, writer: int) -> State:
         """writer {writer} commits its ride and the staged record"""
@@ -94,7 +97,7 @@ class Core(System):
 
     def lists_the_writers(self, s: State, term: int) -> State:
         """leader {term} lists the writers, and waits for those that it has listed before"""
-        mine, names = named(s.leaders, term), {writer.name for writer in s.writers}
+        mine, names = named(s.leaders, term), {w.name for w in s.writers if self.is_seen(w)}
         require(mine.position or self.broken == "writers-first")
         require(not mine.waits or not names.issuperset(mine.waits))
         waits = tuple(sorted(names if mine.waits is None else names.intersection(mine.waits)))
@@ -102,6 +105,11 @@ class Core(System):
         if self.broken == "no-barrier" or (mine.position and not waits):
             looking = mine.but(waits=None, settled=mine.position, position=0)
         return s.but(leaders=swap(s.leaders, mine, looking))
+
+    def is_seen(self, writer: Writer) -> bool:
+        """Whether the barrier sees a writer. Sabotaged, it watches the rides' table alone."""
+        is_other = writer.ride and not writer.ride.distance
+        return not (is_other and self.broken == "one-table")
 
     def selects(self, s: State, term: int, count: int) -> State:
         """leader {term} selects up to {count} settled records"""
@@ -219,9 +227,10 @@ class Core(System):
             "writer": [writer.name for writer in s.writers],
             "new_writer": [s.begun + 1],
             "number": [s.drawn + 1],
-            # Each ride has a digit of its own, in base four, so a sum shows how often it has which
-            # ride, also of two rides that drew the same number before and after a fail-over.
-            "distance": [4 ** (s.drawn + 4 * lost)],
+            # A record of another kind has none. Each ride has a digit of its own, in base four, so
+            # a sum shows how often it has which ride, also of two rides that drew the same number
+            # before and after a fail-over.
+            "distance": [4 ** (s.drawn + 4 * lost), 0],
             "term": [leader.name for leader in s.leaders],
             "new_term": [s.leads + 1],
             "position": [s.drawn],

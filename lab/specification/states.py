@@ -6,6 +6,8 @@ from lab.specification.explorer import Value
 
 
 class Ride(Value, frozen=True):
+    """A record. One of another kind than a ride has no distance: nothing of it is counted."""
+
     id: int
     distance: int
 
@@ -61,6 +63,7 @@ class State(Database, frozen=True):
     log: tuple[Entry, ...] = ()
     appended: int = 0  # the greatest redis_id ever
     begun: int = 0  # from here on: what has been used of the bounds
+    others: int = 0  # records of another kind
     leads: int = 0
     losses: int = 0
     failovers: int = 0
