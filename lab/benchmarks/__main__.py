@@ -34,8 +34,9 @@ from lab.benchmarks import (
     receipts,
     setup,
 )
-from lab.benchmarks.figures import Figure, table
+from lab.benchmarks.figures import COLUMNS, Figure
 from lab.benchmarks.stand import Stand, say, stand
+from lab.blocks import table
 
 Measure = Callable[[Stand], Sequence[Figure]]
 
@@ -87,7 +88,7 @@ def run(parts: Mapping[str, Measure], *, into_docs: bool) -> list[str]:
             continue
         print(f"\n## {name}\n\n{told}\n", flush=True)
         if into_docs:
-            docs.write(name, told)
+            docs.record(name, told)
     return failed
 
 
@@ -103,7 +104,11 @@ def measured(measure: Measure) -> str:
     if busy >= BUSY:
         told += f" **Others took {busy:.0f} % of the machine**: these figures are not reliable."
         say(told)
-    return f"{told}\n\n{table(figures)}"
+    return f"{told}\n\n{shown(figures)}"
+
+
+def shown(figures: Sequence[Figure]) -> str:
+    return table(COLUMNS, (figure.cells() for figure in figures))
 
 
 def machine(versions: Sequence[str]) -> str:

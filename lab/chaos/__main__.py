@@ -31,7 +31,7 @@ from lab.chaos.faults import FAULTS
 from lab.chaos.fleet import RATE, Fleet
 from lab.chaos.machines import enter_own_namespace
 from lab.chaos.nemesis import EVERY
-from lab.chaos.outcome import judged, table
+from lab.chaos.outcome import judged
 from lab.chaos.play import Play
 from rocket_rides.errors import Unavailable
 
@@ -55,8 +55,8 @@ def main() -> int:
         fleet.start()
         play = Play(fleet, options)
         play.run()
-        outcome = judged(play)
-        keep = bool(outcome.findings)
+        findings, table = judged(play)
+        keep = bool(findings)
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
@@ -67,13 +67,13 @@ def main() -> int:
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(outcome))
-    for finding in outcome.findings:
+    print(table)
+    for finding in findings:
         print(f"BROKEN: {finding}")
-    if outcome.findings:
+    if findings:
         seed = [] if "--seed" in sys.argv else ["--seed", str(options.seed)]
         again = f"python -m lab.chaos {shlex.join(seed + sys.argv[1:])}"
-        print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
+        print(f"{len(findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
 
 

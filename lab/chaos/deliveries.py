@@ -49,10 +49,6 @@ class Delivery(NamedTuple):
     status: int | None
     flaw: str = ""
 
-    @property
-    def accepted(self) -> bool:
-        return self.status == TAKEN
-
 
 def is_unwelcome(distance: Decimal) -> bool:
     """Whether the receiver refuses the receipt of a ride of this distance (metres) for good."""

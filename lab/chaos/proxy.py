@@ -99,15 +99,12 @@ class Proxy:
             if not data:
                 target.close()
 
-    def cut(self, share: float = 1, dice: random.Random | None = None) -> None:
-        """Cut a share of the connections, whatever they are doing.
+    def cut(self, is_meant: "Callable[[Connection], bool]" = lambda _: True) -> None:
+        """Cut these connections, or all, whatever they are doing.
 
         When this returns, no further request of theirs reaches the server.
         """
-        dice = dice or random.Random()
-        self._cut_each(lambda _: dice.random() < share)
 
-    def _cut_each(self, is_meant: "Callable[[Connection], bool]") -> None:
         def cut() -> None:
             for connection in self.connections:
                 if is_meant(connection):
@@ -125,7 +122,7 @@ class Proxy:
         Those are the ones whose client or server sent something meanwhile, or hung up.
         """
         if not deliver:
-            self._cut_each(lambda connection: way in connection.waits)
+            self.cut(lambda connection: way in connection.waits)
         self._loop.call(self._is_free[way].set)
 
     def stop(self) -> None:

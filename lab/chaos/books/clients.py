@@ -54,7 +54,9 @@ def undone(evidence: Evidence) -> int:
 
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
     """Requests for one ride that led to more than one, with the rides' ids."""
-    by_distance = _by_distance(evidence)
+    by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
+    for ride, distance in evidence.final.rides.items():
+        by_distance[distance].append(ride)
     return [
         (ask, ids) for ask in evidence.asks if len(ids := by_distance.get(ask.distance, [])) > 1
     ]
@@ -92,13 +94,6 @@ def no_process_ended_by_itself(evidence: Evidence) -> Findings:
         if not end.expected:
             sent = f"it was sent {end.sent.name}" if end.sent else "nobody had sent it a signal"
             yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
-
-
-def _by_distance(evidence: Evidence) -> dict[Decimal, list[int]]:
-    by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
-    for ride, distance in evidence.final.rides.items():
-        by_distance[distance].append(ride)
-    return by_distance
 
 
 CLAIMS = (

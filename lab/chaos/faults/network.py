@@ -30,7 +30,7 @@ def cut(scene: Scene, dice: random.Random) -> str:
     name, proxy = _network(scene, dice)
     share = dice.choice((0.5, 1))
     for _ in range(dice.randint(1, 4)):
-        proxy.cut(share, dice)
+        proxy.cut(lambda _: dice.random() < share)
         scene.wait(dice.uniform(0, 0.5))
     return name
 

@@ -13,8 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from lab.chaos.observer import Told
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change
@@ -41,7 +39,7 @@ class Judge:
                 self.steps["begins a life"] += 1
             else:
                 self._commit(step)
-        except (LookupError, ValueError, ArithmeticError, msgspec.MsgspecError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise NotAllowed(f"no commit says so: {error!r}") from error
 
     def _begin(self, replica: Replica) -> None:
@@ -66,10 +64,6 @@ class Verdict(NamedTuple):
 
     met: Counter[str]
     refused: str = ""
-
-    @property
-    def findings(self) -> list[str]:
-        return [f"the specification refuses {self.refused}"] if self.refused else []
 
 
 def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:

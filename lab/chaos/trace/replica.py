@@ -6,28 +6,17 @@ distance between any two at once. Distances are millimetres.
 The rows of a recording are text as Postgres writes it; here they become numbers.
 """
 
-from bisect import bisect_left, bisect_right
+import json
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
-import msgspec
-
 from lab.chaos.drifts import TOTAL
 from lab.chaos.trace.pgoutput import Row
 from lab.chaos.trace.recording import Life
 from lab.chaos.trace.specified import Ride, Terms, Total, require
-
-
-class Data(msgspec.Struct):
-    """The fields of a record that are judged."""
-
-    id: int
-    distance: Decimal
-
-
-decode_record = msgspec.json.Decoder(Data).decode
 
 
 class Met(NamedTuple):
@@ -81,18 +70,9 @@ class Replica:
         """What this total must be at a ride: the exact sum, and what the nemesis has added."""
         return self.sums[bisect_right(self.sent, ride)] + self.drifts.get(name, 0)
 
-    def terms_about(self, names: set[int]) -> Terms:
-        """These terms and their ends, which decide whether their entries count."""
-        kept = {at for at, (_, name) in enumerate(self.terms) if name in names}
-        return tuple(
-            self.terms[at] for at in sorted(kept | {at + 1 for at in kept}) if at < len(self.terms)
-        )
-
-    def begin_term(self, after: int, name: int) -> Terms:
-        """The terms as they would be if this one began."""
-        at = bisect_left(self.terms, after, key=lambda term: term[0])
-        others = (term for term in self.terms[at:] if term[0] != after)
-        return (*self.terms[:at], (after, name), *others)
+    def with_term(self, after: int, name: int) -> Terms:
+        """The terms, if this one began: in place of one that began at the same ride."""
+        return tuple(sorted({**dict(self.terms), after: name}.items()))
 
 
 def opened(life: Life) -> Replica:
@@ -159,9 +139,9 @@ def taken(row: Row) -> Ride:
 
 
 def staged(row: Row) -> Ride:
-    record = decode_record(text(row, "data"))
-    require(record.id == number(row, "id"), "a record is about its ride")
-    return Ride(record.id, millimetres(record.distance))
+    record = json.loads(text(row, "data"), parse_float=Decimal)
+    require(record["id"] == number(row, "id"), "a record is about its ride")
+    return Ride(record["id"], millimetres(record["distance"]))
 
 
 def met_by(checkpoint: Row) -> Met:

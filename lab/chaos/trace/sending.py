@@ -38,7 +38,7 @@ class SendingJudge:
         if not terms:
             return
         require(len(terms) == 1 and terms[0].what in "IU", "a leader begins one term")
-        then = replica.begin_term(*term_of(terms[0].row))
+        then = replica.with_term(*term_of(terms[0].row))
         specified.begins(replica.last_sent, replica.terms, then)
         replica.terms = then
         self._steps["begins"] += 1
