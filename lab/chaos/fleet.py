@@ -1,6 +1,7 @@
 """A whole private fleet: two pairs of servers, an API, streamers, consumers, and a receiver."""
 
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -152,7 +153,7 @@ class Fleet:
     def stop(self, *, keep: bool) -> None:
         """End every process, whatever state the fleet is in; remove the folder, unless `keep`."""
         for service in self.services.values():
-            service.kill()
+            service.end(by=signal.SIGKILL)
         self.receiver.stop()
         self.postgreses.end()
         self.redises.end()

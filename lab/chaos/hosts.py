@@ -49,24 +49,20 @@ class Host(Server):
         while not self._ending.wait(POLL):
             with self._guard:
                 if not self.running and not self._ending.is_set():
-                    if self._serves.is_set():
-                        status = self.process.poll()
-                        self._note(f"{self.name} ended by itself with status {status}")
-                    self._start_until_it_serves()
+                    self._start_again()
         with self._guard:
             self.stop()
 
-    def _start_until_it_serves(self) -> None:
-        self._serves.clear()
-        while not self._ending.is_set():
-            try:
-                self.start()
-            except ServerFailed as reason:
-                self._note(in_one_line(reason))
-                self._ending.wait(AGAIN)
-            else:
-                self._serves.set()
-                return
+    def _start_again(self) -> None:
+        if self._serves.is_set():
+            self._note(f"{self.name} ended by itself with status {self.process.poll()}")
+            self._serves.clear()
+        try:
+            self.start()
+            self._serves.set()
+        except ServerFailed as reason:
+            self._note(in_one_line(reason))
+            self._ending.wait(AGAIN)
 
     def _note(self, failure: str) -> None:
         if not self.may_end.is_set():

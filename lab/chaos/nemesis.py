@@ -56,7 +56,6 @@ class Struck(NamedTuple):
     began: float
     ended: float
     kind: str
-    hit: str
 
 
 class Nemesis(threading.Thread):
@@ -100,7 +99,7 @@ class Nemesis(threading.Thread):
             self.failures.append(f"{fault.kind}: {in_one_line(error)}")
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")
         else:
-            self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
+            self.struck.append(Struck(began, time.monotonic(), fault.kind))
             self._note(f"{fault.kind} of {hit}: over")
 
     def _note(self, line: str) -> None:

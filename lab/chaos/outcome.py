@@ -50,15 +50,13 @@ def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[st
 
 
 def collected(play: Play) -> Evidence:
-    fleet, scene, faults = play.fleet, play.scene, set(play.options.faults)
-    services = fleet.services.values()
+    fleet, services = play.fleet, play.fleet.services.values()
     found = play.errors + play.journal.troubles
     found += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     found += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     found += [failure for server in fleet.servers for failure in server.failures]
     found += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
-    server_logs = [server.log for server in fleet.servers]
-    found += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
+    found += [line for server in fleet.servers for line in logs.broken(server.log)]
     if not play.tables.looks:
         found.append("nobody has looked at the tables on the way")
     if play.nemesis.moot and not play.nemesis.struck:
@@ -67,8 +65,8 @@ def collected(play: Play) -> Evidence:
         found += [*play.tables.found, *broken(connection, WHEN_SETTLED)]
         found += left_over(connection, client, STREAM)
         final = read_final_state(connection)
-    warehouse = None
-    if play.nights:
+    warehouse, nights = None, play.scene.nights
+    if nights:
         try:
             warehouse = [*read_warehouse(fleet.warehouse_dir)]
         except Exception as error:  # whatever the library raises
@@ -78,10 +76,10 @@ def collected(play: Play) -> Evidence:
         final,
         [end for service in services for end in service.exits],
         found,
-        restores=scene.restores,
+        restores=play.scene.restores,
         deliveries=fleet.receiver.deliveries,
         settled_at=play.settled_at,
-        nights=play.nights.all if play.nights else [],
+        nights=nights.all if nights else [],
         last_nights=play.last_nights,
         warehouse=warehouse,
     )

@@ -12,7 +12,6 @@ import redis
 from lab.chaos.books.statements import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
-from lab.chaos.drifts import prepare
 from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import STREAM, Fleet
 from lab.chaos.journal import Journal
@@ -57,34 +56,21 @@ class Play:
         self.journal = Journal()
         self.scene = Scene(fleet, self.journal)
         self.errors: list[str] = []
-        self.nights = self._nights()
         self.last_nights: list[Night] = []  # after all faults
         self.trace = fleet.folder / "trace.gz"
         self.recording = Recording(self.trace)
+        recorder = Recorder(lambda: fleet.postgres.url, self.recording)
+        reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
         self.tables = TablesJudge(lambda: fleet.postgres.url)
+        self.onlookers: list[Onlooker] = [recorder, reader, self.tables]  # they start in this order
+        if can_run() and not NEED_NIGHTS.isdisjoint(options.faults):
+            self.scene.nights = Nights(fleet, self.scene.over)
+            self.onlookers.append(self.scene.nights)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
-        self.onlookers = self._onlookers()
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
         self.recovery = 0.0  # seconds from the last fault until every total had a ride after it
         self.settled_at = float("inf")  # on the monotonic clock
-
-    def _nights(self) -> Nights | None:
-        """The nightly job, if a fault needs it and it can run."""
-        with closing(self.fleet.connect()) as connection:
-            prepare(connection)
-        if NEED_NIGHTS.isdisjoint(self.options.faults) or not can_run():
-            return None
-        self.scene.nights = Nights(self.fleet, self.scene.over)
-        return self.scene.nights
-
-    def _onlookers(self) -> list[Onlooker]:
-        """All of them, in the order in which they start."""
-        fleet = self.fleet
-        recorder = Recorder(lambda: fleet.postgres.url, self.recording)
-        reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
-        nights = [self.nights] if self.nights else []
-        return [recorder, reader, self.tables, *nights]
 
     def run(self) -> None:
         """Play the run to its end. Faults are undone, also on errors."""
@@ -92,8 +78,8 @@ class Play:
             self._run()
         finally:
             self.scene.over.set()
-            if self.nights:
-                self.nights.stop()
+            if self.scene.nights:
+                self.scene.nights.stop()
             self.nemesis.end()
 
     def _run(self) -> None:
@@ -128,7 +114,10 @@ class Play:
         self.errors += self.fleet.end()
         for onlooker in self.onlookers:
             onlooker.end()
-        self._end_recording()
+        for fault in self.nemesis.struck:
+            if fault.kind in HIDE_ENTRIES:
+                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
+        self.recording.close()
         say("judging")
 
     def _recovers(self) -> float:
@@ -143,10 +132,10 @@ class Play:
 
         Raises TimeoutError.
         """
-        if self.nights:
-            self.nights.end()
-            for full in (True, False):
-                self.last_nights.append(self.nights.play(full=full))
+        if nights := self.scene.nights:
+            nights.end()
+            for options in (["--full"], []):
+                self.last_nights.append(nights.play(options))
                 late = f"what the nights found was not repaired after {REPAIR_LIMIT:.0f} s"
                 until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
                 self._comes_to_rest()
@@ -162,12 +151,6 @@ class Play:
                 return done(connection, client)
         except (psycopg.Error, redis.RedisError, Unavailable):
             return False
-
-    def _end_recording(self) -> None:
-        for fault in self.nemesis.struck:
-            if fault.kind in HIDE_ENTRIES:
-                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
-        self.recording.close()
 
 
 def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:

@@ -55,29 +55,28 @@ class Receiver:
     @contextmanager
     def failing(self, mood: Mood) -> Iterator[None]:
         """Fail in this way for as long as the block takes."""
-        self._loop.do(self._fail(mood))
+        self._loop.do(self._become(mood))
         try:
             yield
         finally:
-            self._loop.do(self._recover())
+            self._loop.do(self._become(Mood.WELL))
 
-    async def _fail(self, mood: Mood) -> None:
-        self._mood = mood
-        self._recovered.clear()
+    async def _become(self, mood: Mood) -> None:
+        was, self._mood = self._mood, mood
+        if mood is Mood.WELL:
+            self._recovered.set()
+        else:
+            self._recovered.clear()
         if mood is Mood.AWAY:
             await self._leave()
+        elif was is Mood.AWAY:
+            await self._listen()
 
     async def _leave(self) -> None:
         """Stop listening, and end all connections."""
         if self._runner:
             await self._runner.cleanup()
             self._runner = None
-
-    async def _recover(self) -> None:
-        was, self._mood = self._mood, Mood.WELL
-        self._recovered.set()
-        if was is Mood.AWAY:
-            await self._listen()
 
     async def _answer(self, request: web.Request) -> web.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}

@@ -75,16 +75,12 @@ def test_a_ratio_is_the_median_over_pairs() -> None:
     assert Figure("A", "rides/s", "B", RATIO, [60, 4, 4], [100, 10, 10]).met is False
 
 
-def test_a_part_replaces_its_own_rows_alone_and_one_that_fails_none(page: Path) -> None:
+def test_a_part_replaces_its_own_rows_alone(page: Path) -> None:
     """Whatever people wrote stays, too."""
 
-    def fail(_: object) -> list[Figure]:
-        raise RuntimeError("stuck")
-
-    assert benchmarks.run({"slow": lambda _: [figure(1)]}, into_docs=True) == []
+    benchmarks.run("slow", lambda _: [figure(1)])
     once = page.read_text()
-    parts = {"slow": fail, "fast": lambda _: [figure(22)]}
-    assert benchmarks.run(parts, into_docs=True) == ["slow"]
+    benchmarks.run("fast", lambda _: [figure(22)])
     twice = page.read_text()
     slow, fast = twice.split("<!--figures:fast-->")
     _, _, slow = slow.partition("<!--figures:slow-->")
