@@ -16,40 +16,21 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from importlib import import_module
 
 import psutil
 
 from demo.embedded import stock
 from demo.embedded.failures import NeverStarts
-from lab.benchmarks import (
-    backlog,
-    consume,
-    docs,
-    drain,
-    idle,
-    latency,
-    nights,
-    post,
-    receipts,
-    setup,
-)
+from lab.benchmarks import docs
 from lab.benchmarks.figures import COLUMNS, Figure
 from lab.benchmarks.stand import Stand, say, stand
 from lab.blocks import table
 
 Measure = Callable[[Stand], Sequence[Figure]]
 
-PARTS: dict[str, Measure] = {
-    "post": post.measure,
-    "drain": drain.measure,
-    "consume": consume.measure,
-    "backlog": backlog.measure,
-    "latency": latency.measure,
-    "receipts": receipts.measure,
-    "idle": idle.measure,
-    "nights": nights.measure,
-    "setup": setup.measure,
-}
+# Each is a module, which has a function `measure`.
+PARTS = ["post", "drain", "consume", "backlog", "latency", "receipts", "idle", "nights", "setup"]
 BUSY = 10.0  # percent of all cores that other processes may take when a part begins
 LOOK = 1.0  # seconds over which that is measured
 GIBIBYTE = 2**30
@@ -59,7 +40,7 @@ def main() -> None:
     """Run the parts NAMES, or all."""
     parser = argparse.ArgumentParser(prog="python -m lab.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
-    names = parser.parse_args().names or [*PARTS]
+    names = parser.parse_args().names or PARTS
     if unknown := set(names) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     try:
@@ -70,7 +51,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     for name in names:
         say(name)
-        run(name, PARTS[name])
+        run(name, import_module(f"lab.benchmarks.{name}").measure)
 
 
 def run(name: str, measure: Measure) -> None:

@@ -1,19 +1,14 @@
 """`python -m lab.chaos`: a whole fleet, a nemesis that breaks it at random, and the proof.
 
 It starts its own fleet on private servers: Postgres, Redis and its replica, an API, two streamers,
-three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
-crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
-Meanwhile a nemesis breaks processes, servers, connections, the network, the log and the receiver of
-receipts, fills memory and disks, sets clocks, lets another fleet write to the log, fails over, and
-restores Postgres from backups, all as the seed determines. Where there is Spark, the nightly job
-runs again and again, is killed, and has to find what the nemesis has falsified. Then every fault
-is undone, the fleet settles, and every ride is checked.
+three totals, two rollups and two workers that deliver receipts. Clients post rides and retry until
+they are answered; some stop half-way. Meanwhile a nemesis injects the faults that docs/proof.md
+lists, as the seed determines. Where there is Spark, the nightly job runs again and again. Then all
+faults are undone, the fleet settles, and every ride is checked.
 
 Status 0: no ride was lost, counted twice or out of order, and nothing else was wrong, except for
 what a restore had to undo. Status 1: there is a line for each finding, and the folder of the logs
 is kept. Ctrl-C ends a run with status 130, SIGTERM with 143; it leaves no processes or files.
-
-The seed decides which faults come, when, and on what. What they interrupt depends on the machine.
 """
 
 import argparse

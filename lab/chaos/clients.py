@@ -114,7 +114,6 @@ class Crowd:
                 async with self._api.post(url, data=ride, headers=key) as response:
                     status, content = response.status, await response.text()
                 if status == 201:
-                    self._journal.answered += not ask.answers
                     ask.answers.append(read(content, sent))
                     return
                 if status != 503:

@@ -57,7 +57,6 @@ class Journal:
     def __init__(self) -> None:
         self.asks: list[Ask] = []
         self.troubles: list[str] = []  # answers that no client should ever get
-        self.answered = 0  # rides, by their first answers
         self._guard = threading.Lock()
 
     def ask(self, client: str | None = None) -> Ask:

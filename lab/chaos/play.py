@@ -20,7 +20,7 @@ from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.postgres_pair import ask
 from lab.chaos.trace.recorder import Recorder
-from lab.chaos.trace.recording import Loss, Recording
+from lab.chaos.trace.recording import Recording
 from lab.until import until
 from rocket_rides.errors import Unavailable
 
@@ -89,8 +89,8 @@ class Play:
         self.crowd.start()
         self.nemesis.start()
         while (left := end - time.monotonic()) > 0:
-            answered, struck = self.journal.answered, len(self.nemesis.struck)
-            say(f"{answered:,} rides, {struck:,} faults, {left:.0f} s left")
+            asked, struck = len(self.journal.asks), len(self.nemesis.struck)
+            say(f"{asked:,} rides, {struck:,} faults, {left:.0f} s left")
             time.sleep(min(TELL_EVERY, left))
         self._settle()
 
@@ -116,7 +116,7 @@ class Play:
             onlooker.end()
         for fault in self.nemesis.struck:
             if fault.kind in HIDE_ENTRIES:
-                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
+                self.recording.write(fault)
         self.recording.close()
         say("judging")
 

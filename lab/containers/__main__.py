@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from functools import partial
 from urllib.request import urlopen
 
@@ -75,9 +74,11 @@ def main() -> None:
         finally:
             remove()
     except (Failed, TimeoutError) as reason:
-        sys.exit(f"{reason}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(str(reason))
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
 
 
 def remove() -> None:
@@ -88,11 +89,6 @@ def remove() -> None:
 
 def play() -> None:
     """Start all services, and use and stop them. Raises Failed, or TimeoutError."""
-    began = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
-
     compose("up", "--no-build", "--detach")
     wait_until_healthy()
     say("every service runs, every health check passes, and the published ports answer")

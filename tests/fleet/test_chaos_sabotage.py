@@ -16,7 +16,7 @@ from lab.chaos.books.tables import broken as broken_in
 from lab.chaos.fleet import LONGEST_LOG
 from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.judge import Verdict, judge
-from lab.chaos.trace.recording import Loss
+from lab.chaos.trace.recording import Struck
 from tests.support import sabotage as broken
 from tests.support import scenarios as play
 from tests.support.clusters import fresh_world, migrated
@@ -87,7 +87,7 @@ def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
         patch.setattr(play, "flush", flush_what_was_seen)
         books = scenario(world)
     loses = scenario in (play.a_lost_log, play.a_flushed_log)
-    steps = [Loss("redis-flush", 0, time.monotonic())] * loses + tape.steps
+    steps = [Struck("redis-flush", 0, time.monotonic())] * loses + tape.steps
     return books, judge(lambda: iter(steps), LONGEST_LOG)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lab.chaos.observer import Told
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Change
-from lab.chaos.trace.recording import Commit, Life, Loss, Step
+from lab.chaos.trace.recording import Commit, Life, Step, Struck
 from lab.chaos.trace.replica import Replica, opened
 from lab.chaos.trace.sending import SendingJudge
 from lab.chaos.trace.specified import NotAllowed
@@ -67,13 +67,9 @@ class Verdict(NamedTuple):
 
 
 def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
-    """Replay the steps. They are read twice: first for the log, then for the commits."""
-    entries, losses = [], []
-    for step in steps():
-        if isinstance(step, Told):
-            entries.append(step)
-        elif isinstance(step, Loss):
-            losses.append(step)
+    """Replay the steps. They are read anew for the log, its losses and the commits."""
+    entries = (step for step in steps() if isinstance(step, Told))
+    losses = (step for step in steps() if isinstance(step, Struck))
     judging = Judge(LogBook(entries, losses, longest_log))
     for step in steps():
         if isinstance(step, Life | Commit):
