@@ -111,16 +111,6 @@ class Service(threading.Thread):
         until(lambda: len(self.exits) > ended, late, TERM_LIMIT)
         return True
 
-    def signal(self, number: signal.Signals) -> bool:
-        """Send a signal; False when there is no process."""
-        with self._guard:
-            if self._process is None or self._process.poll() is not None:
-                return False
-            if number in (signal.SIGKILL, signal.SIGTERM):
-                self._sent = number
-            self._process.send_signal(number)
-            return True
-
     def end(self, by: signal.Signals = signal.SIGTERM) -> bool:
         """End the process for good; False where it has not ended in time."""
         with self._guard:  # so that a process that is just starting gets the signal, too
@@ -130,3 +120,13 @@ class Service(threading.Thread):
         if self.ident:
             self.join(TERM_LIMIT)
         return not self.is_alive()
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal; False when there is no process."""
+        with self._guard:
+            if self._process is None or self._process.poll() is not None:
+                return False
+            if number in (signal.SIGKILL, signal.SIGTERM):
+                self._sent = number
+            self._process.send_signal(number)
+            return True
