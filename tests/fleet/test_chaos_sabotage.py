@@ -49,7 +49,7 @@ CASES = [
     Case(play.two_batches, broken.move_the_checkpoint_alone, trace=LEADS_TO),
     Case(play.two_batches, broken.count_no_records, "counts 0 records sent of 2"),
     Case(play.a_lost_log, broken.heal_nothing, trace="the sum of its rides"),
-    Case(play.another_fleet, broken.believe_in_every_term, trace=LEADS_TO),
+    Case(play.another_fleet, broken.take_every_term_as_ours, trace=LEADS_TO),
     Case(play.a_batch_sent_again, broken.count_again, trace=LEADS_TO),
     Case(play.a_batch_sent_again, broken.count_no_resends, trace="is not what there was"),
     Case(play.minutes, broken.write_nothing, "ride 1 is not in the minute 12:00"),

@@ -47,11 +47,11 @@ def heal_nothing(patch: Patch) -> None:
 
 
 def count_again(patch: Patch) -> None:
-    def believe(entries: list[Any], last_ride_id: int, *others: Any) -> digest.Digest:
+    def from_the_first(entries: list[Any], last_ride_id: int, *others: Any) -> digest.Digest:
         at = decode(entries[0].fields).prev if entries else last_ride_id
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.reader.digest", believe)
+    patch.setattr("consumers.reader.digest", from_the_first)
 
 
 def count_no_resends(patch: Patch) -> None:
@@ -68,7 +68,7 @@ class Anything(dict[bytes, Range]):
         return self._all
 
 
-def believe_in_every_term(patch: Patch) -> None:
+def take_every_term_as_ours(patch: Patch) -> None:
     patch.setattr(Terms, "update", lambda _terms, _rows, last_drawn: Anything(last_drawn))
 
 

@@ -94,6 +94,6 @@ def counts(db: Database, was: Total, then: Total) -> None:
     require(state.consumer == then, f"what it read leads to {state.consumer}, not to {then}")
 
 
-def believed(db: Database, entries: Iterable[Entry]) -> list[Entry]:
+def ours(db: Database, entries: Iterable[Entry]) -> list[Entry]:
     """The entries that count under the terms of this database."""
     return [entry for entry in entries if is_true(db, entry)]

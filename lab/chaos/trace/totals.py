@@ -91,12 +91,12 @@ class TotalsJudge:
         self.steps["counts" if counts else "counts nothing"] += 1
         self.steps["heals"] += met.gaps > 0
         self.steps["skips what was sent again"] += met.skipped > 0
-        self.steps["disbelieves"] += met.not_ours > 0
+        self.steps["passes what is not ours"] += met.not_ours > 0
 
     def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
         replica = self.replica
         db = Database(replica.drawn, last_sent=replica.last_sent, terms=replica.terms)
-        true = specified.believed(db, read)
+        true = specified.ours(db, read)
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
         rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
         known = then.ride_id if then.ride_id > last else 0
