@@ -16,7 +16,7 @@ from decimal import Decimal
 
 import aiohttp
 
-from lab.chaos.journal import Answer, Ask, Journal
+from lab.chaos.evidence import Answer, Ask, Journal
 from lab.chaos.loop import Loop
 from rocket_rides.waiting import delays
 

@@ -35,7 +35,7 @@ class Host(Server):
         self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
-        self._guard = threading.Lock()  # held by who starts it, or has it down
+        self._guard = threading.Lock()  # held while it is being started, or kept down
         # It starts the server, and stays: the kernel ends a server with its thread (on Linux).
         self._keeper = threading.Thread()  # which has not started
 

@@ -1,4 +1,4 @@
-"""The outcome of a run: collects the evidence, asks both judges, and tells a person."""
+"""The outcome of a run: the evidence, the findings of both judges, and a table of figures."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -12,9 +12,9 @@ import redis
 from lab.chaos.books.statements import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
+from lab.chaos.evidence import Journal
 from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import STREAM, Fleet
-from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
@@ -158,5 +158,5 @@ def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:
 
 
 def say(line: str) -> None:
-    """Tell a person how far the run is."""
+    """Print progress, for a person."""
     print(line, file=sys.stderr, flush=True)

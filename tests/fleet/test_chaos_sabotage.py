@@ -51,7 +51,7 @@ CASES = [
     Case(play.a_lost_log, broken.heal_nothing, trace="the sum of its rides"),
     Case(play.another_fleet, broken.take_every_term_as_ours, trace=LEADS_TO),
     Case(play.a_batch_sent_again, broken.count_again, trace=LEADS_TO),
-    Case(play.a_batch_sent_again, broken.count_no_resends, trace="is not what there was"),
+    Case(play.a_batch_sent_again, broken.count_no_resends, trace="was counted, not"),
     Case(play.minutes, broken.write_nothing, "ride 1 is not in the minute 12:00"),
     Case(play.minutes, broken.leave_all_dirty, "1 minutes are left dirty"),
     Case(play.a_receiver_at_work, broken.keep_the_lease, "is delivered, and still leased"),

@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 
-from lab.chaos.evidence import Evidence
-from lab.chaos.journal import Answer, Ask, Restore
+from lab.chaos.evidence import Answer, Ask, Evidence, Restore
 
 Findings = Iterator[str]
 

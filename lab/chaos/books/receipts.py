@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from lab.chaos.deliveries import TAKEN, Delivery
 from lab.chaos.evidence import Evidence
+from lab.chaos.receiver import TAKEN, Delivery
 
 Findings = Iterator[str]
 DELIVERED, DEAD = "delivered", "dead"

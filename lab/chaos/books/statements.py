@@ -114,11 +114,11 @@ COUNTS = """
         ) ended
     ) counts WHERE coalesce(counted, 0) <> number
 """
-# The nightly job called wrong what the nemesis falsified, and no more. A restore undoes the job's
-# rows together with the drifts that they are about. A drift is compared with runs by `made_after`,
-# the newest run when it was made: any later run may have seen it.
+# The nightly job found wrong what the nemesis had falsified, and no more. A restore undoes its rows
+# together with the drifts that they are about. A drift is compared with runs by `made_after`, the
+# newest run when it was made: any later run may have seen it.
 RESETS = """
-    SELECT format('the nightly job asked for a reset of %s, for %s m, and nobody had made that',
+    SELECT format('the nightly job asked for a reset of %s, for %s m, and chaos had made no drift',
                   consumer_name, drift)
     FROM resets JOIN reconciliations ON reconciliations.id = reconciliation_id
     LEFT JOIN LATERAL jsonb_to_recordset(compared -> 'consumers')
@@ -129,7 +129,7 @@ RESETS = """
     ))
 """
 WRONG_MINUTES = """
-    SELECT format('the nightly job called the minute %s wrong, and nobody had made it so',
+    SELECT format('the nightly job called the minute %s wrong, and chaos had made no drift',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'))
     FROM recomputations WHERE NOT EXISTS (
         SELECT FROM chaos.drifts

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from functools import partial
 
 from lab.chaos.backup import Backup
+from lab.chaos.evidence import Restore
 from lab.chaos.faults.scene import Fault, Scene, held, moot_if_away
-from lab.chaos.journal import Restore
 from lab.chaos.postgres_pair import ask
 from lab.until import until
 

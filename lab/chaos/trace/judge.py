@@ -40,7 +40,7 @@ class Judge:
             else:
                 self._commit(step)
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            raise NotAllowed(f"no commit says so: {error!r}") from error
+            raise NotAllowed(f"it can't be read: {error!r}") from error
 
     def _begin(self, replica: Replica) -> None:
         self._replica = replica

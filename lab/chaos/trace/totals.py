@@ -56,7 +56,7 @@ class TotalsJudge:
         else:
             self._counts(name, was, then, met, at)
             met = Met()  # as it was judged
-        require(met == Met(), "what is met is met where entries are read")
+        require(met == Met(), "gaps and re-sends are counted where entries are read")
         replica.totals[name], replica.met[name], replica.moved[name] = then, now, at
 
     def _resets(self, name: str, was: Total, then: Total) -> None:
@@ -72,8 +72,8 @@ class TotalsJudge:
         """Entries between the two positions were read, and the other rides were healed.
 
         After a fault, a reader may have read other entries than the onlooker saw; so may one that a
-        new life set back to before the trimmed log. Then only the total is judged. Otherwise so is
-        what it says that it has met: gaps, re-sends, and entries that are not ours.
+        new life set back to before the trimmed log. Then only the total is judged. Otherwise so are
+        its counts of gaps, re-sends, and entries that are not ours.
         """
         replica = self.replica
         goes_on = was.ride_id <= then.ride_id <= replica.last_sent
@@ -103,7 +103,7 @@ class TotalsJudge:
         db = db.but(rides=tuple(Ride(ride, replica.rides[ride]) for ride in rides))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
-        require(met == there_was, f"{met} is not what there was: {there_was}")
+        require(met == there_was, f"{met} was counted, not {there_was}")
 
     def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:
         """What these entries leave out, up to the total's new ride, and what they repeat."""
