@@ -11,13 +11,13 @@ import math
 import random
 import time
 from collections import deque
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
 
 import aiohttp
+from anyio.from_thread import start_blocking_portal
 
 from lab.chaos.evidence import Answer, Ask, Journal
-from lab.chaos.loop import Loop
 from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
@@ -42,11 +42,11 @@ class Crowd:
         self._journal = journal
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
-        self._loop = Loop()
+        self._exits = ExitStack()
 
     def start(self) -> None:
-        self._loop.start()
-        self._playing = self._loop.begin(self._play())
+        self._portal = self._exits.enter_context(start_blocking_portal())
+        self._playing = self._portal.start_task_soon(self._play)
 
     async def _play(self) -> None:
         time_out = aiohttp.ClientTimeout(total=TIMEOUT)
@@ -59,9 +59,9 @@ class Crowd:
         Raises what a client raised.
         """
         self._give_up_at = time.monotonic() + PATIENCE
-        self._loop.call(self._ending.set)
+        self._portal.call(self._ending.set)
         self._playing.result()
-        self._loop.stop()
+        self._exits.close()
 
     async def _client(self, name: str) -> None:
         dice = random.Random(name)

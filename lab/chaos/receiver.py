@@ -12,16 +12,16 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from typing import NamedTuple
 
 from aiohttp import web
+from anyio.from_thread import start_blocking_portal
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from lab.chaos.loop import Loop
 from lab.ports import free_ports
 
 HOST = "127.0.0.1"
@@ -97,15 +97,15 @@ class Receiver:
         self._application = web.Application()
         self._application.router.add_route("*", "/{any:.*}", self._answer)
         self._runner: web.AppRunner | None = None
-        self._loop = Loop()
+        self._exits = ExitStack()
 
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}{PATH}"
 
     def start(self) -> None:
-        self._loop.start()
-        self._loop.do(self._listen())
+        self._portal = self._exits.enter_context(start_blocking_portal())
+        self._portal.call(self._listen)
 
     async def _listen(self) -> None:
         runner = web.AppRunner(self._application, access_log=None, shutdown_timeout=0)
@@ -117,11 +117,11 @@ class Receiver:
     @contextmanager
     def failing(self, mood: Mood) -> Iterator[None]:
         """Fail in this way for as long as the block takes."""
-        self._loop.do(self._become(mood))
+        self._portal.call(self._become, mood)
         try:
             yield
         finally:
-            self._loop.do(self._become(Mood.WELL))
+            self._portal.call(self._become, Mood.WELL)
 
     async def _become(self, mood: Mood) -> None:
         was, self._mood = self._mood, mood
@@ -160,5 +160,5 @@ class Receiver:
     def stop(self) -> None:
         """Stop listening, and end all connections; what came is kept."""
         if self._runner:
-            self._loop.do(self._leave())
-        self._loop.stop()
+            self._portal.call(self._leave)
+        self._exits.close()
