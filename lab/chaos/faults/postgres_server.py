@@ -1,4 +1,4 @@
-"""Postgres crashes, is restored from a backup, or fails over to a streaming standby.
+"""Postgres is restored from a backup, or fails over to a streaming standby.
 
 A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
 asynchronous standby that lags. A fail-over to a synchronous one may lose nothing: it has every
@@ -18,13 +18,6 @@ from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
 PROMOTED = "SELECT NOT pg_is_in_recovery()"
-
-
-def crash(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL Postgres and all its processes; it recovers from the crash when it restarts."""
-    with moot_if_away():
-        scene.fleet.postgres.crash(dice.uniform(0, 3))
-    return "postgres"
 
 
 def restore(scene: Scene, dice: random.Random) -> str:

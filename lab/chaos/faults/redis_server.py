@@ -1,4 +1,4 @@
-"""Faults of Redis: a crash, the loss of some entries or all, a fail-over to a replica that lags.
+"""Faults of Redis: the loss of some entries or all, a fail-over to a replica that lags.
 
 After a fail-over the old primary comes back as the replica.
 """
@@ -32,13 +32,6 @@ def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
     finally:
         reader.signal(signal.SIGCONT)
         reader.busy.release()
-
-
-def crash(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL, and a restart with everything that Redis had acknowledged."""
-    with moot_if_away():
-        scene.fleet.redis.crash(dice.uniform(0, 3))
-    return "redis"
 
 
 def cut(scene: Scene, dice: random.Random) -> str:
