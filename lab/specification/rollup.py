@@ -9,7 +9,7 @@ from lab.specification.explorer import Refused, System, Value, named, require, s
 
 
 class Ick(Value, frozen=True):
-    """One that has the minute: Redis has no empty sets."""
+    """An Ick that contains the minute: Redis deletes sets that become empty."""
 
     name: int  # its generation
     lowest: int  # ride of the minute
@@ -27,7 +27,7 @@ class Lead(Value, frozen=True):
 
 
 class Rows(Value, frozen=True):
-    """In Postgres."""
+    """What Postgres holds."""
 
     sent: int = 0
     complete_to: int = 0

@@ -18,7 +18,7 @@ from lab.chaos.redis_pair import RedisPair
 def one_behind(scene: Scene, dice: random.Random) -> Iterator[None]:
     """In most cases stop a reader first, so that it has not yet read what is then lost.
 
-    Readers read within milliseconds, and the loss of what they have counted does not concern them.
+    A reader that keeps up has counted an entry within milliseconds, and does not miss it.
     """
     stop, name, seconds = dice.random() < 0.7, dice.choice(READERS), dice.uniform(0.3, 1.5)
     reader = scene.fleet.services[name]
