@@ -14,14 +14,15 @@ from demo.embedded.servers import Postgres, Redis
 from lab.chaos.books.statements import ALL_TOTALS, COUNTED
 from lab.chaos.books.tables import broken as broken_in
 from lab.chaos.fleet import LONGEST_LOG
+from lab.chaos.observer import LogReader, Told
 from lab.chaos.postgres_pair import SETTINGS
 from lab.chaos.trace.judge import Verdict, judge
-from lab.chaos.trace.recording import Struck
+from lab.chaos.trace.recorder import Recorder
+from lab.chaos.trace.recording import Recording, Struck, read
 from tests.support import sabotage as broken
 from tests.support import scenarios as play
 from tests.support.clusters import fresh_world, migrated
 from tests.support.disasters import flush
-from tests.support.recorded import recording
 from tests.support.sabotage import Patch, Sabotage
 from tests.support.scenarios import Scenario
 from tests.support.world import PATIENCE, World, eventually
@@ -39,6 +40,8 @@ class Case(NamedTuple):
         return f"{self.scenario.__name__}-{self.sabotage.__name__}"
 
 
+# A database with a slot can't be dropped.
+FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
 LEADS_TO = "what it read leads to"
 CASES = [
     Case(
@@ -78,17 +81,30 @@ def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
 
 def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
     """By both, with the loss of the log where there is one; the onlooker has seen it before."""
-    with recording(world) as tape, pytest.MonkeyPatch.context() as patch:
+    file, seen = world.folder / "recording", []
+    recording = Recording(file)
 
-        def flush_what_was_seen(world: World) -> None:
-            eventually(lambda: len(tape.told) == len(world.records()), "an onlooker")
-            flush(world)
+    def note(entry: Told) -> None:
+        seen.append(entry)
+        recording.write(entry)
 
+    def flush_what_was_seen(world: World) -> None:
+        eventually(lambda: len(seen) == len(world.records()), "an onlooker")
+        flush(world)
+        recording.write(Struck("redis-flush", 0, time.monotonic()))
+
+    recorder = Recorder(lambda: world.postgres_url, recording)
+    reader = LogReader(lambda: world.redis.url, world.stream, note)
+    recorder.start()
+    reader.start()
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(play, "flush", flush_what_was_seen)
         books = scenario(world)
-    loses = scenario in (play.a_lost_log, play.a_flushed_log)
-    steps = [Struck("redis-flush", 0, time.monotonic())] * loses + tape.steps
-    return books, judge(lambda: iter(steps), LONGEST_LOG)
+    recorder.end()
+    reader.end()
+    recording.close()
+    world.connection.execute(FORGET)
+    return books, judge(lambda: read(file), LONGEST_LOG)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
