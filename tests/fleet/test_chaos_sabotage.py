@@ -81,8 +81,9 @@ def recorded(server: Postgres, redis: Redis, tmp_path: Path) -> Iterator[World]:
 
 def judged(world: World, scenario: Scenario) -> tuple[list[str], Verdict]:
     """By both, with the loss of the log where there is one; the onlooker has seen it before."""
-    file, seen = world.folder / "recording", []
+    file = world.folder / "recording"
     recording = Recording(file)
+    seen: list[Told] = []
 
     def note(entry: Told) -> None:
         seen.append(entry)
