@@ -1,21 +1,19 @@
 """Writes what was measured into docs/performance.md, which is the record, and into README.md.
 
-A line `<!--figures:NAME-->` begins a block and `<!--end-->` ends it. NAME is a part, whose table
-the block holds; or `summary`, which says how many goals are met and which are missed; or
-`headlines`, in README.md. The last two are made of the tables' rows. What is outside of blocks is
-written by people, such as the results of experiments.
+The block of a part (`lab.blocks`) holds its table; `summary` says how many goals are met and which
+are missed; `headlines` is in README.md. These two are made of the tables' rows. What is outside of
+blocks is written by people, such as the results of experiments.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from lab.benchmarks.figures import COLUMNS, MET, MISSED
+from lab.blocks import contents, filled, write
 from rocket_rides.settings import PROJECT
 
 PERFORMANCE = PROJECT / "docs/performance.md"
 README = PROJECT / "README.md"
-BLOCK = re.compile(r"(<!--figures:([\w-]+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
 SUMMARY, HEADLINES = "summary", "headlines"
 SHOWN = (
     "`POST /rides`, 8 clients",
@@ -44,30 +42,16 @@ class Row(NamedTuple):
         return f"{self.figure}: {self.measured.partition(' (')[0]}{beside}{goal}"
 
 
-def write(part: str, content: str) -> None:
+def record(part: str, content: str) -> None:
     """Write a part's table into its block, and update the summary and the headlines."""
-    page = filled(PERFORMANCE.read_text(), part, content)
-    PERFORMANCE.write_text(filled(page, SUMMARY, summary(page)))
-    README.write_text(filled(README.read_text(), HEADLINES, headlines(page)))
-
-
-def filled(page: str, name: str, content: str) -> str:
-    """The page with `content` in the block `name`, and otherwise unchanged."""
-
-    def block(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{content}\n\n{found[4]}" if found[2] == name else found[0]
-
-    return BLOCK.sub(block, page)
-
-
-def blocks(page: str) -> dict[str, str]:
-    """The content of each block, by name."""
-    return {found[2]: found[3] for found in BLOCK.finditer(page)}
+    page = filled(PERFORMANCE.read_text(), {part: lambda: content})
+    PERFORMANCE.write_text(filled(page, {SUMMARY: lambda: summary(page)}))
+    write(README, {HEADLINES: lambda: headlines(page)})
 
 
 def rows(page: str) -> Iterator[Row]:
     """All figures of all parts."""
-    for part, block in blocks(page).items():
+    for part, block in contents(page).items():
         for line in block.splitlines():
             cells = line[2:-2].split(" | ")
             if line.startswith("| ") and cells[0] not in (COLUMNS[0], "---"):

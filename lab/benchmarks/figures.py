@@ -1,7 +1,7 @@
 """Figures, their limits and goals, and the table of them in Markdown."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, NamedTuple, Self
@@ -73,12 +73,6 @@ class Figure:
         if self.goal is not None:
             goal = f"{self.goal}: {MET if self.met else MISSED}"
         return self.name, measured, limit, ratio, goal
-
-
-def table(figures: Iterable[Figure]) -> str:
-    """The figures as a table."""
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *(each.cells() for each in figures)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def spread(runs: list[float]) -> str:

@@ -21,7 +21,7 @@ ROLLUP = ["consumers.rollup"]
 WORKERS = (["consumers.receipts", "receipts0"], ["consumers.receipts", "receipts1"])
 # The ride up to which every total is exact; none until all consumers have a checkpoint.
 COUNTED = f"""
-    SELECT min(last_ride_id) FROM checkpoints WHERE kind = 'total'
+    SELECT min(position) FROM checkpoints WHERE kind = 'total'
     HAVING count(*) = {len(TOTALS)}
 """
 # Which of these sessions have completed a round.

@@ -20,16 +20,13 @@ def measure(stand: Stand) -> list[Figure]:
     figure = Figure("Idle fleet, all processes", "% of a core", goal=Goal("value", "<=", 2))
     servers = [psutil.Process(server.pid) for server in (stand.postgres, stand.redis)]
     with fleet.fleet(stand) as (_, services):
-        return [figure.measure(ROUNDS, lambda: _processor([*servers, *services]))]
-
-
-def _processor(roots: Sequence[psutil.Process]) -> float:
-    """The share of a core that these process trees take once they are quiet, in percent."""
-    until(lambda: _used_in(roots, 0.5) < 10, "the fleet does not become idle")
-    return _used_in(roots, SECONDS)
+        roots = [*servers, *services]
+        until(lambda: _used_in(roots, 0.5) < 10, "the fleet does not become idle")
+        return [figure.measure(ROUNDS, lambda: _used_in(roots, SECONDS))]
 
 
 def _used_in(roots: Sequence[psutil.Process], seconds: float) -> float:
+    """The share of a core that these process trees take, in percent."""
     before, started = sum(map(seconds_used, roots)), time.perf_counter()
     time.sleep(seconds)
     passed = time.perf_counter() - started

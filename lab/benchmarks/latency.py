@@ -29,43 +29,25 @@ SECONDS = 5  # of each rate
 CLIENTS = 16  # each has one request under way at most
 POLL = 0.0005  # seconds between looks at the checkpoints
 PATIENCE = 10.0  # seconds
+# Milliseconds, by percentile.
+GOALS: dict[str, dict[int, float]] = {
+    "idle": {50: 4, 99: 10},
+    "100 rides/s": {50: 4, 99: 10},
+    "1,000 rides/s": {99: 25},
+}
 
 NOBODYS = Term("0" * 16, 0)
-CREATE = "CREATE TABLE by_hand AS SELECT 0 AS last_ride_id"
-COMMIT = "UPDATE by_hand SET last_ride_id = last_ride_id + 1"
+CREATE = "CREATE TABLE by_hand AS SELECT 0 AS position"
+COMMIT = "UPDATE by_hand SET position = position + 1"
 
 Milliseconds = list[float]
 Ride = tuple[int, float]  # its id, and when it was answered
 
 
-class Percentiles:
-    """Percentiles of one kind of journey, each with its goal in milliseconds."""
-
-    def __init__(self, when: str, goals: dict[int, float]) -> None:
-        self.figures = {
-            percent: Figure(
-                f"Ride to both totals, {when}, p{percent}",
-                "ms",
-                "one append, then one commit",
-                Goal("value", "<=", goal),
-            )
-            for percent, goal in goals.items()
-        }
-
-    def add(self, took: Milliseconds, limit: Milliseconds) -> None:
-        """Add the percentiles of one round."""
-        for percent, figure in self.figures.items():
-            figure.runs.append(quantiles(took, n=100)[percent - 1])
-            figure.limits.append(quantiles(limit, n=100)[percent - 1])
-
-
 def measure(stand: Stand) -> list[Figure]:
     """Measure single rides, and rides at two average rates, at random moments."""
-    idle = Percentiles("idle", {50: 4, 99: 10})
-    busy = {
-        100: Percentiles("100 rides/s", {50: 4, 99: 10}),
-        1000: Percentiles("1,000 rides/s", {99: 25}),
-    }
+    runs: dict[str, list[Milliseconds]] = {when: [] for when in GOALS}
+    limits: list[Milliseconds] = []
     with (
         fleet.fleet(stand) as (port, _),
         stand.connect() as connection,
@@ -73,11 +55,22 @@ def measure(stand: Stand) -> list[Figure]:
     ):
         connection.execute(CREATE)
         for _ in range(ROUNDS):
-            limit = _by_hand(connection, log)
-            idle.add(_one_at_a_time(port, connection), limit)
-            for rate, percentiles in busy.items():
-                percentiles.add(_steadily(port, connection, rate), limit)
-    return [figure for each in (idle, *busy.values()) for figure in each.figures.values()]
+            limits.append(_by_hand(connection, log))
+            runs["idle"].append(_one_at_a_time(port, connection))
+            runs["100 rides/s"].append(_steadily(port, connection, 100))
+            runs["1,000 rides/s"].append(_steadily(port, connection, 1000))
+    return [
+        Figure(
+            f"Ride to both totals, {when}, p{percent}",
+            "ms",
+            "one append, then one commit",
+            Goal("value", "<=", most),
+            [quantiles(took, n=100)[percent - 1] for took in runs[when]],
+            [quantiles(took, n=100)[percent - 1] for took in limits],
+        )
+        for when, goals in GOALS.items()
+        for percent, most in goals.items()
+    ]
 
 
 def _one_at_a_time(port: int, connection: psycopg.Connection) -> Milliseconds:

@@ -11,7 +11,7 @@ import psycopg
 from analytics.prerequisites import require_java
 from lab.benchmarks import outbox
 from lab.benchmarks.figures import Figure, Goal
-from lab.benchmarks.stand import Stand, say
+from lab.benchmarks.stand import Stand
 
 MILLION = 1_000_000
 ALL = 10 * MILLION
@@ -35,11 +35,9 @@ def measure(stand: Stand) -> list[Figure]:
         Goal("ratio", "<=", 1.1),
     )
     with stand.connect() as connection:
-        say("a million rides")
         outbox.insert_as_sent(connection, MILLION)
         run(stand)
         aged.limits = _nights(stand, connection)
-        say("ten million rides")
         outbox.insert_as_sent(connection, ALL - MILLION - NIGHTS * NIGHT)
         shutil.rmtree(stand.folder / "warehouse")
         seconds, peak = run(stand)

@@ -1,19 +1,14 @@
 """`python -m lab.chaos`: a whole fleet, a nemesis that breaks it at random, and the proof.
 
 It starts its own fleet on private servers: Postgres, Redis and its replica, an API, two streamers,
-three totals, two rollups and two workers that deliver receipts, with 10 % double sends and consumer
-crashes throughout. Clients post rides and retry until they are answered; some stop half-way.
-Meanwhile a nemesis breaks processes, servers, connections, the network, the log and the receiver of
-receipts, fills memory and disks, sets clocks, lets another fleet write to the log, fails over, and
-restores Postgres from backups, all as the seed determines. Where there is Spark, the nightly job
-runs again and again, is killed, and has to find what the nemesis has falsified. Then every fault
-is undone, the fleet settles, and every ride is checked.
+three totals, two rollups and two workers that deliver receipts. Clients post rides and retry until
+they are answered; some stop half-way. Meanwhile a nemesis injects the faults that docs/proof.md
+lists, as the seed determines. Where there is Spark, the nightly job runs again and again. Then all
+faults are undone, the fleet settles, and every ride is checked.
 
 Status 0: no ride was lost, counted twice or out of order, and nothing else was wrong, except for
 what a restore had to undo. Status 1: there is a line for each finding, and the folder of the logs
 is kept. Ctrl-C ends a run with status 130, SIGTERM with 143; it leaves no processes or files.
-
-The seed decides which faults come, when, and on what. What they interrupt depends on the machine.
 """
 
 import argparse
@@ -31,7 +26,7 @@ from lab.chaos.faults import FAULTS
 from lab.chaos.fleet import RATE, Fleet
 from lab.chaos.machines import enter_own_namespace
 from lab.chaos.nemesis import EVERY
-from lab.chaos.outcome import judged, table
+from lab.chaos.outcome import judged
 from lab.chaos.play import Play
 from rocket_rides.errors import Unavailable
 
@@ -55,8 +50,8 @@ def main() -> int:
         fleet.start()
         play = Play(fleet, options)
         play.run()
-        outcome = judged(play)
-        keep = bool(outcome.findings)
+        findings, table = judged(play)
+        keep = bool(findings)
     except (ServerFailed, TimeoutError, Unavailable, psycopg.Error) as reason:
         print(f"{reason}; the logs are in {fleet.folder}", file=sys.stderr)
         return 1
@@ -67,13 +62,13 @@ def main() -> int:
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         fleet.stop(keep=keep)
-    print(table(outcome))
-    for finding in outcome.findings:
+    print(table)
+    for finding in findings:
         print(f"BROKEN: {finding}")
-    if outcome.findings:
+    if findings:
         seed = [] if "--seed" in sys.argv else ["--seed", str(options.seed)]
         again = f"python -m lab.chaos {shlex.join(seed + sys.argv[1:])}"
-        print(f"{len(outcome.findings)} findings; {again}; the logs are in {fleet.folder}")
+        print(f"{len(findings)} findings; {again}; the logs are in {fleet.folder}")
     return int(keep)
 
 

@@ -2,7 +2,8 @@
 
 Every ride has an Idempotency-Key, and is posted again under it until an answer comes. One ride in
 six begins with a client that hangs up after half of the request, or before the answer; half of
-these are never posted again. One in twenty is posted again seconds after it was answered.
+these are never posted again. One in twenty is posted again seconds after it was answered. Of the
+rides that were answered, three in ten are rated.
 """
 
 import asyncio
@@ -11,13 +12,15 @@ import math
 import random
 import time
 from collections import deque
-from contextlib import closing, suppress
+from collections.abc import Container, Mapping
+from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
+from typing import NamedTuple
 
 import aiohttp
+from anyio.from_thread import start_blocking_portal
 
-from lab.chaos.journal import Answer, Ask, Journal
-from lab.chaos.loop import Loop
+from lab.chaos.evidence import Answer, Ask, Journal, Rated
 from rocket_rides.waiting import delays
 
 HOST = "127.0.0.1"
@@ -25,10 +28,18 @@ FORM = "application/x-www-form-urlencoded"
 TIMEOUT = 4.0  # seconds; the API answers within two unless it is stopped
 AGAIN_AFTER = 5.0  # seconds; a restore may happen in between
 AGAIN = 0.05  # of the rides
+RATED = 0.3  # of the rides
 FIRST = (84, 8, 8)  # percent that hang up never, within the request, or before the answer
 FEWEST = 8  # clients
 BUSIEST = 10.0  # rides a second that one client may be asked to post
 PATIENCE = 60.0  # seconds for which they retry after the faults have ended
+
+
+class Answered(NamedTuple):
+    """What an answer says, and when its request was sent, on the monotonic clock."""
+
+    content: str
+    sent: float
 
 
 class Crowd:
@@ -42,11 +53,11 @@ class Crowd:
         self._journal = journal
         self._ending = asyncio.Event()
         self._give_up_at = float("inf")
-        self._loop = Loop()
+        self._exits = ExitStack()
 
     def start(self) -> None:
-        self._loop.start()
-        self._playing = self._loop.begin(self._play())
+        self._portal = self._exits.enter_context(start_blocking_portal())
+        self._playing = self._portal.start_task_soon(self._play)
 
     async def _play(self) -> None:
         time_out = aiohttp.ClientTimeout(total=TIMEOUT)
@@ -59,9 +70,9 @@ class Crowd:
         Raises what a client raised.
         """
         self._give_up_at = time.monotonic() + PATIENCE
-        self._loop.call(self._ending.set)
+        self._portal.call(self._ending.set)
         self._playing.result()
-        self._loop.stop()
+        self._exits.close()
 
     async def _client(self, name: str) -> None:
         dice = random.Random(name)
@@ -71,6 +82,8 @@ class Crowd:
             await self._misbehave(ask, dice)
             if not ask.given_up:
                 await self._post(ask)
+            if ask.answers and dice.random() < RATED:
+                await self._rate_ride(ask)
             if ask.answers and dice.random() < AGAIN:
                 again.append(ask)
             while again and again[0].answers[0].came + AGAIN_AFTER < time.monotonic():
@@ -104,28 +117,49 @@ class Crowd:
                     await asyncio.sleep(pause)
 
     async def _post(self, ask: Ask) -> None:
-        """Post the ride until it is answered. A 503 or a lost connection is not an answer."""
+        """Post the ride until it is answered."""
         ask.whole = True
-        url = f"http://{HOST}:{self._port}/rides"
         ride, key = {"distance": str(ask.distance)}, {"Idempotency-Key": str(ask.key)}
+        what = f"the ride of {ask.distance} m"
+        if answered := await self._until_answered("rides", ride, key, what, {201}):
+            ask.answers.append(read(*answered))
+
+    async def _rate_ride(self, ask: Ask) -> None:
+        """Rate the ride until that is answered. A restore may have made it another, or none."""
+        ride, stars = ask.answers[-1].ride, 1 + int(ask.distance.scaleb(3)) % 5
+        good = {200, 201, 404, 409} if self._journal.restores else {200, 201}
+        path, what = f"rides/{ride}/rating", f"the rating of ride {ride}"
+        answered = await self._until_answered(path, {"stars": str(stars)}, {}, what, good)
+        if answered and (given := json.loads(answered.content).get("rating")):
+            ask.rated.append(Rated(ride, given["stars"], answered.sent, time.monotonic()))
+
+    async def _until_answered(
+        self,
+        path: str,
+        data: Mapping[str, str],
+        headers: Mapping[str, str],
+        what: str,
+        good: Container[int],
+    ) -> Answered | None:
+        """Post until there is a `good` answer. A 503 or a lost connection is no answer."""
+        url = f"http://{HOST}:{self._port}/{path}"
         for delay in delays(0.02, 0.5):
             sent = time.monotonic()
             with suppress(aiohttp.ClientError, OSError):
-                async with self._api.post(url, data=ride, headers=key) as response:
+                async with self._api.post(url, data=data, headers=headers) as response:
                     status, content = response.status, await response.text()
-                if status == 201:
-                    self._journal.answered += not ask.answers
-                    ask.answers.append(read(content, sent))
-                    return
+                if status in good:
+                    return Answered(content, sent)
                 if status != 503:
                     self._journal.troubles.append(
-                        f"the ride of {ask.distance} m was answered with {status}: {content[:200]}"
+                        f"{what} was answered with {status}: {content[:200]}"
                     )
                     if status < 500:
-                        return
+                        return None
             if time.monotonic() > self._give_up_at:
-                return
+                return None
             await asyncio.sleep(delay)
+        return None
 
 
 def request(ask: Ask) -> bytes:

@@ -14,7 +14,6 @@ after a second one, the first would seem to be there again.
 """
 
 import random
-from decimal import Decimal
 
 import psycopg
 
@@ -22,7 +21,6 @@ from lab.chaos.fleet import CONSUMERS
 from rocket_rides.errors import Unavailable
 
 TOTAL, MINUTE, OUTCOME = "total", "minute", "outcome"
-MILLIMETRE = Decimal("0.001")
 # Errors of a Postgres that is down, goes down, or starts. Any other is a mistake in chaos.
 AWAY = (psycopg.OperationalError, psycopg.InternalError, Unavailable)
 
@@ -65,7 +63,7 @@ WRONG_TOTAL = """
     FROM victim
     RETURNING victim, mark
 """
-# The oldest minute that is over and complete, and had no drift.
+# The oldest minute that is over, complete, and had no drift: it gets a ride, or a millimetre, more.
 WRONG_MINUTE = """
     WITH victim AS (
         SELECT minute FROM ride_minutes CROSS JOIN rollup_state
@@ -74,7 +72,7 @@ WRONG_MINUTE = """
         ORDER BY minute LIMIT 1 FOR UPDATE OF ride_minutes
     ), changed AS (
         UPDATE ride_minutes
-        SET rides = rides + %(rides)s::int, distance = distance + %(distance)s::numeric
+        SET rides = rides + %(rides)s::int, distance = distance + 0.001 * (1 - %(rides)s::int)
         FROM victim WHERE ride_minutes.minute = victim.minute
         RETURNING victim.minute, concat_ws('/', rides, distance, upto) AS mark
     )
@@ -107,11 +105,6 @@ def prepare(connection: psycopg.Connection) -> None:
 
 def make(connection: psycopg.Connection, kind: str, dice: random.Random) -> str | None:
     """Commit a drift, one at a time; None if there is no victim. Raises psycopg.Error."""
-    rides = dice.randint(0, 1)
-    values = {
-        "consumer": dice.choice(CONSUMERS),
-        "rides": rides,
-        "distance": MILLIMETRE * (1 - rides),
-    }
+    values = {"rides": dice.randint(0, 1), "consumer": dice.choice(CONSUMERS)}
     row = connection.execute(STATEMENTS[kind], values).fetchone()
     return f"{kind} {row[0]} ({row[1]})" if row else None

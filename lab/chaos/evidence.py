@@ -1,19 +1,99 @@
-"""The evidence of a run: all that the judge of the books looks at."""
+"""The evidence of a run: all that the judge of the books looks at.
 
+The journal has what was asked for and answered, as the clients saw it.
+"""
+
+import threading
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 import psycopg
 
-from lab.chaos.deliveries import Delivery
-from lab.chaos.journal import Ask, Restore
 from lab.chaos.nights import Night
+from lab.chaos.receiver import Delivery
 from lab.chaos.service import Exit
 
 RIDES = "SELECT id, distance, created_at FROM rides ORDER BY id"
 KEYS = "SELECT key, ride_id FROM idempotency_keys"
 OUTCOMES = "SELECT ride_id, outcome FROM receipts"
+STARS = "SELECT ride_id, stars FROM ratings"
+
+
+class Answer(NamedTuple):
+    """A 201, or a commit by a writer; `distance` is in metres, times are monotonic."""
+
+    ride: int
+    distance: Decimal
+    sent: float = 0.0  # when the answered request was sent, not an earlier one for this ride
+    came: float = 0.0
+
+
+class Rated(NamedTuple):
+    """That a ride has so many stars, as a 201 or a 200 says; times are monotonic."""
+
+    ride: int
+    stars: int
+    sent: float
+    came: float
+
+
+class Restore(NamedTuple):
+    """Postgres was killed at `killed` and restored from a backup that began at `began`.
+
+    Both are on the monotonic clock. The backup has all that was committed before it began. A
+    promoted standby counts as a backup that began when it was cut off, also if it lagged.
+    """
+
+    began: float
+    killed: float
+
+    def may_undo(self, answer: Answer | Rated) -> bool:
+        """Whether the old server may have committed what was answered after the backup began.
+
+        A request that was sent after that server had ended was served by the restored one. One sent
+        earlier may have been served by either, whenever its answer came: the API may have been
+        stopped between the old server's answer and its own.
+        """
+        return answer.sent < self.killed and answer.came > self.began
+
+
+@dataclass(slots=True)
+class Ask:
+    """One ride that somebody asked for. No two have the same distance (metres).
+
+    The ride of a request that was never sent completely must not exist.
+    """
+
+    distance: Decimal
+    key: str | None = None
+    whole: bool = False
+    given_up: bool = False  # its client hung up, and will not ask again
+    asked_at: float = field(default_factory=time.monotonic)
+    answers: list[Answer] = field(default_factory=list)
+    rated: list[Rated] = field(default_factory=list)
+
+
+class Journal:
+    """All rides that the clients, or the writers, asked for."""
+
+    def __init__(self) -> None:
+        self.asks: list[Ask] = []
+        self.restores: list[Restore] = []  # so far
+        self.troubles: list[str] = []  # answers that no client should ever get
+        self._guard = threading.Lock()
+
+    def ask(self, client: str | None = None) -> Ask:
+        """A new ride to ask for. It has a key where a client of the API asks."""
+        with self._guard:
+            number = 1 + len(self.asks)
+            key = f"{client}-{number}" if client else None
+            # A ride without a key is identified by its distance alone.
+            ask = Ask(Decimal(number * 1009).scaleb(-3), key)
+            self.asks.append(ask)
+            return ask
 
 
 @dataclass
@@ -24,6 +104,7 @@ class FinalState:
     times: dict[int, datetime]  # when each ride was taken
     keys: dict[str, int]  # the ride that each key belongs to
     outcomes: dict[int, str | None]  # of the receipts, by ride
+    stars: dict[int, int]  # of the rides that were rated
 
 
 @dataclass
@@ -53,4 +134,5 @@ def read_final_state(connection: psycopg.Connection) -> FinalState:
             times={ride: taken for ride, _, taken in rides},
             keys=dict(query(KEYS).fetchall()),
             outcomes=dict(query(OUTCOMES).fetchall()),
+            stars=dict(query(STARS).fetchall()),
         )

@@ -1,6 +1,7 @@
 """A whole private fleet: two pairs of servers, an API, streamers, consumers, and a receiver."""
 
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -25,13 +26,15 @@ CONSUMERS = ("consumer0", "consumer1", "consumer2")
 STREAMERS = ("streamer0", "streamer1")
 ROLLUPS = ("rollup0", "rollup1")  # one of them leads
 RECEIPTS = ("receipts0", "receipts1")
-READERS = (*CONSUMERS, *ROLLUPS, *RECEIPTS)
+RATINGS = ("ratings0",)
+READERS = (*CONSUMERS, *ROLLUPS, *RECEIPTS, *RATINGS)
 COMMANDS = {
     "api": ["api"],
     **{name: ["streamer"] for name in STREAMERS},
     **{name: ["consumers", name] for name in CONSUMERS},
     **{name: ["consumers.rollup"] for name in ROLLUPS},
     **{name: ["consumers.receipts", name] for name in RECEIPTS},
+    **{name: ["consumers.ratings", name] for name in RATINGS},
 }
 STREAM = "rocket-rides-log"
 LONGEST_LOG = 1000  # entries
@@ -152,7 +155,7 @@ class Fleet:
     def stop(self, *, keep: bool) -> None:
         """End every process, whatever state the fleet is in; remove the folder, unless `keep`."""
         for service in self.services.values():
-            service.kill()
+            service.end(by=signal.SIGKILL)
         self.receiver.stop()
         self.postgreses.end()
         self.redises.end()

@@ -35,7 +35,7 @@ class Host(Server):
         self.may_end = threading.Event()  # while set, it may end by itself, or not start
         self._serves = threading.Event()
         self._ending = threading.Event()
-        self._guard = threading.Lock()  # held by who starts it, or has it down
+        self._guard = threading.Lock()  # held while it is being started, or kept down
         # It starts the server, and stays: the kernel ends a server with its thread (on Linux).
         self._keeper = threading.Thread()  # which has not started
 
@@ -49,24 +49,20 @@ class Host(Server):
         while not self._ending.wait(POLL):
             with self._guard:
                 if not self.running and not self._ending.is_set():
-                    if self._serves.is_set():
-                        status = self.process.poll()
-                        self._note(f"{self.name} ended by itself with status {status}")
-                    self._start_until_it_serves()
+                    self._start_again()
         with self._guard:
             self.stop()
 
-    def _start_until_it_serves(self) -> None:
-        self._serves.clear()
-        while not self._ending.is_set():
-            try:
-                self.start()
-            except ServerFailed as reason:
-                self._note(in_one_line(reason))
-                self._ending.wait(AGAIN)
-            else:
-                self._serves.set()
-                return
+    def _start_again(self) -> None:
+        if self._serves.is_set():
+            self._note(f"{self.name} ended by itself with status {self.process.poll()}")
+            self._serves.clear()
+        try:
+            self.start()
+            self._serves.set()
+        except ServerFailed as reason:
+            self._note(in_one_line(reason))
+            self._ending.wait(AGAIN)
 
     def _note(self, failure: str) -> None:
         if not self.may_end.is_set():

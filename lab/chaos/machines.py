@@ -47,12 +47,8 @@ class Disk:
 
     def fill(self) -> None:
         """Shrink the file system to what it holds: from now on no file gets another page."""
-        while not self._resize(self.used()):  # it has grown meanwhile
+        while not self._resize(shutil.disk_usage(self.folder).used):  # it has grown meanwhile
             pass
-
-    def used(self) -> int:
-        """How many bytes it holds."""
-        return shutil.disk_usage(self.folder).used
 
     def make_room(self) -> None:
         self._resize(SIZE)

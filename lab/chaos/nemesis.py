@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from lab.chaos.faults import FAULTS
 from lab.chaos.faults.scene import Moot, Scene
+from lab.chaos.trace.recording import Struck
 from rocket_rides.errors import in_one_line
 
 EVERY = 1.5  # average seconds from the start of one fault to the start of the next
@@ -48,15 +49,6 @@ def plan(
             if at > seconds:
                 return
             yield Planned(at, kind, random.Random(f"{seed}/{round_}/{kind}"))
-
-
-class Struck(NamedTuple):
-    """A fault that was injected and undone, on the monotonic clock."""
-
-    began: float
-    ended: float
-    kind: str
-    hit: str
 
 
 class Nemesis(threading.Thread):
@@ -100,7 +92,7 @@ class Nemesis(threading.Thread):
             self.failures.append(f"{fault.kind}: {in_one_line(error)}")
             self._note(f"{fault.kind}: failed: {in_one_line(error)}")
         else:
-            self.struck.append(Struck(began, time.monotonic(), fault.kind, hit))
+            self.struck.append(Struck(fault.kind, began, time.monotonic()))
             self._note(f"{fault.kind} of {hit}: over")
 
     def _note(self, line: str) -> None:

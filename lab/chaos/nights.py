@@ -78,11 +78,11 @@ class Nights(Onlooker):
             self.play()
             self._over.wait(REST)
 
-    def play(self, *, full: bool = False) -> Night:
+    def play(self, options: Sequence[str] = ()) -> Night:
         """One run, in the calling thread."""
         night = Night(len(self.all) + 1)
         log = self._fleet.folder / f"{night}.log"
-        status = self._run(log, ["--full"] if full else [])
+        status = self._run(log, options)
         night.end = KILLED if self._killed and status in KILLS else ENDS.get(status, FAILED)
         night.said = log.read_text(errors="replace").strip()
         self.all.append(night)

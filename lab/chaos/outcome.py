@@ -1,14 +1,13 @@
-"""The outcome of a run: collects the evidence, asks both judges, and tells a person."""
+"""The outcome of a run: the evidence, the findings of both judges, and a table of figures."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 
 from lab.chaos import logs
 from lab.chaos.books.clients import double, lost, undone
 from lab.chaos.books.judge import check
-from lab.chaos.books.receipts import DEAD, DELIVERED, accepted
+from lab.chaos.books.receipts import DEAD, DELIVERED
 from lab.chaos.books.statements import WHEN_SETTLED
 from lab.chaos.books.tables import broken, left_over
 from lab.chaos.evidence import Evidence, read_final_state
@@ -21,18 +20,11 @@ from lab.chaos.trace.recording import read
 from rocket_rides.errors import in_one_line
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a run."""
+def judged(play: Play) -> tuple[list[str], str]:
+    """Collect the evidence of a run that is over; returns the findings of both judges, and a table.
 
-    play: Play
-    evidence: Evidence
-    findings: list[str]
-    verdict: Verdict  # of the specification
-
-
-def judged(play: Play) -> Outcome:
-    """Collect the evidence of a run that is over, and ask both judges."""
+    Raises psycopg.Error or redis.RedisError.
+    """
     evidence = collected(play)
     found = check(evidence)
     if play.recovery > play.options.recovery:
@@ -44,29 +36,27 @@ def judged(play: Play) -> Outcome:
     replacements = sum(fault.kind in REPLACE_POSTGRES for fault in play.nemesis.struck)
     replacements += len(play.nemesis.failures)  # a fault that failed may have replaced it, too
     found += of_the_trace(verdict, len(evidence.final.rides), replacements)
-    return Outcome(play, evidence, found, verdict)
+    return found, table(play, evidence, verdict)
 
 
 def of_the_trace(verdict: Verdict, rides: int, replacements: int) -> Iterator[str]:
     """What the judge of the trace finds, and whether the recording was complete enough for it."""
-    yield from verdict.findings
-    if rides and not verdict.refused and not verdict.met["counts"]:
+    if verdict.refused:
+        yield f"the specification refuses {verdict.refused}"
+    elif rides and not verdict.met["counts"]:
         yield f"there are {rides} rides, and the recording tells of none that was counted"
     if (lives := verdict.met["begins a life"]) > 1 + replacements:
         yield f"the recording has {lives} lives, and Postgres was replaced {replacements} times"
 
 
 def collected(play: Play) -> Evidence:
-    """The evidence of a run. Raises psycopg.Error or redis.RedisError."""
-    fleet, scene, faults = play.fleet, play.scene, set(play.options.faults)
-    services = fleet.services.values()
+    fleet, services = play.fleet, play.fleet.services.values()
     found = play.errors + play.journal.troubles
     found += [f"a fault failed: {failure}" for failure in play.nemesis.failures]
     found += [onlooker.error for onlooker in play.onlookers if onlooker.error]
     found += [failure for server in fleet.servers for failure in server.failures]
     found += [f"{one.name} said: {line}" for one in services for line in logs.unexpected(one)]
-    server_logs = [server.log for server in fleet.servers]
-    found += logs.broken(server_logs, disks_are_filled="disk-full" in faults)
+    found += [line for server in fleet.servers for line in logs.broken(server.log)]
     if not play.tables.looks:
         found.append("nobody has looked at the tables on the way")
     if play.nemesis.moot and not play.nemesis.struck:
@@ -75,8 +65,8 @@ def collected(play: Play) -> Evidence:
         found += [*play.tables.found, *broken(connection, WHEN_SETTLED)]
         found += left_over(connection, client, STREAM)
         final = read_final_state(connection)
-    warehouse = None
-    if play.nights:
+    warehouse, nights = None, play.scene.nights
+    if nights:
         try:
             warehouse = [*read_warehouse(fleet.warehouse_dir)]
         except Exception as error:  # whatever the library raises
@@ -86,52 +76,35 @@ def collected(play: Play) -> Evidence:
         final,
         [end for service in services for end in service.exits],
         found,
-        restores=scene.restores,
+        restores=play.scene.restores,
         deliveries=fleet.receiver.deliveries,
         settled_at=play.settled_at,
-        nights=play.nights.all if play.nights else [],
+        nights=nights.all if nights else [],
         last_nights=play.last_nights,
         warehouse=warehouse,
     )
 
 
-def table(outcome: Outcome) -> str:
+def table(play: Play, evidence: Evidence, verdict: Verdict) -> str:
     """The figures of a run, one per line."""
-    return "\n".join(f"{name:<36} | {value}" for name, value in figures(outcome).items())
-
-
-def figures(outcome: Outcome) -> dict[str, str]:
-    """By name, in words."""
-    play, evidence = outcome.play, outcome.evidence
-    answered = sum(1 for ask in evidence.asks if ask.answers)
-    half = sum(1 for ask in evidence.asks if not ask.whole)
     struck = Counter(fault.kind for fault in play.nemesis.struck)
-    return {
-        "rides": f"{len(evidence.final.rides):,} ({answered:,} answered); "
-        f"{half:,} more were sent by half or rolled back",
+    moot = sorted(play.nemesis.moot - struck.keys())
+    outcomes = Counter(evidence.final.outcomes.values())
+    figures = {
+        "rides": f"{len(evidence.final.rides):,}",
         "faults": f"{struck.total()}: {counted(struck.elements())}",
-        "faults that could not be injected": ", ".join(sorted(play.nemesis.moot - struck.keys()))
-        or "none",
-        "steps that the specification allowed": counted(outcome.verdict.met.elements()),
+        "faults that could not be injected": ", ".join(moot) or "none",
+        "steps that the specification allowed": counted(verdict.met.elements()),
         "recovery after the last fault": f"{play.recovery:.1f} s",
-        "receipts delivered": receipts(evidence),
+        "receipts": f"{outcomes[DELIVERED]:,} delivered; {outcomes[DEAD]:,} dead, as meant",
         "nightly runs": counted(night.end for night in evidence.nights),
         "undone by restores and fail-overs": f"{undone(evidence):,}",
         "lost": f"{len(lost(evidence))}",
         "double": f"{len(double(evidence))}",
     }
+    return "\n".join(f"{name:<36} | {figure}" for name, figure in figures.items())
 
 
 def counted(kinds: Iterable[str]) -> str:
     """How many there are of each kind."""
     return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items())) or "none"
-
-
-def receipts(evidence: Evidence) -> str:
-    """What became of the receipts, in words."""
-    outcomes, times = Counter(evidence.final.outcomes.values()), accepted(evidence)
-    again = times.total() - len(times)
-    return (
-        f"{outcomes[DELIVERED]:,}, {again:,} repeated after they were accepted; "
-        f"{outcomes[DEAD]:,} dead as meant"
-    )

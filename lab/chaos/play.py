@@ -12,16 +12,15 @@ import redis
 from lab.chaos.books.statements import REPAIRED
 from lab.chaos.books.tables import TablesJudge, broken, is_settled
 from lab.chaos.clients import Crowd
-from lab.chaos.drifts import prepare
+from lab.chaos.evidence import Journal
 from lab.chaos.faults.scene import Scene
 from lab.chaos.fleet import STREAM, Fleet
-from lab.chaos.journal import Journal
 from lab.chaos.nemesis import Nemesis, plan
 from lab.chaos.nights import Night, Nights, can_run
 from lab.chaos.observer import LogReader, Onlooker
 from lab.chaos.postgres_pair import ask
 from lab.chaos.trace.recorder import Recorder
-from lab.chaos.trace.recording import Loss, Recording
+from lab.chaos.trace.recording import Recording
 from lab.until import until
 from rocket_rides.errors import Unavailable
 
@@ -42,8 +41,8 @@ HIDE_ENTRIES = {
     *("redis-failover", "redis-split", "client-kill", "clock-jump", "disk-full"),
 }
 # The next ride, which has a higher number than any until now; and whether every total has it.
-NEXT_RIDE = "SELECT coalesce(max(id), 0) + 1 FROM rides"
-ALL_HAVE_IT = "SELECT bool_and(last_ride_id >= %s) FROM checkpoints WHERE kind = 'total'"
+NEXT_RIDE = "SELECT coalesce(max(id), 0) + 1 FROM log_records"
+ALL_HAVE_IT = "SELECT bool_and(position >= %s) FROM checkpoints WHERE kind = 'total'"
 
 Condition = Callable[[psycopg.Connection, redis.Redis], bool]
 
@@ -56,35 +55,23 @@ class Play:
         self.options = options
         self.journal = Journal()
         self.scene = Scene(fleet, self.journal)
+        self.journal.restores = self.scene.restores
         self.errors: list[str] = []
-        self.nights = self._nights()
         self.last_nights: list[Night] = []  # after all faults
         self.trace = fleet.folder / "trace.gz"
         self.recording = Recording(self.trace)
+        recorder = Recorder(lambda: fleet.postgres.url, self.recording)
+        reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
         self.tables = TablesJudge(lambda: fleet.postgres.url)
+        self.onlookers: list[Onlooker] = [recorder, reader, self.tables]  # they start in this order
+        if can_run() and not NEED_NIGHTS.isdisjoint(options.faults):
+            self.scene.nights = Nights(fleet, self.scene.over)
+            self.onlookers.append(self.scene.nights)
         faults = plan(options.seed, options.seconds, options.faults, options.every)
         self.nemesis = Nemesis(self.scene, faults, fleet.folder / "nemesis.log")
-        self.onlookers = self._onlookers()
         self.crowd = Crowd(options.seed, fleet.api_port, options.rate, self.journal)
         self.recovery = 0.0  # seconds from the last fault until every total had a ride after it
         self.settled_at = float("inf")  # on the monotonic clock
-
-    def _nights(self) -> Nights | None:
-        """The nightly job, if a fault needs it and it can run."""
-        with closing(self.fleet.connect()) as connection:
-            prepare(connection)
-        if NEED_NIGHTS.isdisjoint(self.options.faults) or not can_run():
-            return None
-        self.scene.nights = Nights(self.fleet, self.scene.over)
-        return self.scene.nights
-
-    def _onlookers(self) -> list[Onlooker]:
-        """All of them, in the order in which they start."""
-        fleet = self.fleet
-        recorder = Recorder(lambda: fleet.postgres.url, self.recording)
-        reader = LogReader(lambda: fleet.redis.url, STREAM, self.recording.write)
-        nights = [self.nights] if self.nights else []
-        return [recorder, reader, self.tables, *nights]
 
     def run(self) -> None:
         """Play the run to its end. Faults are undone, also on errors."""
@@ -92,8 +79,8 @@ class Play:
             self._run()
         finally:
             self.scene.over.set()
-            if self.nights:
-                self.nights.stop()
+            if self.scene.nights:
+                self.scene.nights.stop()
             self.nemesis.end()
 
     def _run(self) -> None:
@@ -103,8 +90,8 @@ class Play:
         self.crowd.start()
         self.nemesis.start()
         while (left := end - time.monotonic()) > 0:
-            answered, struck = self.journal.answered, len(self.nemesis.struck)
-            say(f"{answered:,} rides, {struck:,} faults, {left:.0f} s left")
+            asked, struck = len(self.journal.asks), len(self.nemesis.struck)
+            say(f"{asked:,} rides, {struck:,} faults, {left:.0f} s left")
             time.sleep(min(TELL_EVERY, left))
         self._settle()
 
@@ -128,7 +115,10 @@ class Play:
         self.errors += self.fleet.end()
         for onlooker in self.onlookers:
             onlooker.end()
-        self._end_recording()
+        for fault in self.nemesis.struck:
+            if fault.kind in HIDE_ENTRIES:
+                self.recording.write(fault)
+        self.recording.close()
         say("judging")
 
     def _recovers(self) -> float:
@@ -143,10 +133,10 @@ class Play:
 
         Raises TimeoutError.
         """
-        if self.nights:
-            self.nights.end()
-            for full in (True, False):
-                self.last_nights.append(self.nights.play(full=full))
+        if nights := self.scene.nights:
+            nights.end()
+            for options in (["--full"], []):
+                self.last_nights.append(nights.play(options))
                 late = f"what the nights found was not repaired after {REPAIR_LIMIT:.0f} s"
                 until(lambda: self._is(is_repaired), late, REPAIR_LIMIT, GLANCE)
                 self._comes_to_rest()
@@ -163,17 +153,11 @@ class Play:
         except (psycopg.Error, redis.RedisError, Unavailable):
             return False
 
-    def _end_recording(self) -> None:
-        for fault in self.nemesis.struck:
-            if fault.kind in HIDE_ENTRIES:
-                self.recording.write(Loss(fault.kind, fault.began, fault.ended))
-        self.recording.close()
-
 
 def is_repaired(connection: psycopg.Connection, _: redis.Redis) -> bool:
     return not broken(connection, (REPAIRED,))
 
 
 def say(line: str) -> None:
-    """Tell a person how far the run is."""
+    """Print progress, for a person."""
     print(line, file=sys.stderr, flush=True)

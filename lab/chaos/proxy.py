@@ -15,10 +15,11 @@ and it can't tell connections apart, nor an answer from a request.
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 
-from lab.chaos.loop import Loop
+from anyio.from_thread import start_blocking_portal
 
 HOST = "127.0.0.1"
 PIECE = 1 << 16  # bytes; the most that is carried at a time
@@ -45,13 +46,13 @@ class Proxy:
         self.longest_delay = 0.0  # seconds, of each piece of data
         self.connections: set[Connection] = set()
         self._is_free = {way: asyncio.Event() for way in Way}
-        self._loop = Loop()
+        self._exits = ExitStack()
 
     def start(self) -> None:
         for event in self._is_free.values():
             event.set()
-        self._loop.start()
-        self._loop.do(self._listen())
+        self._portal = self._exits.enter_context(start_blocking_portal())
+        self._portal.call(self._listen)
 
     async def _listen(self) -> None:
         self._listener = await asyncio.start_server(self._connect, HOST, 0)
@@ -99,25 +100,22 @@ class Proxy:
             if not data:
                 target.close()
 
-    def cut(self, share: float = 1, dice: random.Random | None = None) -> None:
-        """Cut a share of the connections, whatever they are doing.
+    def cut(self, is_meant: "Callable[[Connection], bool]" = lambda _: True) -> None:
+        """Cut these connections, or all, whatever they are doing.
 
         When this returns, no further request of theirs reaches the server.
         """
-        dice = dice or random.Random()
-        self._cut_each(lambda _: dice.random() < share)
 
-    def _cut_each(self, is_meant: "Callable[[Connection], bool]") -> None:
         def cut() -> None:
             for connection in self.connections:
                 if is_meant(connection):
                     connection.cut()
 
-        self._loop.call(cut)
+        self._portal.call(cut)
 
     def hold_up(self, way: Way) -> None:
         """Carry nothing this way from now on, without closing connections."""
-        self._loop.call(self._is_free[way].clear)
+        self._portal.call(self._is_free[way].clear)
 
     def clear_up(self, way: Way, *, deliver: bool) -> None:
         """End delays: deliver what was held up, or cut the connections that have any of it.
@@ -125,11 +123,11 @@ class Proxy:
         Those are the ones whose client or server sent something meanwhile, or hung up.
         """
         if not deliver:
-            self._cut_each(lambda connection: way in connection.waits)
-        self._loop.call(self._is_free[way].set)
+            self.cut(lambda connection: way in connection.waits)
+        self._portal.call(self._is_free[way].set)
 
     def stop(self) -> None:
-        self._loop.stop()
+        self._exits.close()
 
 
 class Connection:

@@ -70,13 +70,6 @@ class RedisPair(Pair[RedisHost]):
         except redis.RedisError:
             return False
 
-    def missing(self, stream: str) -> list[bytes]:
-        """The ids of the entries that the primary has and the replica lacks."""
-        with client(self.primary) as primary, client(self.replica) as replica:
-            newest = replica.xrevrange(stream, count=1)
-            after = f"({newest[0][0].decode()}" if newest else "-"
-            return [id_ for id_, _ in primary.xrange(stream, after)]
-
 
 def client(server: Redis) -> redis.Redis:
     """A client without the proxy, for onlookers and the nemesis."""

@@ -111,6 +111,16 @@ class Service(threading.Thread):
         until(lambda: len(self.exits) > ended, late, TERM_LIMIT)
         return True
 
+    def end(self, by: signal.Signals = signal.SIGTERM) -> bool:
+        """End the process for good; False where it has not ended in time."""
+        with self._guard:  # so that a process that is just starting gets the signal, too
+            self._ending.set()
+        self.signal(signal.SIGCONT)
+        self.signal(by)
+        if self.ident:
+            self.join(TERM_LIMIT)
+        return not self.is_alive()
+
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal; False when there is no process."""
         with self._guard:
@@ -120,24 +130,3 @@ class Service(threading.Thread):
                 self._sent = number
             self._process.send_signal(number)
             return True
-
-    def end(self) -> bool:
-        """End the process for good, by SIGTERM; False when it had to be killed."""
-        self._start_no_more()
-        self.signal(signal.SIGCONT)
-        self.signal(signal.SIGTERM)
-        self.join(TERM_LIMIT)
-        has_ended = not self.is_alive()
-        self.kill()
-        return has_ended
-
-    def _start_no_more(self) -> None:
-        with self._guard:  # so that a process that is just starting gets the signal, too
-            self._ending.set()
-
-    def kill(self) -> None:
-        """End the process at once, and for good."""
-        self._start_no_more()
-        self.signal(signal.SIGKILL)
-        if self.ident:
-            self.join(TERM_LIMIT)

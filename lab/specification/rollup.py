@@ -27,7 +27,7 @@ class Lead(Value, frozen=True):
 
 
 class Rows(Value, frozen=True):
-    """In Postgres."""
+    """What Postgres holds."""
 
     sent: int = 0
     complete_to: int = 0

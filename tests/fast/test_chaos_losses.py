@@ -7,8 +7,7 @@ import pytest
 
 from lab.chaos.books.clients import undone
 from lab.chaos.books.judge import check
-from lab.chaos.evidence import Evidence, FinalState
-from lab.chaos.journal import Answer, Ask, Restore
+from lab.chaos.evidence import Answer, Ask, Evidence, FinalState, Restore
 
 ONE, TWO, GONE = Decimal("1.009"), Decimal("2.018"), Decimal("4.036")
 MEANWHILE, LATER = 105.0, 120.0  # after the backup, and after the restore
@@ -23,7 +22,7 @@ def sound() -> Evidence:
     """Two rides are there; another was answered after a backup, and lost by the restore."""
     return Evidence(
         asks=[answered(1, ONE, 50), answered(3, TWO, LATER), answered(3, GONE, MEANWHILE)],
-        final=FinalState({1: ONE, 3: TWO}, {}, {}, {}),
+        final=FinalState({1: ONE, 3: TWO}, {}, {}, {}, {}),
         restores=[Restore(began=100, killed=110)],
     )
 

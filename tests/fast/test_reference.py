@@ -2,8 +2,8 @@
 
 import pytest
 
-from lab.reference.__main__ import PAGES
-from lab.reference.blocks import Blocks, filled
+from lab.blocks import Blocks, contents, filled
+from lab.reference import PAGES
 from rocket_rides.settings import PROJECT
 from tests.proofs.page import PAGE, claims
 
@@ -13,6 +13,7 @@ EVERY_PAGE: dict[str, Blocks] = PAGES | {PAGE: {"claims": claims}}
 @pytest.mark.parametrize("name", EVERY_PAGE)
 def test_a_page_says_what_the_code_says(name: str) -> None:
     page = (PROJECT / name).read_text()
+    assert contents(page).keys() == EVERY_PAGE[name].keys()
     assert filled(page, EVERY_PAGE[name]) == page, "make docs writes it anew"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.specification.__main__ import SABOTAGES, SMALL
 from lab.specification.core import Core
-from lab.specification.explorer import Refused, Result, explore
+from lab.specification.explorer import Result, explore
 from lab.specification.inbox import Inbox
 from lab.specification.queue import Queue
 from lab.specification.rollup import Rollup
@@ -46,18 +46,3 @@ def test_each_invariant_has_a_sabotage() -> None:
     assert caught >= {
         (kind, number) for kind in (Core, Rollup, Inbox, Queue) for number in kind.invariants
     }
-
-
-def test_steps_are_judged_at_any_number() -> None:
-    """What was recorded of a real run is checked by the same functions."""
-    core = Core()
-    s = core.draws(core.locks(core.start, 77), 77, 4711, 539_837)
-    s = core.begins(core.takes(s, 77), 90)
-    s = core.lists_the_writers(core.reads_the_sequence(s, 90, 4711), 90)
-    s = core.appends(core.selects(s, 90, 1000), 90)
-    with pytest.raises(Refused):
-        core.moves_last_sent(s, 90, 4712)
-    with pytest.raises(Refused):
-        core.counts(s)
-    s = core.moves_last_sent(s, 90, 4711)
-    assert core.counts(core.reads(s, 1000, 4711)).consumer.distance == 539_837

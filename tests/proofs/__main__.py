@@ -1,6 +1,6 @@
 """`python -m tests.proofs`: writes the ledger of claims into docs/claims.md."""
 
-from lab.reference.blocks import write
+from lab.blocks import write
 from rocket_rides.settings import PROJECT
 from tests.proofs.page import PAGE, claims
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lab.reference.blocks import table
+from lab.blocks import table
 from tests.claims import CLAIMS
 from tests.proofs.marks import proofs
 from tests.proofs.noticed import mutants

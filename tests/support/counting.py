@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.chaos.loop import Loop
+from anyio.from_thread import start_blocking_portal
+
 from tests.support.folders import short_folder
 
 PIECE = 1 << 16  # bytes; the most that is carried at a time
@@ -97,11 +98,7 @@ def counting(
     server: Path, runs_of: RunsOf, greeting: bool = False
 ) -> Iterator[tuple[Path, Counter]]:
     """Run a proxy; yields the folder of its socket, named as the server's, and the counter."""
-    counter, loop = Counter(server, runs_of, greeting), Loop()
-    with short_folder() as folder:
-        loop.start()
-        loop.do(asyncio.start_unix_server(counter.serve, str(folder / server.name)))
-        try:
-            yield folder, counter
-        finally:
-            loop.stop()
+    counter = Counter(server, runs_of, greeting)
+    with short_folder() as folder, start_blocking_portal() as loop:
+        loop.call(asyncio.start_unix_server, counter.serve, str(folder / server.name))
+        yield folder, counter

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import httpx
 from aiohttp import web
+from anyio.from_thread import start_blocking_portal
 
 from demo.page import Demolition, Run
-from lab.chaos.loop import Loop
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
@@ -91,7 +91,6 @@ def serving(
     """
     config = Settings(watch_port=free_ports(), **settings)  # type: ignore[arg-type]
     demolition = Demolition(config, {"stop-redis": STOP_REDIS}, run) if run else None
-    loop = Loop()
 
     async def serve() -> tuple[Served, web.AppRunner]:
         watcher = Watcher(look)
@@ -103,14 +102,13 @@ def serving(
         await web.TCPSite(runner, "127.0.0.1", config.page_port).start()
         return Served(watcher, site, config.page_port), runner
 
-    loop.start()
-    served, runner = loop.do(serve())
-    try:
-        yield served
-    finally:
-        served.client.close()
-        loop.do(runner.cleanup())
-        loop.stop()
+    with start_blocking_portal() as loop:
+        served, runner = loop.call(serve)
+        try:
+            yield served
+        finally:
+            served.client.close()
+            loop.call(runner.cleanup)
 
 
 class Event(NamedTuple):

@@ -9,11 +9,12 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lab.chaos.loop import Loop
+from anyio.from_thread import start_blocking_portal
+
 from lab.ports import free_ports
 
 
@@ -91,17 +92,17 @@ class Receiver:
         self.requests: list[Request] = []
         self.connections = 0  # that were ever made
         self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
-        self._loop = Loop()
+        self._exits = ExitStack()
         self._server: asyncio.Server
 
     def __enter__(self) -> "Receiver":
-        self._loop.start()
+        self._loop = self._exits.enter_context(start_blocking_portal())
         self.comes_back()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.goes_away()
-        self._loop.stop()
+        self._exits.close()
 
     @property
     def url(self) -> str:
@@ -118,10 +119,10 @@ class Receiver:
 
     def goes_away(self) -> None:
         """Close all connections and refuse new ones."""
-        self._loop.do(self._close())
+        self._loop.call(self._close)
 
     def comes_back(self) -> None:
-        self._loop.do(self._listen())
+        self._loop.call(self._listen)
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(

@@ -47,11 +47,11 @@ def heal_nothing(patch: Patch) -> None:
 
 
 def count_again(patch: Patch) -> None:
-    def from_the_first_entry(entries: list[Any], position: int, *others: Any) -> digest.Digest:
+    def from_the_first(entries: list[Any], position: int, *others: Any) -> digest.Digest:
         at = decode(entries[0].fields).prev if entries else position
         return digest.digest(entries, at, *others)
 
-    patch.setattr("consumers.reader.digest", from_the_first_entry)
+    patch.setattr("consumers.reader.digest", from_the_first)
 
 
 def count_no_resends(patch: Patch) -> None:
@@ -68,7 +68,7 @@ class Anything(dict[bytes, Range]):
         return self._all
 
 
-def take_every_term_for_ours(patch: Patch) -> None:
+def take_every_term_as_ours(patch: Patch) -> None:
     patch.setattr(Terms, "update", lambda _terms, _rows, last_drawn: Anything(last_drawn))
 
 

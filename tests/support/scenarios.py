@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -14,11 +14,9 @@ from consumers.rollup.minutes import SESSION
 from lab.chaos.books import statements
 from lab.chaos.books.judge import check
 from lab.chaos.books.tables import broken, left_over
-from lab.chaos.deliveries import Mood
 from lab.chaos.drifts import prepare
-from lab.chaos.evidence import Evidence, read_final_state
-from lab.chaos.journal import Answer, Ask
-from lab.chaos.receiver import Receiver
+from lab.chaos.evidence import Answer, Ask, Evidence, read_final_state
+from lab.chaos.receiver import Mood, Receiver
 from rocket_rides.terms import Term
 from tests.support.disasters import flush
 from tests.support.entries import RIDE
@@ -148,21 +146,24 @@ def delivered(
 
     The receiver is in its `first` mood until the first request has come.
     """
-    with Receiver() as receiver:
-        receiver.secret = SECRET
-        worker = Colleague(world, receiver.url, "worker", HASTY)
-        with closing(worker), ExitStack() as failing:
-            failing.enter_context(receiver.failing(first))
-            deadline = time.monotonic() + (longest or LONGEST)
-            while time.monotonic() < deadline:
-                worker.read()
-                worker.deliver()
-                if receiver.deliveries:
-                    failing.close()
-                if world.value("SELECT complete_to FROM receipts_state") >= world.truth[0]:
-                    break
-        settled = [statements.DELIVERED, statements.OUTCOMES]
-        return findings(world, asks, settled, left=left(world), deliveries=receiver.deliveries)
+    receiver = Receiver()
+    receiver.secret = SECRET
+    receiver.start()
+    worker = Colleague(world, receiver.url, "worker", HASTY)
+    with ExitStack() as ending, ExitStack() as failing:
+        ending.callback(receiver.stop)
+        ending.callback(worker.close)
+        failing.enter_context(receiver.failing(first))
+        deadline = time.monotonic() + (longest or LONGEST)
+        while time.monotonic() < deadline:
+            worker.read()
+            worker.deliver()
+            if receiver.deliveries:
+                failing.close()
+            if world.value("SELECT complete_to FROM receipts_state") >= world.truth[0]:
+                break
+    settled = [statements.DELIVERED, statements.OUTCOMES]
+    return findings(world, asks, settled, left=left(world), deliveries=receiver.deliveries)
 
 
 def a_receiver_at_work(world: World) -> list[str]:

@@ -1,23 +1,25 @@
 """Judges the clients' journal: each ride that was answered exists once, and no others exist."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 
-from lab.chaos.evidence import Evidence
-from lab.chaos.journal import Answer, Ask, Restore
+from lab.chaos.evidence import Answer, Ask, Evidence, Rated, Restore
 
 Findings = Iterator[str]
 
 
+def undoing(evidence: Evidence) -> Callable[[Answer | Rated], bool]:
+    """Whether a restore may have undone what was answered."""
+    kept = [(restore, _kept_up_to(restore, evidence)) for restore in evidence.restores]
+    return lambda answer: any(
+        restore.may_undo(answer) and answer.came > upto for restore, upto in kept
+    )
+
+
 def lost(evidence: Evidence) -> list[Ask]:
     """Rides that were answered with 201, are not there as answered, and no restore explains it."""
-    rides = evidence.final.rides
-    kept = [(restore, _kept_up_to(restore, evidence)) for restore in evidence.restores]
-
-    def was_undone(answer: Answer) -> bool:
-        return any(restore.may_undo(answer) and answer.came > upto for restore, upto in kept)
-
+    rides, was_undone = evidence.final.rides, undoing(evidence)
     return [
         ask
         for ask in evidence.asks
@@ -54,7 +56,9 @@ def undone(evidence: Evidence) -> int:
 
 def double(evidence: Evidence) -> list[tuple[Ask, list[int]]]:
     """Requests for one ride that led to more than one, with the rides' ids."""
-    by_distance = _by_distance(evidence)
+    by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
+    for ride, distance in evidence.final.rides.items():
+        by_distance[distance].append(ride)
     return [
         (ask, ids) for ask in evidence.asks if len(ids := by_distance.get(ask.distance, [])) > 1
     ]
@@ -66,6 +70,15 @@ def every_answered_ride_is_there_once(evidence: Evidence) -> Findings:
         yield f"a ride of {ask.distance} m was answered (as {ids}) and is lost"
     for ask, ids in double(evidence):
         yield f"one ride of {ask.distance} m was asked for, but there are {ids}"
+
+
+def every_rating_is_there(evidence: Evidence) -> Findings:
+    stars, was_undone = evidence.final.stars, undoing(evidence)
+    for ask in evidence.asks:
+        for rated in ask.rated:
+            if stars.get(rated.ride) != rated.stars and not was_undone(rated):
+                has = stars.get(rated.ride, "none")
+                yield f"ride {rated.ride} got {rated.stars} stars, and has {has}"
 
 
 def every_request_was_answered(evidence: Evidence) -> Findings:
@@ -94,15 +107,9 @@ def no_process_ended_by_itself(evidence: Evidence) -> Findings:
             yield f"{end.service} ended with status {end.status} after {end.age:.0f} s; {sent}"
 
 
-def _by_distance(evidence: Evidence) -> dict[Decimal, list[int]]:
-    by_distance: defaultdict[Decimal, list[int]] = defaultdict(list)
-    for ride, distance in evidence.final.rides.items():
-        by_distance[distance].append(ride)
-    return by_distance
-
-
 CLAIMS = (
     every_answered_ride_is_there_once,
+    every_rating_is_there,
     every_request_was_answered,
     every_ride_was_asked_for,
     no_process_ended_by_itself,

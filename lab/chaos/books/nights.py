@@ -31,7 +31,7 @@ def every_run_ends_properly(evidence: Evidence) -> Findings:
 
 
 def the_last_runs_agree(evidence: Evidence) -> Findings:
-    """The runs after all faults end, and the last, after all repairs, agrees."""
+    """Each run after all faults finishes; the last one, after all repairs, agrees."""
     for night in evidence.last_nights:
         if not night.finished:
             yield f"{night}, after all faults, {night.end}: {night.said[-500:]}"

@@ -1,10 +1,9 @@
 """Judges the receiver's journal: it was sent what the outcomes say, and nothing else."""
 
-from collections import Counter
 from collections.abc import Iterator
 
-from lab.chaos.deliveries import Delivery
 from lab.chaos.evidence import Evidence
+from lab.chaos.receiver import TAKEN, Delivery
 
 Findings = Iterator[str]
 DELIVERED, DEAD = "delivered", "dead"
@@ -20,19 +19,14 @@ def is_true(delivery: Delivery, evidence: Evidence) -> bool:
     )
 
 
-def accepted(evidence: Evidence) -> Counter[int | None]:
-    """How often the receipt of each ride that exists was accepted."""
-    return Counter(
+def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
+    accepted = {
         delivery.ride
         for delivery in evidence.deliveries
-        if delivery.accepted and is_true(delivery, evidence)
-    )
-
-
-def every_delivered_ride_was_received(evidence: Evidence) -> Findings:
-    times = accepted(evidence)
+        if delivery.status == TAKEN and is_true(delivery, evidence)
+    }
     for ride, outcome in sorted(evidence.final.outcomes.items()):
-        if outcome == DELIVERED and not times[ride]:
+        if outcome == DELIVERED and ride not in accepted:
             yield f"ride {ride} is called delivered, but nobody has accepted its receipt"
 
 

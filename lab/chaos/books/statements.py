@@ -1,50 +1,22 @@
 """What must hold of the tables. Each statement returns a sentence for each violation.
 
 They add up the rides anew, in Postgres' exact decimals, and share nothing with the statements of
-the services. A drift of the nemesis (`lab.chaos.drifts`) is no violation while it is there.
+the services. A drift of the nemesis (`lab.chaos.drifts`) is no violation while it is there. The
+outbox, and whether a total is exact at its checkpoint, are judged by `lab.chaos.trace`.
 """
 
 from lab.chaos.fleet import CONSUMERS
 
-# The outbox: a ride has its record until it is sent, and not afterwards.
-RECORDS = """
-    SELECT format('ride %s was sent, and is still staged', staged_log_records.id)
-    FROM staged_log_records, streamer_state WHERE staged_log_records.id <= last_sent_id
-    UNION ALL
-    SELECT format('ride %s was not sent, and has no record', rides.id)
-    FROM streamer_state, rides LEFT JOIN staged_log_records USING (id)
-    WHERE rides.id > last_sent_id AND staged_log_records.id IS NULL
-    UNION ALL
-    SELECT format('record %s is staged of no ride', staged_log_records.id)
-    FROM staged_log_records LEFT JOIN rides USING (id) WHERE rides.id IS NULL
-"""
-# Nothing counts or is complete before the streamer has committed it; in the rollup, nor before it
-# was marked.
+# Nothing is complete before the streamer has committed it; in the rollup, nor before it was marked.
 EARLY = """
-    SELECT format('%s stands at ride %s, and %s is the last one sent',
-                  name, last_ride_id, last_sent_id)
-    FROM checkpoints, streamer_state WHERE last_ride_id > last_sent_id
-    UNION ALL
-    SELECT format('the rollup is complete to ride %s, and marked up to %s',
-                  complete_to, last_ride_id)
-    FROM rollup_state, checkpoints WHERE kind = 'rollup' AND complete_to > last_ride_id
+    SELECT format('the rollup is complete to ride %s, marked up to %s, and %s is the last one sent',
+                  complete_to, position, last_sent_id)
+    FROM rollup_state, checkpoints, streamer_state
+    WHERE kind = 'rollup' AND (complete_to > position OR position > last_sent_id)
     UNION ALL
     SELECT format('the inbox is complete to ride %s, and %s is the last one sent',
                   inbox_to, last_sent_id)
     FROM receipts_state, streamer_state WHERE inbox_to > last_sent_id
-"""
-TOTALS = """
-    SELECT format('%s''s total is %s m, not %s m (%s m)',
-                  name, total_distance, exact, total_distance - exact)
-    FROM (
-        SELECT name, coalesce(total_distance, 0) AS total_distance, (
-            SELECT coalesce(sum(distance), 0.000) FROM rides WHERE id <= last_ride_id
-        ) + CASE WHEN EXISTS (
-            SELECT FROM chaos.known_drifts WHERE is_there AND (kind, victim) = ('total', name)
-        ) THEN 0.001 ELSE 0 END AS exact
-        FROM checkpoints LEFT JOIN consumer_states USING (kind, name) WHERE kind = 'total'
-    ) totals
-    WHERE total_distance <> exact
 """
 # A minute's row agrees with the minute's rides up to its label (`upto`).
 MINUTES = """
@@ -109,12 +81,20 @@ ATTEMPTS = """
     SELECT format('the receipt of ride %s is %s, and still leased', ride_id, outcome)
     FROM receipts WHERE outcome IS NOT NULL AND replay_at IS NULL AND lease IS NOT NULL
 """
+# A consumer of ratings is exact where it stands.
+RATINGS = """
+    SELECT format('%s has %s stars in %s ratings, not %s in %s', name, stars, ratings, sum, number)
+    FROM rating_sums JOIN checkpoints USING (kind, name) CROSS JOIN LATERAL (
+        SELECT count(*) AS number, coalesce(sum(rating.stars), 0) AS sum
+        FROM ratings rating WHERE id <= position
+    ) exact WHERE (ratings, stars) <> (number, sum)
+"""
 # Counts agree with the tables: both are written in the same transactions.
 COUNTS = """
     SELECT format('the streamer counts %s records sent of %s', records_sent, sent)
     FROM streamer_state, LATERAL (
-        SELECT count(*) AS sent FROM rides WHERE id <= last_sent_id
-    ) rides WHERE records_sent <> sent
+        SELECT count(*) AS sent FROM log_records WHERE id <= last_sent_id
+    ) records WHERE records_sent <> sent
     UNION ALL
     SELECT format('%s counts %s entries set aside of %s', name, entries_set_aside, number)
     FROM checkpoints, LATERAL (
@@ -126,7 +106,7 @@ COUNTS = """
     FROM checkpoints, LATERAL (
         SELECT count(*) AS number FROM resets
         WHERE (consumer_kind, consumer_name, status) = (kind, name, 'applied')
-    ) applied WHERE resets_applied <> number
+    ) applied WHERE kind = 'total' AND resets_applied <> number
     UNION ALL
     SELECT format('workers count %s receipts %s of %s', coalesce(counted, 0), outcome, number)
     FROM (
@@ -142,22 +122,22 @@ COUNTS = """
         ) ended
     ) counts WHERE coalesce(counted, 0) <> number
 """
-# The nightly job called wrong what the nemesis falsified, and no more. A restore undoes the job's
-# rows together with the drifts that they are about. A drift is compared with runs by `made_after`,
-# the newest run when it was made: any later run may have seen it.
+# The nightly job found wrong what the nemesis had falsified, and no more. A restore undoes its rows
+# together with the drifts that they are about. A drift is compared with runs by `made_after`, the
+# newest run when it was made: any later run may have seen it.
 RESETS = """
-    SELECT format('the nightly job asked for a reset of %s, for %s m, and nobody had made that',
+    SELECT format('the nightly job asked for a reset of %s, for %s m, and chaos had made no drift',
                   consumer_name, drift)
     FROM resets JOIN reconciliations ON reconciliations.id = reconciliation_id
     LEFT JOIN LATERAL jsonb_to_recordset(compared -> 'consumers')
         AS frozen (name text, drift numeric) ON name = consumer_name
-    WHERE NOT compared ? 'stranded' AND (drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
+    WHERE drift IS DISTINCT FROM 0.001 OR NOT EXISTS (
         SELECT FROM chaos.drifts
         WHERE (kind, victim) = ('total', consumer_name) AND made_after < reconciliation_id
-    ))
+    )
 """
 WRONG_MINUTES = """
-    SELECT format('the nightly job called the minute %s wrong, and nobody had made it so',
+    SELECT format('the nightly job called the minute %s wrong, and chaos had made no drift',
                   to_char(minute AT TIME ZONE 'UTC', 'HH24:MI'))
     FROM recomputations WHERE NOT EXISTS (
         SELECT FROM chaos.drifts
@@ -183,29 +163,24 @@ OTHER_NIGHTS = """
     WHERE (consumer ->> 'stray')::boolean
     UNION ALL
     SELECT format('night %s has not compared everything', id) FROM reconciliations
-    WHERE NOT compared ?& '{rollup,receipts,outbox}' AND NOT compared ? 'stranded'
+    WHERE NOT compared ?& '{rollup,receipts,outbox,ratings}'
+    UNION ALL
+    SELECT format('night %s found ratings wrong, and chaos had made no drift', id)
+    FROM reconciliations WHERE NOT (compared #>> '{ratings,agrees}')::boolean
 """
 AT_ANY_MOMENT = (
-    RECORDS,
-    EARLY,
-    TOTALS,
-    MINUTES,
-    COMPLETE_MINUTES,
-    COMPLETE_RECEIPTS,
-    ATTEMPTS,
-    COUNTS,
-    RESETS,
-    WRONG_MINUTES,
-    OTHER_NIGHTS,
+    *(EARLY, MINUTES, COMPLETE_MINUTES, COMPLETE_RECEIPTS, ATTEMPTS, RATINGS, COUNTS),
+    *(RESETS, WRONG_MINUTES, OTHER_NIGHTS),
 )
 
 # When nothing is left to do: every total stands at the last ride, and nothing was set aside.
 COUNTED = """
-    WITH newest AS (SELECT coalesce(max(id), 0) AS ride FROM rides), stands AS (
+    WITH newest AS (SELECT coalesce(max(id), 0) AS position FROM log_records), stands AS (
         SELECT 'the last record sent' AS what, last_sent_id AS at FROM streamer_state
-        UNION ALL SELECT name || '''s last ride', last_ride_id FROM checkpoints WHERE kind = 'total'
+        UNION ALL SELECT name || '''s position', position FROM checkpoints
+        WHERE kind IN ('total', 'ratings')
     )
-    SELECT format('%s is %s, not %s', what, at, ride) FROM stands, newest WHERE at <> ride
+    SELECT format('%s is %s, not %s', what, at, position) FROM stands, newest WHERE at <> position
 """
 # Without any total, the statement above finds nothing.
 ALL_TOTALS = f"""
@@ -214,7 +189,7 @@ ALL_TOTALS = f"""
 """  # noqa: S608
 ROLLED_UP = """
     SELECT format('the rollup is complete to ride %s, not %s', complete_to, ride)
-    FROM rollup_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
+    FROM rollup_state, (SELECT coalesce(max(id), 0) AS ride FROM log_records) newest
     WHERE complete_to <> ride
 """
 ASKED = """
@@ -225,7 +200,7 @@ ASKED = """
 """
 DELIVERED = """
     SELECT format('receipts are complete to ride %s, not %s', complete_to, ride)
-    FROM receipts_state, (SELECT coalesce(max(id), 0) AS ride FROM rides) newest
+    FROM receipts_state, (SELECT coalesce(max(id), 0) AS ride FROM log_records) newest
     WHERE complete_to <> ride
     UNION ALL
     SELECT format('the receipt of ride %s is still to be sent', ride_id)
@@ -247,14 +222,5 @@ REPAIRED = """
     SELECT format('the drift of the %s %s was never repaired', kind, victim)
     FROM chaos.known_drifts WHERE is_there
 """
-WHEN_SETTLED = (
-    *AT_ANY_MOMENT,
-    COUNTED,
-    ALL_TOTALS,
-    ROLLED_UP,
-    ASKED,
-    DELIVERED,
-    SET_ASIDE,
-    OUTCOMES,
-    REPAIRED,
-)
+NOTHING_IS_LEFT = (COUNTED, ALL_TOTALS, ROLLED_UP, ASKED, DELIVERED)
+WHEN_SETTLED = (*AT_ANY_MOMENT, *NOTHING_IS_LEFT, SET_ASIDE, OUTCOMES, REPAIRED)

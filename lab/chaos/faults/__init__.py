@@ -1,5 +1,7 @@
 """The faults that the nemesis can inject, by name; one file per family."""
 
+from functools import partial
+
 from lab.chaos.faults import (
     network,
     nightly,
@@ -15,11 +17,11 @@ FAULTS: dict[str, Fault] = {
     "kill": processes.kill,
     "terminate": processes.terminate,
     "freeze": processes.freeze,
-    "postgres-crash": postgres_server.crash,
+    "postgres-crash": partial(processes.crash_server, "postgres"),
     "postgres-restore": postgres_server.restore,
     "postgres-sync-failover": postgres_server.synchronous,
     "postgres-async-failover": postgres_server.asynchronous,
-    "redis-crash": redis_server.crash,
+    "redis-crash": partial(processes.crash_server, "redis"),
     "redis-cut": redis_server.cut,
     "redis-flush": redis_server.flush,
     "redis-full": shortages.fill_redis,

@@ -7,10 +7,10 @@ lives on in the server, with its locks, and its last request may still arrive.
 import random
 from contextlib import closing
 
-from lab.chaos.deliveries import FAILURES
 from lab.chaos.faults.scene import Scene, held, moot_if_away
 from lab.chaos.fleet import SERVERS
 from lab.chaos.proxy import Proxy, Way
+from lab.chaos.receiver import FAILURES
 
 DELAYS = (0.002, 0.02, 0.1)  # seconds; the most that a piece of data is delayed
 BACKENDS = """
@@ -30,7 +30,7 @@ def cut(scene: Scene, dice: random.Random) -> str:
     name, proxy = _network(scene, dice)
     share = dice.choice((0.5, 1))
     for _ in range(dice.randint(1, 4)):
-        proxy.cut(share, dice)
+        proxy.cut(lambda _: dice.random() < share)
         scene.wait(dice.uniform(0, 0.5))
     return name
 

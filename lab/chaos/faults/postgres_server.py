@@ -1,4 +1,4 @@
-"""Postgres crashes, is restored from a backup, or fails over to a streaming standby.
+"""Postgres is restored from a backup, or fails over to a streaming standby.
 
 A restore loses later rides, and their numbers are drawn again. So does a fail-over to an
 asynchronous standby that lags. A fail-over to a synchronous one may lose nothing: it has every
@@ -8,22 +8,16 @@ commit that was answered. The old primary never comes back.
 import random
 import time
 from contextlib import ExitStack
+from functools import partial
 
 from lab.chaos.backup import Backup
-from lab.chaos.faults.scene import Scene, held, moot_if_away
-from lab.chaos.journal import Restore
+from lab.chaos.evidence import Restore
+from lab.chaos.faults.scene import Fault, Scene, held, moot_if_away
 from lab.chaos.postgres_pair import ask
 from lab.until import until
 
 AGAIN = 0.3  # how often the previous backup is restored again, so that more is lost
 PROMOTED = "SELECT NOT pg_is_in_recovery()"
-
-
-def crash(scene: Scene, dice: random.Random) -> str:
-    """SIGKILL Postgres and all its processes; it recovers from the crash when it restarts."""
-    with moot_if_away():
-        scene.fleet.postgres.crash(dice.uniform(0, 3))
-    return "postgres"
 
 
 def restore(scene: Scene, dice: random.Random) -> str:
@@ -54,20 +48,11 @@ def restore(scene: Scene, dice: random.Random) -> str:
     return f"postgres ({'recovery.signal' if recovery_signal else 'no signal'})"
 
 
-def synchronous(scene: Scene, dice: random.Random) -> str:
-    """While the link to the standby is down, nothing is answered; then the primary crashes."""
-    return _fail_over(scene, dice, waits=True)
-
-
-def asynchronous(scene: Scene, dice: random.Random) -> str:
-    """While the link to the standby is down, commits are answered that will be lost."""
-    return _fail_over(scene, dice, waits=False)
-
-
 def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
     """A new standby, some rides, a link that fails, a crash, and a promotion.
 
-    Meanwhile there is no restore and no other fail-over.
+    While the link is down, a primary that `waits` answers no commit; else it answers commits that
+    will be lost. Meanwhile there is no restore and no other fail-over.
     """
     rides_for, behind_for = dice.uniform(0, 2), dice.uniform(0, 1)
     pair = scene.fleet.postgreses
@@ -89,4 +74,8 @@ def _fail_over(scene: Scene, dice: random.Random, *, waits: bool) -> str:
             pair.promote()
 
         pair.primary.crash(0, promote, for_good=True)
-    return f"postgres (after {behind_for:.1f} s without a link)"
+    return "postgres"
+
+
+synchronous: Fault = partial(_fail_over, waits=True)
+asynchronous: Fault = partial(_fail_over, waits=False)

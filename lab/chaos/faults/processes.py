@@ -8,7 +8,7 @@ import random
 import signal
 from contextlib import suppress
 
-from lab.chaos.faults.scene import Moot, Scene, held
+from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import READERS, RECEIPTS, SERVERS, STREAMERS
 from lab.chaos.service import Service
 
@@ -39,6 +39,13 @@ def terminate(scene: Scene, dice: random.Random) -> str:
     name = dice.choice(VICTIMS)
     with held(_service(scene, name).busy):
         _end(scene, name, signal.SIGTERM, dice)
+    return name
+
+
+def crash_server(name: str, scene: Scene, dice: random.Random) -> str:
+    """SIGKILL Postgres or Redis; after a while it restarts, with all that it had acknowledged."""
+    with moot_if_away():
+        scene.fleet.pairs[name].primary.crash(dice.uniform(0, 3))
     return name
 
 

@@ -11,8 +11,8 @@ import redis
 
 from demo.embedded.failures import ServerFailed
 from lab.chaos.backup import Backup
+from lab.chaos.evidence import Journal, Restore
 from lab.chaos.fleet import Fleet
-from lab.chaos.journal import Journal, Restore
 from lab.chaos.nights import Nights
 from rocket_rides.errors import Unavailable
 

@@ -3,6 +3,7 @@
 import random
 import time
 from contextlib import closing, suppress
+from functools import partial
 
 import psycopg
 import redis
@@ -10,7 +11,7 @@ import redis
 from demo.embedded.failures import ServerFailed
 from lab.chaos.faults.scene import Moot, Scene, held, moot_if_away
 from lab.chaos.fleet import SERVERS
-from lab.chaos.hosts import RedisHost
+from lab.chaos.hosts import PATIENCE, RedisHost
 from lab.chaos.postgres_pair import ask
 from lab.chaos.redis_pair import client
 from lab.until import until
@@ -39,7 +40,7 @@ def fill_memory(scene: Scene, dice: random.Random) -> str:
     with moot_if_away(), scene.fleet.redis_client() as primary:
         limit = 1 if drastic else int(primary.info("memory")["used_memory"])
     _limit_memory(scene, limit, seconds)
-    return f"redis ({seconds:.0f} s, {'no memory at all' if drastic else 'what it used'})"
+    return f"redis ({'no memory at all' if drastic else 'what it used'})"
 
 
 def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
@@ -51,21 +52,16 @@ def _limit_memory(scene: Scene, limit: int, seconds: float) -> None:
             was_limited = True
         scene.wait(min(AGAIN, left))
     for server in scene.fleet.redises.servers:
-        _lift_the_limit(server)
+        # One that is down restarts without a limit; one that is up confirms that it has none.
+        until(partial(_has_no_limit, server), "Redis keeps its limit", PATIENCE)
     if not was_limited:
         raise Moot
 
 
-def _lift_the_limit(server: RedisHost) -> None:
-    """Lift the limit; return when the server has confirmed it."""
-    while True:
-        try:
-            with client(server) as limited:
-                limited.config_set("maxmemory", 0)
-            return
-        except redis.RedisError:
-            # If it is down, it restarts without a limit; if it is up, the next attempt lifts it.
-            server.wait_until_it_serves()
+def _has_no_limit(server: RedisHost) -> bool:
+    with suppress(redis.RedisError), client(server) as limited:
+        return bool(limited.config_set("maxmemory", 0))
+    return False
 
 
 def fill_disk(scene: Scene, dice: random.Random) -> str:
@@ -85,7 +81,6 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
         if wal:
             _need_wal(scene)
         scene.wait(seconds)
-        used = server.disk.used() // 2**20
         server.disk.make_room()
         server.wait_until_it_serves()
         time.sleep(CALM_DOWN)
@@ -93,7 +88,7 @@ def fill_disk(scene: Scene, dice: random.Random) -> str:
         server.may_end.clear()
     if name == "postgres":
         _restart_if_it_hangs(scene)
-    return f"{name} (at {used} MB{', for its WAL' if wal else ''})"
+    return f"{name}{' (for its WAL)' if wal else ''}"
 
 
 def _need_wal(scene: Scene) -> None:
@@ -123,6 +118,5 @@ def fill_warehouse(scene: Scene, dice: random.Random) -> str:
         raise Moot
     disk.fill()
     scene.wait(seconds)
-    used = disk.used() / 2**20
     disk.make_room()
-    return f"the warehouse (at {used:.1f} MB)"
+    return "the warehouse"

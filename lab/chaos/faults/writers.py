@@ -13,9 +13,9 @@ import redis
 
 from api.booking import TAKE
 from consumers.rides import TYPE
+from lab.chaos.evidence import Answer, Ask
 from lab.chaos.faults.scene import Moot, Scene, moot_if_away
 from lab.chaos.fleet import STREAM
-from lab.chaos.journal import Answer, Ask
 from rocket_rides.database import one_row
 from rocket_rides.log import Record
 

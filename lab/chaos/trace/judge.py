@@ -13,15 +13,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from lab.chaos.observer import Told
+from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
-from lab.chaos.trace.pgoutput import Change
-from lab.chaos.trace.recording import Commit, Life, Loss, Step
-from lab.chaos.trace.replica import Replica, opened
-from lab.chaos.trace.sending import SendingJudge
-from lab.chaos.trace.specified import NotAllowed
+from lab.chaos.trace.pgoutput import Change, Did
+from lab.chaos.trace.recording import Commit, Life, Step, Struck
+from lab.chaos.trace.replica import Replica, number, opened, staged, taken, term_of
+from lab.chaos.trace.specified import Entry, NotAllowed, Ride, require
 from lab.chaos.trace.totals import TotalsJudge
 
 
@@ -41,12 +39,14 @@ class Judge:
                 self.steps["begins a life"] += 1
             else:
                 self._commit(step)
-        except (LookupError, ValueError, ArithmeticError, msgspec.MsgspecError) as error:
-            raise NotAllowed(f"no commit says so: {error!r}") from error
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise NotAllowed(f"it can't be read: {error!r}") from error
 
     def _begin(self, replica: Replica) -> None:
-        self._sending = SendingJudge(replica, self._log, self.steps)
+        self._replica = replica
         self._totals = TotalsJudge(replica, self._log, self.steps)
+        self._newest = -1  # of the entries that were sent, as the onlooker first saw them
+        self._moved = replica.began  # when last_sent last did
 
     def _commit(self, commit: Commit) -> None:
         did: defaultdict[str, list[Change]] = defaultdict(list)
@@ -55,10 +55,76 @@ class Judge:
         if did["drifts"]:
             self._totals.makes_wrong(did)
             return
-        self._sending.takes(did)
-        self._sending.begins(did)
-        self._sending.moves(did, commit.at)
+        self._takes(did)
+        self._begins(did)
+        self._moves_last_sent(did, commit.at)
         self._totals.moves(did, commit.at)
+
+    def _takes(self, did: Did) -> None:
+        rides, records = did["rides"] + did["ratings"], did["staged_log_records"]
+        require(all(change.what == "I" for change in rides), "a ride stays as it is")
+        require(all(change.what in "ID" for change in records), "a record stays as it is")
+        new = [taken(change.row) for change in rides]
+        told = [staged(change.row) for change in records if change.what == "I"]
+        if not new and not told:
+            return
+        specified.takes(self._replica.last_sent, new, told)
+        for ride in new:
+            self._replica.take(ride)
+        self._replica.staged.update(told)
+        self.steps["takes"] += 1
+
+    def _begins(self, did: Did) -> None:
+        replica, terms = self._replica, did["terms"]
+        if not terms:
+            return
+        require(len(terms) == 1 and terms[0].what in "IU", "a leader begins one term")
+        then = replica.with_term(*term_of(terms[0].row))
+        specified.begins(replica.last_sent, replica.terms, then)
+        replica.terms = then
+        self.steps["begins"] += 1
+
+    def _moves_last_sent(self, did: Did, at: float) -> None:
+        replica, state = self._replica, did["streamer_state"]
+        records = [change for change in did["staged_log_records"] if change.what == "D"]
+        if not state and not records:
+            return
+        require(len(state) == 1 and state[0].what == "U" and records, "a batch moves last_sent")
+        upto = number(state[0].row, "last_sent_id")
+        ids = {number(change.row, "id") for change in records}
+        require(replica.terms, "somebody leads")
+        waiting = replica.staged_upto(upto)
+        gone = [ride for ride in waiting if ride.id in ids]
+        require(
+            len(gone) == len(ids) and gone[-1].id == upto,
+            "what is sent is deleted, up to last_sent",
+        )
+        sent, newest = self._sent(gone, at), replica.terms[-1]
+        specified.moves_last_sent(replica.last_sent, newest, sent, waiting, gone)
+        replica.staged.difference_update(gone)
+        replica.send([ride.id for ride in gone], upto)
+        self._moved = at
+        self.steps["moves last_sent"] += 1
+
+    def _sent(self, gone: list[Ride], at: float) -> list[Entry]:
+        """The entries of a batch; one that was not seen must have been hidden by a fault."""
+        replica = self._replica
+        _, term = replica.terms[-1]
+        prevs = [replica.last_sent, *(ride.id for ride in gone)]
+        links = [*zip(gone, prevs, strict=False)]
+        found = [self._log.about(term, ride, prev) for ride, prev in links]
+        if self._log.may_differ([], self._moved, at):
+            self.steps["sends, unseen"] += not all(found)
+        else:
+            require(all(found), "nobody has sent this batch under the newest term")
+            for told in found:  # in their order, as they first came
+                require(told[0].before > self._newest, "the log is in another order")
+                self._newest = told[0].before
+        self.steps["sends twice"] += any(len(told) > 1 for told in found)
+        return [
+            told[-1].entry if told else Entry(0, ride, prev, term)
+            for told, (ride, prev) in zip(found, links, strict=True)
+        ]
 
 
 class Verdict(NamedTuple):
@@ -67,19 +133,11 @@ class Verdict(NamedTuple):
     met: Counter[str]
     refused: str = ""
 
-    @property
-    def findings(self) -> list[str]:
-        return [f"the specification refuses {self.refused}"] if self.refused else []
-
 
 def judge(steps: Callable[[], Iterable[Step]], longest_log: int) -> Verdict:
-    """Replay the steps. They are read twice: first for the log, then for the commits."""
-    entries, losses = [], []
-    for step in steps():
-        if isinstance(step, Told):
-            entries.append(step)
-        elif isinstance(step, Loss):
-            losses.append(step)
+    """Replay the steps. They are read anew for the log, its losses and the commits."""
+    entries = (step for step in steps() if isinstance(step, Told))
+    losses = (step for step in steps() if isinstance(step, Struck))
     judging = Judge(LogBook(entries, losses, longest_log))
     for step in steps():
         if isinstance(step, Life | Commit):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from consumers import rides
 from lab.chaos.observer import Told
-from lab.chaos.trace.recording import Loss
+from lab.chaos.trace.recording import Struck
 from lab.chaos.trace.replica import as_number, millimetres, position
 from lab.chaos.trace.specified import Entry, Ride
 
@@ -25,7 +25,7 @@ class Seen(NamedTuple):
 class LogBook:
     """`longest`: how many entries the log keeps at most, even for readers that are behind."""
 
-    def __init__(self, told: Iterable[Told], losses: Iterable[Loss], longest: int) -> None:
+    def __init__(self, told: Iterable[Told], losses: Iterable[Struck], longest: int) -> None:
         self._longest = longest
         self._losses = [*losses]
         self._of_ride: dict[tuple[int, int], list[Seen]] = {}

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-ROW_OF = {b"I": b"N", b"U": b"N", b"D": b"KO"}  # the tuple that says what there is to say
+ROW_OF = {b"I": b"N", b"U": b"N", b"D": b"KO"}  # which tuple of the message is the row
 
 Row = dict[str, str | None]
 

@@ -28,11 +28,12 @@ LAST_LOOK = 30.0
 # What is recorded: enough to tell every step of the core, and the keys.
 TABLES = {
     "rides": ("id", "distance"),
+    "ratings": ("id",),
     "staged_log_records": ("id", "data"),
     "streamer_state": ("last_sent_id",),
     "terms": ("after", "term"),
     "checkpoints": (
-        *("kind", "name", "last_redis_id", "last_ride_id", "resets_applied"),
+        *("kind", "name", "last_redis_id", "position", "resets_applied"),
         *("gaps_healed", "records_healed", "distance_healed"),
         *("resends_skipped", "entries_not_ours"),
     ),
@@ -41,8 +42,10 @@ TABLES = {
     "drifts": ("kind", "victim", "mark"),
 }
 PUBLICATION = "recording"
-IS_PUBLISHED = "SELECT FROM pg_publication WHERE pubname = %s"
-PUBLISH = f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(TABLES)}"
+PUBLISH = f"""
+    DROP PUBLICATION IF EXISTS {PUBLICATION};
+    CREATE PUBLICATION {PUBLICATION} FOR TABLE {", ".join(TABLES)}
+"""
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
 SLOT = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
 # Its snapshot is that of the place in the WAL where the slot begins.
@@ -113,8 +116,7 @@ class Recorder(Onlooker):
     def _begin_life(self, connection: psycopg.Connection) -> None:
         """Make a slot, and write the rows of its snapshot."""
         prepare(connection)
-        if not connection.execute(IS_PUBLISHED, [PUBLICATION]).rowcount:
-            connection.execute(PUBLISH)
+        connection.execute(PUBLISH, prepare=False)
         connection.execute(DROP_OTHERS)
         self._slots += 1
         slot = f"recorder_{self._slots}"

@@ -36,15 +36,15 @@ class Commit(msgspec.Struct, frozen=True, tag="commit"):
     changes: list[Change]
 
 
-class Loss(msgspec.Struct, frozen=True, tag="loss"):
-    """The time of a fault that may have taken entries from the log before anyone read them."""
+class Struck(msgspec.Struct, frozen=True, tag="struck"):
+    """A fault that was injected and undone; recorded if it may have taken entries from the log."""
 
-    fault: str
+    kind: str
     began: float
     ended: float
 
 
-Step = Life | Commit | Told | Loss
+Step = Life | Commit | Told | Struck
 
 
 class Recording:

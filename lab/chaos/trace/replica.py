@@ -6,28 +6,17 @@ distance between any two at once. Distances are millimetres.
 The rows of a recording are text as Postgres writes it; here they become numbers.
 """
 
-from bisect import bisect_left, bisect_right
+import json
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
-import msgspec
-
 from lab.chaos.drifts import TOTAL
 from lab.chaos.trace.pgoutput import Row
 from lab.chaos.trace.recording import Life
 from lab.chaos.trace.specified import Ride, Terms, Total, require
-
-
-class Data(msgspec.Struct):
-    """The fields of a record that are judged."""
-
-    id: int
-    distance: Decimal
-
-
-decode_record = msgspec.json.Decoder(Data).decode
 
 
 class Met(NamedTuple):
@@ -51,7 +40,7 @@ class Replica:
     last_sent: int = 0
     terms: Terms = ()
     drawn: int = 0  # at least
-    rides: dict[int, int] = field(default_factory=dict)  # distances
+    rides: dict[int, int] = field(default_factory=dict)  # distances; 0 of records of other kinds
     staged: set[Ride] = field(default_factory=set)
     sent: list[int] = field(default_factory=list)  # rides, sorted
     sums: list[int] = field(default_factory=lambda: [0])  # of the first n rides sent
@@ -81,24 +70,15 @@ class Replica:
         """What this total must be at a ride: the exact sum, and what the nemesis has added."""
         return self.sums[bisect_right(self.sent, ride)] + self.drifts.get(name, 0)
 
-    def terms_about(self, names: set[int]) -> Terms:
-        """These terms and their ends, which decide whether their entries count."""
-        kept = {at for at, (_, name) in enumerate(self.terms) if name in names}
-        return tuple(
-            self.terms[at] for at in sorted(kept | {at + 1 for at in kept}) if at < len(self.terms)
-        )
-
-    def begin_term(self, after: int, name: int) -> Terms:
-        """The terms as they would be if this one began."""
-        at = bisect_left(self.terms, after, key=lambda term: term[0])
-        others = (term for term in self.terms[at:] if term[0] != after)
-        return (*self.terms[:at], (after, name), *others)
+    def with_term(self, after: int, name: int) -> Terms:
+        """The terms, if this one began: in place of one that began at the same ride."""
+        return tuple(sorted({**dict(self.terms), after: name}.items()))
 
 
 def opened(life: Life) -> Replica:
     """The replica at the beginning of a life, which must be right. Raises NotAllowed."""
     replica, rows = Replica(life.at), life.tables
-    for row in rows["rides"]:
+    for row in (*rows["rides"], *rows["ratings"]):
         replica.take(taken(row))
     replica.staged.update(map(staged, rows["staged_log_records"]))
     [state] = rows["streamer_state"]
@@ -155,13 +135,13 @@ def term_of(row: Row) -> tuple[int, int]:
 
 
 def taken(row: Row) -> Ride:
-    return Ride(number(row, "id"), millimetres(row["distance"]))
+    return Ride(number(row, "id"), millimetres(row.get("distance")))
 
 
 def staged(row: Row) -> Ride:
-    record = decode_record(text(row, "data"))
-    require(record.id == number(row, "id"), "a record is about its ride")
-    return Ride(record.id, millimetres(record.distance))
+    record = json.loads(text(row, "data"), parse_float=Decimal)
+    require(record["id"] == number(row, "id"), "a record is about its ride")
+    return Ride(record["id"], millimetres(record.get("distance")))
 
 
 def met_by(checkpoint: Row) -> Met:
@@ -175,4 +155,4 @@ def met_by(checkpoint: Row) -> Met:
 def total_of(row: Row, distance: str | None, was: Total | None = None) -> Total:
     """A checkpoint with its total; without a new distance, the total is as it `was`."""
     counted = was.distance if was and distance is None else millimetres(distance)
-    return Total(position(text(row, "last_redis_id")), number(row, "last_ride_id"), counted)
+    return Total(position(text(row, "last_redis_id")), number(row, "position"), counted)

@@ -1,22 +1,23 @@
 """Judges totals, their checkpoints and their resets by the specification."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 from lab.chaos.drifts import TOTAL
 from lab.chaos.trace import specified
 from lab.chaos.trace.log_book import LogBook
 from lab.chaos.trace.pgoutput import Did, Row
-from lab.chaos.trace.replica import Met, Replica, met_by, millimetres, text, total_of
+from lab.chaos.trace.replica import Met, Replica, met_by, text, total_of
 from lab.chaos.trace.specified import Database, Entry, Ride, Total, require
 
 
+@dataclass
 class TotalsJudge:
     """For one life. Raises NotAllowed for what is not allowed; `steps` counts what is."""
 
-    def __init__(self, replica: Replica, log: LogBook, steps: Counter[str]) -> None:
-        self._replica = replica
-        self._log = log
-        self._steps = steps
+    replica: Replica
+    log: LogBook
+    steps: Counter[str]
 
     def moves(self, did: Did, at: float) -> None:
         """Judge the checkpoints that move, each with its total, which may have been reset."""
@@ -32,20 +33,17 @@ class TotalsJudge:
         require(not totals, "a total moves with its checkpoint")
 
     def makes_wrong(self, did: Did) -> None:
-        """Note a drift of a total, alone in its commit. The books judge the other kinds."""
+        """Note a drift of a total: a millimetre too much. The books judge the other kinds."""
         [drift] = did["drifts"]
         if drift.row["kind"] == TOTAL:
-            [change] = did["consumer_states"]
-            name, was = text(change.row, "name"), self._replica.totals[text(drift.row, "victim")]
-            wrong = was.but(distance=millimetres(change.row["total_distance"]))
-            require(name == drift.row["victim"], "a drift names its victim")
-            require(wrong.distance == was.distance + 1, "a drift is of a millimetre")
-            self._replica.totals[name] = wrong
-            self._replica.drifts[name] = 1
-        self._steps["makes something wrong"] += 1
+            name = text(drift.row, "victim")
+            was = self.replica.totals[name]
+            self.replica.totals[name] = was.but(distance=was.distance + 1)
+            self.replica.drifts[name] = 1
+        self.steps["makes something wrong"] += 1
 
     def _moves(self, name: str, row: Row, counted: Row, at: float, *, is_reset: bool) -> None:
-        replica = self._replica
+        replica = self.replica
         was, now = replica.totals.get(name), met_by(row)
         met = now.since(replica.met.get(name, Met()))
         then = total_of(row, counted.get("total_distance"), was)
@@ -58,47 +56,46 @@ class TotalsJudge:
         else:
             self._counts(name, was, then, met, at)
             met = Met()  # as it was judged
-        require(met == Met(), "what is met is met where entries are read")
+        require(met == Met(), "gaps and re-sends are counted where entries are read")
         replica.totals[name], replica.met[name], replica.moved[name] = then, now, at
 
     def _resets(self, name: str, was: Total, then: Total) -> None:
-        replica = self._replica
+        replica = self.replica
         require(was.redis_id == then.redis_id, "a reset reads nothing")
         require(was.ride_id <= then.ride_id <= replica.last_sent, "no checkpoint is past last_sent")
         replica.drifts[name] = 0
         exact = replica.exact(name, then.ride_id)
         require(then.distance == exact, "a reset makes it right")
-        self._steps["resets"] += 1
+        self.steps["resets"] += 1
 
     def _counts(self, name: str, was: Total, then: Total, met: Met, at: float) -> None:
         """Entries between the two positions were read, and the other rides were healed.
 
         After a fault, a reader may have read other entries than the onlooker saw; so may one that a
-        new life set back to before the trimmed log. Then only the total is judged. Otherwise so is
-        what it says that it has met: gaps, re-sends, and entries that are not ours.
+        new life set back to before the trimmed log. Then only the total is judged. Otherwise so are
+        its counts of gaps, re-sends, and entries that are not ours.
         """
-        replica = self._replica
+        replica = self.replica
         goes_on = was.ride_id <= then.ride_id <= replica.last_sent
         require(goes_on, "a checkpoint goes on, and is never past last_sent")
-        read = self._log.between(was.redis_id, then.redis_id, at)
+        read = self.log.between(was.redis_id, then.redis_id, at)
         since = replica.moved.get(name, replica.began)
         is_older = any(one.at < replica.began for one in read)
-        if is_older or self._log.may_differ(read, since, at):
-            self._steps["counts, unseen"] += 1
+        if is_older or self.log.may_differ(read, since, at):
+            self.steps["counts, unseen"] += 1
         else:
             self._counts_exactly([one.entry for one in read], was, then, met)
         exact = replica.exact(name, then.ride_id)
         require(then.distance == exact, "a total is the sum of its rides")
         counts = replica.sent_between(was.ride_id, then.ride_id)
-        self._steps["counts" if counts else "counts nothing"] += 1
-        self._steps["heals"] += met.gaps > 0
-        self._steps["skips what was sent again"] += met.skipped > 0
-        self._steps["skips what is not ours"] += met.not_ours > 0
+        self.steps["counts" if counts else "counts nothing"] += 1
+        self.steps["heals"] += met.gaps > 0
+        self.steps["skips what was sent again"] += met.skipped > 0
+        self.steps["passes what is not ours"] += met.not_ours > 0
 
     def _counts_exactly(self, read: list[Entry], was: Total, then: Total, met: Met) -> None:
-        replica = self._replica
-        terms = replica.terms_about({entry.term for entry in read})
-        db = Database(replica.drawn, last_sent=replica.last_sent, terms=terms)
+        replica = self.replica
+        db = Database(replica.drawn, last_sent=replica.last_sent, terms=replica.terms)
         true = specified.ours(db, read)
         last = max([was.ride_id, *(entry.ride.id for entry in true)])
         rides = replica.sent_between(was.ride_id, max(last, then.ride_id))
@@ -106,7 +103,7 @@ class TotalsJudge:
         db = db.but(rides=tuple(Ride(ride, replica.rides[ride]) for ride in rides))
         specified.counts(db, was.but(entries=tuple(read), known=known), then)
         there_was = self._met(was, then, true)._replace(not_ours=len(read) - len(true))
-        require(met == there_was, f"{met} is not what there was: {there_was}")
+        require(met == there_was, f"{met} was counted, not {there_was}")
 
     def _met(self, was: Total, then: Total, true: list[Entry]) -> Met:
         """What these entries leave out, up to the total's new ride, and what they repeat."""
@@ -118,7 +115,8 @@ class TotalsJudge:
                 gaps += last < entry.prev
                 last = entry.ride.id
         gaps += last < then.ride_id
-        rides = self._replica.sent_between(was.ride_id, then.ride_id)
-        unsaid = {*rides} - {entry.ride.id for entry in true}
-        distance = sum(self._replica.rides[ride] for ride in unsaid)
-        return Met(gaps, len(unsaid), distance, skipped)
+        sent = self.replica.sent_between(was.ride_id, then.ride_id)
+        unsaid = {*sent} - {entry.ride.id for entry in true}
+        distance = sum(self.replica.rides[ride] for ride in unsaid)
+        rides = sum(self.replica.rides[ride] > 0 for ride in unsaid)
+        return Met(gaps, rides, distance, skipped)

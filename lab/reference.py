@@ -1,7 +1,7 @@
 """`python -m lab.reference`: writes what the code says into the pages of reference.
 
 What a page says of a setting, a metric, a route or a table stands once, beside it in the code. The
-page holds it in a block (`lab/reference/blocks.py`); what is outside of the blocks is written by
+page holds it in a block (`lab/blocks.py`); what is outside of the blocks is written by
 people.
 """
 
@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from lab.reference.blocks import Blocks, table, write
+from lab.blocks import Blocks, table, write
 from rocket_rides.settings import PROJECT, Settings
 from watch.metrics import HELP, LABELS
 

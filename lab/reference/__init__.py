@@ -1,1 +1,0 @@
-"""The pages of reference that are made from the code."""
