@@ -7,7 +7,6 @@ at the rides from the first one whose receipt has no outcome.
 import msgspec
 import psycopg
 
-from analytics.proofs import ratings
 from analytics.result import PastRun, Result
 from rocket_rides.database import one_row
 from rocket_rides.errors import Unavailable
@@ -32,6 +31,10 @@ ASK_FOR_RESETS = """
 ASK_FOR_MINUTES = """
     INSERT INTO recomputations (reconciliation_id, minute, lowest_ride_id)
     SELECT %s, minute, lowest FROM unnest(%s::timestamptz[], %s::bigint[]) wrong (minute, lowest)
+"""
+# Of consumers of ratings. Each recounts by itself.
+ASK_FOR_RECOUNTS = """
+    UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
 """
 PAST_RUNS = """
     SELECT id, created_at, consumer.name, consumer.drift, consumer.stray,
@@ -66,10 +69,10 @@ def emit(connection: psycopg.Connection, result: Result) -> None:
         which = [wrong.minute for wrong in minutes]
         lowest = [wrong.lowest_ride_id for wrong in minutes]
         connection.execute(ASK_FOR_MINUTES, [result.reconciliation, which, lowest])
-    wrong_ratings = bool(result.ratings and result.ratings.wrong)
-    if result.ratings:
-        ratings.ask_for_recounts(connection, result.ratings)
-    result.requested = bool(minutes or _missing(result) or wrong_ratings)
+    ratings = [each.name for each in result.ratings.wrong] if result.ratings else []
+    if ratings:
+        connection.execute(ASK_FOR_RECOUNTS, [ratings])
+    result.requested = bool(minutes or _missing(result) or ratings)
 
 
 def set_back(connection: psycopg.Connection, result: Result) -> None:

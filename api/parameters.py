@@ -32,6 +32,9 @@ CHARSETS = ("utf-8", "utf8", "us-ascii")
 _KEY = re.compile(rf"[\x21-\x2b\x2d-\x7e]{{1,{KEY_LENGTH}}}")
 
 
+_STARS = re.compile(r"[1-5](\.0*)?")  # 4.0 is an integer in JSON
+
+
 def ride_distance(environ: WSGIEnvironment) -> Decimal:
     """The `distance` of a form or a JSON object, in metres, to the millimetre.
 
@@ -46,9 +49,9 @@ def ride_distance(environ: WSGIEnvironment) -> Decimal:
 def stars(environ: WSGIEnvironment) -> int:
     """The `stars` of a form or a JSON object, from 1 to 5. Raises as `ride_distance` does."""
     given = _the_only("stars", environ)
-    if given not in ("1", "2", "3", "4", "5"):
+    if not _STARS.fullmatch(given):
         raise UnprocessableEntity("stars must be 1, 2, 3, 4 or 5")
-    return int(given)
+    return int(given[0])
 
 
 def _the_only(name: str, environ: WSGIEnvironment) -> str:

@@ -87,13 +87,12 @@ class Handler(ABC):
         move without it.
         """
 
-    def recount(self, upto: int) -> object:
+    def recount(self, upto: int) -> None:
         """Make the state anew from the handler's own table, for its records up to a position.
 
-        In a transaction that has locked the checkpoint, which stands there. Returns what to report.
+        In a transaction that has locked the checkpoint, which stands there.
         """
         logger.warning("%s can't recount: its state may lack what a repair brought back", self.name)
-        return None
 
     def ask_for_repair(self) -> psycopg.Cursor | None:
         """Ask whether a repair is due: a statement whose one row and column says so. In each round.
@@ -109,4 +108,6 @@ class Handler(ABC):
         The checkpoint is locked in it. Afterwards, both it and the state are loaded anew.
         """
         due = self.connection.execute(TAKE_RECOUNT, [self.KIND, self.name]).fetchone()
-        return self.recount(*due) if due else None
+        if due:
+            self.recount(*due)
+        return due

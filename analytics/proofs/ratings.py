@@ -26,10 +26,6 @@ STAND = """
     ORDER BY name
 """
 STARS = "SELECT stars FROM {table} WHERE id > {after} AND id <= {upto}"
-# Leaves out consumers that were removed meanwhile. Each recounts by itself.
-ASK_FOR_RECOUNTS = """
-    UPDATE checkpoints SET recount = true WHERE kind = 'ratings' AND name = ANY(%s)
-"""
 
 
 def prove(connection: psycopg.Connection, spark: "SparkContext", url: str) -> RatingsVerdict:
@@ -45,12 +41,6 @@ def prove(connection: psycopg.Connection, spark: "SparkContext", url: str) -> Ra
     sums = accumulate(found, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
     exact = dict(zip(ends, sums, strict=True))
     return RatingsVerdict([CountedRatings(*row, *exact[row[1]]) for row in stand])
-
-
-def ask_for_recounts(connection: psycopg.Connection, verdict: RatingsVerdict) -> None:
-    """Have the consumers that are wrong count anew. In the caller's transaction."""
-    if wrong := verdict.wrong:
-        connection.execute(ASK_FOR_RECOUNTS, [[consumer.name for consumer in wrong]])
 
 
 def _add_up(url: str, table: str, ends: tuple[int, int]) -> tuple[int, int]:

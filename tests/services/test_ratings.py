@@ -75,9 +75,7 @@ def test_a_ride_that_is_not_there_is_not_rated(api: Api, world: World, ride: int
     assert (world.value("SELECT count(*) FROM ratings"), world.staged()) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    "stars", ["0", "6", "-1", "4.0", "4.5", "04", "1e0", " 4", "", "four", "٤"]
-)
+@pytest.mark.parametrize("stars", ["0", "6", "-1", "4.5", "04", "1e0", " 4", "", "four", "٤"])
 def test_other_stars_are_refused(api: Api, world: World, stars: str) -> None:
     world.take(5)
     assert is_problem(api.client.post("/rides/1/rating", data={"stars": stars}), 422)
@@ -85,7 +83,7 @@ def test_other_stars_are_refused(api: Api, world: World, stars: str) -> None:
 
 @pytest.mark.parametrize(
     "content", ['{"stars": true}', '{"stars": "4"}', '{"stars": null}', '{"stars": [4]}', "{}",
-                '{"stars": 4.0}', '{"stars": 4, "stars": 4}', "[4]"],
+                '{"stars": 4, "stars": 4}', "[4]"],
 )  # fmt: skip
 def test_json_that_is_no_stars_is_refused(api: Api, world: World, content: str) -> None:
     world.take(5)

@@ -204,11 +204,9 @@ def drain(streamer: Streamer) -> int:
 
 def catch_up(consumer: Consumer) -> Standing:
     """Run the consumer until a round finds nothing to do."""
-    while True:
-        before = consumer.at, consumer.total
-        consumer.run_once()
-        if (consumer.at, consumer.total) == before:
-            return consumer.standing
+    while not consumer.run_once().did_nothing:
+        pass
+    return consumer.standing
 
 
 def exact(world: World, consumer: Consumer | None = None) -> bool:

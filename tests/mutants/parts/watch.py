@@ -83,8 +83,8 @@ MUTANTS = [
     ),
     Mutant(
         "a client that is not answered posts the ride once more",
-        'headers={"Idempotency-Key": key}',
-        'headers={"X-Key": key}',
+        'key = {"Idempotency-Key": str(uuid.uuid4())}',
+        'key = {"X-Key": str(uuid.uuid4())}',
         file="demo/simulator/client.py",
         tests="services/test_simulator.py",
     ),
