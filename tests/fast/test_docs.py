@@ -39,6 +39,7 @@ OTHERS = {
     "analytics/orders.py",
     "consumers/orders.py",
     "migrations/kinds/1_orders.sql",
+    "migrations/kinds/3_tips.sql",
     "rocket_rides/amount.py",
 }
 # Programs that come with Python, or that the reader of a page writes.
