@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rocket_rides.distance import EXACT, MOST, is_exact, parse
+from rocket_rides.distance import MOST, is_exact, parse
 from tests.support.properties import always
 
 MOST_MM = int(MOST * 1000)
@@ -51,18 +51,3 @@ def test_any_text_is_a_distance_or_refused(text: str) -> None:
         return
     assert metres == Fraction(in_millimetres(text), 1000)
     assert text.isascii()
-
-
-@always
-@given(METRES)
-def test_a_distance_survives_being_written(metres: Decimal) -> None:
-    assert parse(f"{metres}") == parse(f"{metres:e}") == metres
-
-
-@always
-@given(st.lists(METRES, max_size=50))
-def test_sums_are_exact(distances: list[Decimal]) -> None:
-    total = Decimal(0)
-    for metres in distances:
-        total = EXACT.add(total, metres)
-    assert total == sum(map(Fraction, distances))

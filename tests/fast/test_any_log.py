@@ -177,11 +177,3 @@ def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
     assert (record.prev, record.term) == (int(values[b"prev"]), values.get(b"term", b""))
     assert 0 <= record.prev < record.id <= LARGEST_ID
     assert is_exact(record.distance)
-
-
-@always
-@given(st.integers(1, LARGEST_ID), MILLIMETRES, st.binary(max_size=20))
-def test_what_was_appended_is_read_exactly(ride: int, millimetres: int, term: bytes) -> None:
-    metres = Decimal(millimetres).scaleb(-3)
-    data = f'{{"id": {ride}, "distance": {metres:f}}}'
-    assert decode(fields(data, ride - 1, term)) == Record(ride, ride - 1, metres, term)

@@ -39,10 +39,6 @@ def test_a_prev_above_the_readers_ride_is_a_gap_before_the_record() -> None:
     assert (result.gaps, result.records) == ([Gap(4, 6)], [record(8, 6)])
 
 
-def test_a_gap_of_one_ride_is_a_gap() -> None:
-    assert read(entry(11, 6, 5)).gaps == [Gap(4, 5)]
-
-
 def test_a_prev_below_the_readers_ride_is_no_gap() -> None:
     result = read(entry(11, 8, 3))
     assert (result.records, result.gaps) == ([record(8, 3)], [])
@@ -90,12 +86,6 @@ def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
     """Else it would be set aside again and again."""
     nonsense = Entry("12-0", [b"data", b"ride", b"prev", b"4"])
     assert read(entry(11, 5, 4), nonsense).last_redis_id == "12-0"
-
-
-def test_no_entries_leave_the_reader_where_it_is() -> None:
-    result = read()
-    assert (result.records, result.gaps) == ([], [])
-    assert (result.last_ride_id, result.last_redis_id) == (4, "10-0")
 
 
 def test_a_gap_is_closed_once_and_only_where_there_is_one() -> None:

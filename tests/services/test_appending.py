@@ -80,16 +80,6 @@ def test_a_refusal_is_raised_when_the_block_ends(world: World) -> None:
     assert done
 
 
-def test_a_server_that_forgot_the_script_gets_it_again_and_appends_once(world: World) -> None:
-    log = world.log()
-    log.redis.script_flush()
-    with log.appending(RECORDS, 0, TERM):
-        pass
-    assert written(log) == CHAIN
-    log.append([(4, "{}")], 3, TERM)
-    assert log.length() == 3
-
-
 class LosesOneAnswer(Proxy):
     """And the connection with it; the next one is as good as any."""
 

@@ -155,8 +155,7 @@ def test_a_log_that_lost_entries_heals(
         catch_up(consumer)
     disaster(world)
     if more:
-        world.take(100, 200)
-        drain(world.streamer())
+        world.send(100, 200)
     assert exact(world, world.consumer())
 
 
@@ -281,12 +280,3 @@ def test_a_consumer_waits_for_its_servers(world: World) -> None:
         world.take(*range(1, 50))
         eventually(lambda: world.standing() == world.truth)
     assert consumer.stop() == 0
-
-
-def test_a_consumer_says_why_its_session_was_ended(world: World) -> None:
-    consumer = world.service("consumers", "consumer0").says("stands at")
-    world.connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE application_name ^@ 'consumer consumer0'"
-    )
-    consumer.says("terminating connection due to administrator command; trying again")

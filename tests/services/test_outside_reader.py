@@ -114,8 +114,7 @@ def truth(world: World) -> dict[int, Decimal]:
 
 
 def send(world: World, *distances: int) -> None:
-    world.take(*distances)
-    drain(world.streamer())
+    world.send(*distances)
 
 
 def spoil(world: World, last_id: str = "*") -> None:

@@ -102,8 +102,7 @@ def test_a_consumer_that_begins_after_a_repair_counts_the_repaired_rides(world: 
     stranded(world)
     repair(world.connect())
     for taken in ([], [1000]):
-        world.take(*taken)
-        drain(world.streamer())
+        world.send(*taken)
         for name in ("consumer0", f"late{len(taken)}"):
             assert exact(world, world.consumer(name))
     assert world.truth[1] == 1100
@@ -117,8 +116,7 @@ def test_what_a_repair_has_disowned_is_not_called_a_strangers(world: World) -> N
 
 
 def test_entries_are_believed_while_the_sequence_is_set_back(world: World) -> None:
-    world.take(1, 2, 3)
-    drain(world.streamer())
+    world.send(1, 2, 3)
     world.connection.execute("ALTER SEQUENCE log_position RESTART WITH 1")
     done = world.consumer().run_once()
     assert (len(done.records), done.not_ours.total) == (3, 0)
@@ -159,8 +157,7 @@ def test_a_writer_that_may_commit_such_a_ride_is_waited_for(world: World) -> Non
 @pytest.mark.parametrize("ride", [1, 2])
 def test_a_record_staged_again_by_hand_changes_no_total(world: World, ride: int) -> None:
     consumer = world.consumer()
-    world.take(1, 2)
-    drain(world.streamer())
+    world.send(1, 2)
     staged = "INSERT INTO staged_log_records VALUES (%s, 'create', 'ride', '{}')"
     world.connection.execute(staged, [ride])
     assert repair(world.connect())[0] == [ride]

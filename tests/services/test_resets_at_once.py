@@ -11,13 +11,11 @@ from consumers.checkpoint import LOCK
 from consumers.round import Round
 from consumers.totals.reset import Applied, Reset
 from rocket_rides.errors import Overtaken
-from tests.support.disasters import Rides
 from tests.support.resets import (
     ASK,
     RECONCILE,
     WRONG,
     ask,
-    corrupt,
     exact,
     half_way,
     statuses,
@@ -119,25 +117,3 @@ def test_a_gap_that_is_healed_beside_a_reset_waits_for_it_and_locks_nothing(worl
         resetting.commit()
         assert healing.result().healed
     assert exact(world, consumer)
-
-
-@pytest.mark.parametrize("astray", [-40, 1_000_000])
-def test_resets_in_mid_flow_end_exact(world: World, astray: int) -> None:
-    """The checkpoint is moved, too, by so many rides; crashes come as they may."""
-    faults = {"CRASH_RATE": "0.2", "DOUBLE_SEND_RATE": "0.2"}
-    for _ in range(2):  # one as well as the other of the same name
-        world.service("consumers", "consumer0", **faults).says("stands at")
-    world.service("streamer", **faults).says("leading")
-    rides = Rides(world)
-    try:
-        for _ in range(3):
-            rides.flow(100)
-            place = "UPDATE checkpoints SET last_ride_id = greatest(0, last_ride_id + %s)"
-            world.connection.execute(place, [astray])
-            corrupt(world)
-            ask(world)
-            eventually(lambda: "pending" not in statuses(world), "no pending reset")
-    finally:
-        rides.stop()
-    eventually(lambda: world.standing() == world.truth, "an exact total")
-    assert set(statuses(world)) == {"applied"}

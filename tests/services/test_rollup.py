@@ -3,10 +3,8 @@
 import re
 
 import pytest
-import redis
 from psycopg.abc import Params
 
-from consumers.reader import REST, SMALLEST_BATCH
 from consumers.rollup import marker
 from consumers.rollup.lead import PAUSE
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
@@ -64,14 +62,6 @@ def test_rides_gather_for_a_while_and_their_minute_is_computed_once(
     hurry(leading)
     assert is_complete(world)
     assert (leading.marker.marked, leading.indexer.computed) == (20, 2)
-
-
-def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World, clock: Clock) -> None:
-    leading = lead(world, batch_size=SMALLEST_BATCH)
-    world.send(*range(1, 4 * SMALLEST_BATCH))
-    leading.reader._ask = clock.goes(0.01, leading.reader._ask)  # type: ignore[method-assign]
-    leading.run_once()
-    assert leading.pause == leading.reader.pause == pytest.approx(REST * clock.now)
 
 
 def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_are(
@@ -232,20 +222,6 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
     world.connection.execute("DROP INDEX rides_created_at")
     without_index = written()
     assert int(with_index[0]) <= int(without_index[0]) * 1.01
-
-
-def test_a_redis_that_is_full_delays_minutes_and_loses_none(world: World) -> None:
-    world.send(1)
-    control = world.log()
-    leading = lead(world)
-    try:
-        control.command("CONFIG", "SET", "maxmemory", "1")
-        with pytest.raises(redis.ResponseError, match="maxmemory"):
-            hurry(leading)
-    finally:
-        control.command("CONFIG", "SET", "maxmemory", "0")
-    hurry(lead(world))
-    assert is_complete(world)
 
 
 def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> None:

@@ -84,15 +84,6 @@ def test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing(
     assert consumer.standing == world.truth
 
 
-def test_a_tail_is_not_missing_while_there_is_more_to_read(world: World) -> None:
-    consumer = world.consumer(batch_size=2)
-    world.take(1, 2, 3, 4, 5)
-    drain(world.streamer())
-    for _ in range(3):
-        assert consumer.run_once().healed == []
-    assert exact(world, consumer)
-
-
 def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World) -> None:
     """The batch is sent again under the next term; no stranger is suspected."""
     consumer = world.consumer()
