@@ -58,7 +58,9 @@ def test_a_run_is_tried_again_until_what_it_needs_is_there_and_it_can_run(
     lacks, installing = iter([none, none, "", ""]), iter([True, True, *repeat(False, 4)])
     monkeypatch.setattr(attempts, "what_is_lacking", lambda: next(lacks))
     run = f"printf x >> {times}; [ $(cat {times}) = xx ] || exit 2"
-    attempts.run_with_retries(["sh", "-c", run], in_an_hour(), Stop(), 0.01, lambda: next(installing))
+    attempts.run_with_retries(
+        ["sh", "-c", run], in_an_hour(), Stop(), 0.01, lambda: next(installing)
+    )
     assert times.read_text() == "xx"
     said = [(each.levelname, each.getMessage()) for each in told.records]
     assert [each for each in said if "trying again at" not in each[1]] == [

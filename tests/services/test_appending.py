@@ -35,8 +35,9 @@ CHAIN = [as_written(RECORDS[0][1], 0), as_written(RECORDS[1][1], 1)]
 
 @pytest.mark.proves("chain")
 def test_a_batch_is_a_chain(world: World) -> None:
-    """Of the data as it was staged."""
+    """Of the data as it was staged, also where the server has forgotten the script."""
     log = world.log()
+    log.redis.script_flush()
     log.append(RECORDS, 0, TERM)
     assert written(log) == CHAIN
 

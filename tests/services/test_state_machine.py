@@ -1,20 +1,19 @@
 """Every step, in any order: the real streamer and consumers, driven by Hypothesis.
 
 Writers open, commit and roll back; the streamer and the consumers do single rounds, with a crash at
-any of their numbered steps; the log is trimmed, wiped, cut and fouled; strangers write to it; the
-database is restored to an earlier time. After each of these holds what must hold by then, and in
-the end every total is exact.
+any of their numbered steps; the log is trimmed, wiped, cut and fouled; strangers write to it. After
+each of these holds what must hold by then, and in the end every total is exact.
 
 The steps to crash at are those of the `Step` enums: one that is added later is covered by itself.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 from typing import Any, NamedTuple
 
 import psycopg
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,7 +27,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from consumers.round import Round
 from consumers.round import Step as ConsumerStep
 from consumers.totals.total import Total
 from rocket_rides import database, session_settings
@@ -38,13 +36,13 @@ from rocket_rides.terms import LAST_SENT
 from streamer.drain import Step as StreamerStep
 from streamer.drain import Streamer
 from streamer.trimming import Caps, Trimmer
-from tests.support.world import Consumer, World, take
+from tests.support.properties import always
+from tests.support.world import Consumer, World, drain, eventually, exact, take
 
 BATCH = 3  # small, so that batches end in the middle of things
 CAP = 4
 AGE = 3600.0
 MOST_CONSUMERS = 3
-ROUNDS = 200  # more than any consumer needs to catch up
 EXAMPLES = 40
 
 # The numbers of the rides go on from one example to the next: they may start anywhere.
@@ -54,24 +52,16 @@ EMPTY = """
     DELETE FROM staged_log_records; DELETE FROM rides; DELETE FROM terms;
     UPDATE streamer_state SET last_sent_id = 0
 """
-# In the order of their foreign keys.
-TABLES = (
-    "rides",
-    "staged_log_records",
-    "streamer_state",
-    "terms",
-    "checkpoints",
-    "consumer_states",
-    "dead_letters",
-)
-POSITION = "SELECT last_value, is_called FROM log_position"
 TERMS = "SELECT after, term FROM terms ORDER BY after"
 RIDES = "SELECT id, distance FROM rides ORDER BY id"
 STAGED = "SELECT id FROM staged_log_records ORDER BY id"
-STANDINGS = """
-    SELECT name, last_ride_id, total_distance,
-           (SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= last_ride_id)
-    FROM checkpoints JOIN consumer_states USING (kind, name)
+WRONG = """
+    SELECT name, last_ride_id, last_sent_id, total_distance, exact
+    FROM streamer_state, checkpoints JOIN consumer_states USING (kind, name)
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(distance), 0) exact FROM rides WHERE id <= last_ride_id
+    ) rides
+    WHERE last_ride_id > last_sent_id OR total_distance <> exact
 """
 distances = st.integers(1, 10**12 - 1).map(lambda millimetres: Decimal(millimetres).scaleb(-3))
 nonsense = st.sampled_from([b"", b"\xff", b"{}", b'{"id": 1e3, "distance": 1}', b"[1]"])
@@ -104,14 +94,6 @@ turns = st.lists(
 )
 
 
-class Backup(NamedTuple):
-    """All that the database held, as rows of text, and where its sequence stood."""
-
-    tables: dict[str, list[str]]
-    position: tuple[int, bool]
-    names: list[str]  # the consumers that there were
-
-
 class System(RuleBasedStateMachine):
     """One database and one log, and whoever works on them."""
 
@@ -127,12 +109,9 @@ class System(RuleBasedStateMachine):
         self.log.redis.delete(self.log.name)
         self.trimmer = Trimmer(self.look, self.log, Caps(CAP, AGE))
         self.open: list[psycopg.Connection] = []
-        self.writing: dict[int, psycopg.Connection] = {}
-        self.writers_so_far = 0
         self.consumers: dict[str, Consumer] = {}
         self.seen: set[str] = set()  # the Redis ids of the entries that were checked
         self.told: list[int] = []  # the rides that they told of, without re-sends
-        self.backup: Backup | None = None
         self.start_the_streamer()
         self.a_consumer_is_added()
 
@@ -154,27 +133,21 @@ class System(RuleBasedStateMachine):
     # Writers.
 
     @rule(target=writers, distance=distances)
-    def a_writer_begins(self, distance: Decimal) -> int:
+    def a_writer_begins(self, distance: Decimal) -> psycopg.Connection:
         connection = self.connect()
         connection.autocommit = False
         take(connection, str(distance))
-        self.writers_so_far += 1
-        self.writing[self.writers_so_far] = connection
-        return self.writers_so_far
+        return connection
 
     @rule(writer=writers, distance=distances)
-    def a_writer_goes_on(self, writer: int, distance: Decimal) -> None:
-        if writer in self.writing:  # no restore came between
-            take(self.writing[writer], str(distance))
+    def a_writer_goes_on(self, writer: psycopg.Connection, distance: Decimal) -> None:
+        take(writer, str(distance))
 
     @rule(writer=consumes(writers), commits=st.booleans())
-    def a_writer_ends(self, writer: int, commits: bool) -> None:
-        if writer not in self.writing:
-            return
-        connection = self.writing.pop(writer)
+    def a_writer_ends(self, writer: psycopg.Connection, commits: bool) -> None:
         if commits:
-            connection.commit()
-        self.close(connection)
+            writer.commit()
+        self.close(writer)
 
     # The streamer.
 
@@ -193,7 +166,7 @@ class System(RuleBasedStateMachine):
         self.start_a_consumer(f"consumer{len(self.consumers)}")
 
     @rule(taken=st.lists(distances, max_size=2 * BATCH), turns=turns)
-    def the_fleet_works(self, taken: list[Decimal], turns: list["Sending | Counting"]) -> None:
+    def the_fleet_works(self, taken: list[Decimal], turns: list[Sending | Counting]) -> None:
         """One rule, since Hypothesis leaves out some of the rules in each example."""
         take(self.look, *map(str, taken))
         for turn in turns:
@@ -202,7 +175,7 @@ class System(RuleBasedStateMachine):
             else:
                 self.count(turn)
 
-    def send(self, turn: "Sending") -> None:
+    def send(self, turn: Sending) -> None:
         try:
             with crash_at(turn.crash_at):
                 self.streamer.run_once(double_send=turn.twice)
@@ -210,7 +183,7 @@ class System(RuleBasedStateMachine):
             self.close(self.streaming)
             self.start_the_streamer()
 
-    def count(self, turn: "Counting") -> None:
+    def count(self, turn: Counting) -> None:
         name = f"consumer{turn.consumer % len(self.consumers)}"
         try:
             with crash_at(turn.crash_at):
@@ -221,12 +194,9 @@ class System(RuleBasedStateMachine):
 
     # The log.
 
-    @rule(full=st.booleans())
-    def the_log_is_trimmed(self, full: bool) -> None:
-        if full:
-            self.trimmer.make_room()
-        else:
-            self.trimmer.trim()
+    @rule(trim=st.sampled_from([Trimmer.trim, Trimmer.make_room]))
+    def the_log_is_trimmed(self, trim: Callable[[Trimmer], int]) -> None:
+        trim(self.trimmer)
 
     @rule(lost=st.integers(1, 2 * BATCH) | st.just(10_000))
     def the_newest_entries_are_lost(self, lost: int) -> None:
@@ -265,45 +235,6 @@ class System(RuleBasedStateMachine):
             fields = {"data": data, "prev": str(number - 1), "term": term}
             self.log.redis.xadd(self.log.name, fields)  # type: ignore[arg-type]
 
-    # The database goes back.
-
-    @rule()
-    def a_backup_is_taken(self) -> None:
-        copy = "SELECT {0}::text FROM {0}"
-        with self.look.transaction():
-            self.look.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            tables = {
-                table: [row for (row,) in self.look.execute(copy.format(table))] for table in TABLES
-            }
-            [position] = self.look.execute(POSITION).fetchall()
-        self.backup = Backup(tables, position, list(self.consumers))
-
-    @precondition(lambda self: self.backup is not None)
-    @rule()
-    def the_database_is_restored(self) -> None:
-        """Everybody loses the connection; the log stays as it is."""
-        assert self.backup is not None
-        for connection in list(self.open):
-            self.close(connection)
-        self.writing = {}
-        with self.look.transaction():
-            self.look.execute(f"TRUNCATE {', '.join(TABLES)} CASCADE")
-            for table, rows in self.backup.tables.items():
-                for row in rows:
-                    self.look.execute(
-                        f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT (%s::text::{table}).*",
-                        [row],
-                    )
-            self.look.execute("SELECT setval('log_position', %s, %s)", self.backup.position)
-        # Numbers beyond may be drawn again; what is in the log already told of others.
-        [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
-        self.told = [number for number in self.told if number <= last_sent]
-        self.seen |= {entry.redis_id for entry in self.log.read(START, 10_000)}
-        self.consumers = {}
-        self.start_the_streamer()
-        for name in self.backup.names:
-            self.start_a_consumer(name)
-
     def believed(self, number: int, term: bytes) -> bool:
         """Whether an entry is this database's: said again here, in other words."""
         terms = self.look.execute(TERMS).fetchall()
@@ -316,21 +247,15 @@ class System(RuleBasedStateMachine):
     # What must hold after every step.
 
     @invariant()
-    def all_is_right(self) -> None:
+    def what_was_sent_is_settled_and_nothing_else_is_gone(self) -> None:
         [(last_sent,)] = self.look.execute(LAST_SENT).fetchall()
-        distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
-        self.what_was_sent_is_settled_and_nothing_else_is_gone(last_sent, list(distance_of))
-        self.the_log_is_a_chain_that_rises(distance_of)
-        self.every_total_is_exact_where_its_consumer_stands(last_sent)
-
-    def what_was_sent_is_settled_and_nothing_else_is_gone(
-        self, last_sent: int, rides: list[int]
-    ) -> None:
-        staged = [number for (number,) in self.look.execute(STAGED)]
+        staged, rides = ([number for number, *_ in self.look.execute(q)] for q in (STAGED, RIDES))
         assert staged == [number for number in rides if number > last_sent]
         assert max([0, *self.told]) <= max([last_sent, *staged])
 
-    def the_log_is_a_chain_that_rises(self, distance_of: dict[int, Decimal]) -> None:
+    @invariant()
+    def the_log_is_a_chain_that_rises(self) -> None:
+        distance_of: dict[int, Decimal] = dict(self.look.execute(RIDES).fetchall())
         for entry in self.log.read(START, 10_000):
             if entry.redis_id in self.seen:
                 continue
@@ -344,56 +269,33 @@ class System(RuleBasedStateMachine):
                 assert record.id > max([0, *self.told]) or record.id in self.told
                 self.told.append(record.id)
 
-    def every_total_is_exact_where_its_consumer_stands(self, last_sent: int) -> None:
-        for name, ride, total, exact in self.look.execute(STANDINGS).fetchall():
-            assert ride <= last_sent, name
-            assert total == exact, name
-
-    def drain(self) -> None:
-        """Send everything. A round may only find that what it waited for was rolled back."""
-        for _ in range(ROUNDS):
-            self.streamer.run_once()
-            if not self.look.execute(STAGED).fetchall():
-                return
-        raise AssertionError("records stay staged")
+    @invariant()
+    def every_total_is_exact_where_its_consumer_stands(self) -> None:
+        assert self.look.execute(WRONG).fetchall() == []
 
     def teardown(self) -> None:
         """Whoever is still writing gives up; then everybody catches up, and agrees."""
         try:
-            for connection in self.writing.values():
+            for connection in self.open:
                 connection.rollback()
-            self.drain()
+            # A round may only find that what it waited for was rolled back.
+            eventually(lambda: drain(self.streamer) == self.world.staged() == 0)
             self.the_newest_entries_are_lost(BATCH)  # and no ride follows to tell of it
             for consumer in self.consumers.values():
-                catch_up(consumer)
-                assert consumer.standing == self.world.truth
+                assert exact(self.world, consumer)
         finally:
             for connection in list(self.open):
                 self.close(connection)
             self.log.redis.close()
 
 
-def catch_up(consumer: Consumer) -> None:
-    """Rounds until one finds nothing to do; a consumer that never gets there fails the test."""
-    for _ in range(ROUNDS):
-        if consumer.run_once() == Round():
-            return
-
-
-@pytest.fixture
-def system(world: World) -> type[System]:
-    return type("SystemOfThisTest", (System,), {"world": world, "idle": []})
-
-
-def test_whatever_happens_in_whatever_order_every_ride_counts_once(system: type[System]) -> None:
+def test_whatever_happens_in_whatever_order_every_ride_counts_once(world: World) -> None:
     run_state_machine_as_test(
-        system,
+        type("SystemOfThisTest", (System,), {"world": world, "idle": []}),
         settings=settings(
+            always,
             max_examples=EXAMPLES,
             stateful_step_count=40,
-            deadline=None,
-            derandomize=True,
-            database=None,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate, Phase.shrink],
         ),
