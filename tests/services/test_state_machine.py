@@ -64,7 +64,6 @@ WRONG = """
     WHERE last_ride_id > last_sent_id OR total_distance <> exact
 """
 distances = st.integers(1, 10**12 - 1).map(lambda millimetres: Decimal(millimetres).scaleb(-3))
-nonsense = st.sampled_from([b"", b"\xff", b"{}", b'{"id": 1e3, "distance": 1}', b"[1]"])
 
 
 class Sending(NamedTuple):
@@ -149,13 +148,11 @@ class System(RuleBasedStateMachine):
             writer.commit()
         self.close(writer)
 
-    # The streamer.
+    # The streamer, and consumers.
 
     def start_the_streamer(self) -> None:
         self.streaming = self.connect(**session_settings.INDEX_SCANS)
         self.streamer = Streamer(self.streaming, self.log, BATCH)
-
-    # Consumers.
 
     def start_a_consumer(self, name: str) -> None:
         self.consumers[name] = Consumer(self.log, Total(self.connect(), name), BATCH)
@@ -207,7 +204,7 @@ class System(RuleBasedStateMachine):
             pairs = dict(zip(entry.fields[::2], entry.fields[1::2], strict=True))
             self.log.redis.xadd(self.log.name, pairs, id=entry.redis_id)  # type: ignore[arg-type]
 
-    @rule(data=nonsense)
+    @rule(data=st.sampled_from([b"", b"\xff", b"{}", b'{"id": 1e3, "distance": 1}', b"[1]"]))
     def nonsense_is_appended(self, data: bytes) -> None:
         self.log.redis.xadd(self.log.name, {"data": data, "prev": b"0"})
 
