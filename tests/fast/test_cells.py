@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.cells import BLOCK, Cell, between, by_block, total
+from analytics.cells import BLOCK, Cell, between, total
 from analytics.ledger import Ledger
 from analytics.proofs.warehouse import against_all
 from analytics.result import Compared, Tally
@@ -59,16 +59,6 @@ def test_rides_between_two_cuts_are_a_sum_of_cells(rides: list[Ride], one: int, 
     cells = cut(rides, [after, upto])
     assert between(cells, after, upto) == one_by_one(rides, after, upto)
     assert between(cells, 0, after) == one_by_one(rides, 0, after)
-
-
-@briefly
-@given(RIDES)
-def test_blocks_leave_no_ride_out(rides: list[Ride]) -> None:
-    blocks = by_block(cut(rides))
-    assert sum(cell.rides for cells in blocks.values() for cell in cells) == len(rides)
-    for number, cells in blocks.items():
-        start = number * BLOCK
-        assert total(cell.tally for cell in cells) == one_by_one(rides, start, start + BLOCK)
 
 
 @briefly

@@ -27,12 +27,6 @@ def read(*entries: Entry, stands: int = 4, last_sent: int = 9) -> Digest:
     return digest(list(entries), stands, "10-0", Bounds(last_sent, OURS))
 
 
-def test_a_chain_is_counted_in_its_order() -> None:
-    result = read(entry(11, 5, 4), entry(12, 7, 5))
-    assert (result.records, result.gaps) == ([record(5, 4), record(7, 5)], [])
-    assert (result.last_ride_id, result.last_redis_id) == (7, "12-0")
-
-
 @pytest.mark.proves("gap-noticed")
 def test_a_prev_above_the_readers_ride_is_a_gap_before_the_record() -> None:
     result = read(entry(11, 8, 6))

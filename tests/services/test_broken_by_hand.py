@@ -93,8 +93,9 @@ def test_an_exhausted_stream_is_started_anew(world: World) -> None:
     assert world.value("SELECT count(*) FROM dead_letters") == 0
 
 
-@pytest.mark.parametrize("name", ["consumer0", "O'Brien", "x' OR 'a'='a"])
-def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World, name: str) -> None:
+def test_a_total_is_made_with_its_checkpoint_or_not_at_all(world: World) -> None:
+    """Whatever its name is, the advice is about it alone."""
+    name = "x' OR 'a'='a"
     world.send(1, 2, 3)
     for each in ("bystander", name):
         catch_up(world.consumer(each))
