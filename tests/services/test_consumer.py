@@ -102,12 +102,11 @@ def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: 
     first.run_once()
     world.send(2)
     counting = threading.Thread(target=first.run_once)
-    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
     class LateTotal(Total):
         def load(self, at: Position) -> None:
             counting.start()
-            eventually(lambda: world.value(waiting) or not counting.is_alive())
+            eventually(lambda: world.waiting or not counting.is_alive())
             super().load(at)
 
     second = Reader(world.log(), LateTotal(world.connect(), "same"))

@@ -22,11 +22,6 @@ from tests.support.resets import (
 )
 from tests.support.world import Consumer, World, eventually, transaction
 
-WAITING = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'
-"""
-
 
 def test_an_older_reset_that_commits_late_never_applies(world: World) -> None:
     consumer = half_way(world)
@@ -76,7 +71,7 @@ def while_it_is_open(
             if ask_upto:
                 ask(world, ask_upto)
             waiting = pool.submit(meanwhile)
-            eventually(lambda: world.value(WAITING), "a wait for the lock")
+            eventually(lambda: world.waiting, "a wait for the lock")
         return waiting.result()
 
 
@@ -112,7 +107,7 @@ def test_a_gap_that_is_healed_beside_a_reset_waits_for_it_and_locks_nothing(worl
     with transaction(world) as resetting, ThreadPoolExecutor(1) as pool:
         resetting.execute(LOCK, ["total", "consumer0"])
         healing = pool.submit(consumer.run_once)
-        eventually(lambda: world.value(WAITING) == 1)
+        eventually(lambda: world.waiting == 1)
         resetting.execute("UPDATE consumer_states SET total_distance = total_distance")
         resetting.commit()
         assert healing.result().healed

@@ -5,6 +5,7 @@ import re
 import pytest
 from psycopg.abc import Params
 
+from consumers.reader import REST, SMALLEST_BATCH
 from consumers.rollup import marker
 from consumers.rollup.lead import PAUSE
 from consumers.rollup.minutes import COMPUTE, SESSION, compute
@@ -62,6 +63,14 @@ def test_rides_gather_for_a_while_and_their_minute_is_computed_once(
     hurry(leading)
     assert is_complete(world)
     assert (leading.marker.marked, leading.indexer.computed) == (20, 2)
+
+
+def test_a_rollup_that_is_behind_rests_as_any_reader_does(world: World, clock: Clock) -> None:
+    leading = lead(world, batch_size=SMALLEST_BATCH)
+    world.send(*range(1, 4 * SMALLEST_BATCH))
+    leading.reader._ask = clock.goes(0.01, leading.reader._ask)  # type: ignore[method-assign]
+    leading.run_once()
+    assert leading.pause == leading.reader.pause == pytest.approx(REST * clock.now)
 
 
 def test_what_is_lost_of_the_log_is_marked_in_pieces_however_far_apart_the_ids_are(

@@ -184,8 +184,7 @@ def test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused(
 
         attempting = threading.Thread(target=run)
         attempting.start()
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        eventually(lambda: world.value(waiting) == 1)
+        eventually(lambda: world.waiting == 1)
         successor.commit()
         attempting.join()
     assert outcome
