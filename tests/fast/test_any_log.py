@@ -17,7 +17,7 @@ from rocket_rides.distance import MOST, is_exact
 from rocket_rides.log import LARGEST_ID, Entry, Invalid, decode
 from rocket_rides.terms import Range, Terms
 from tests.support.entries import RIDE, fields
-from tests.support.properties import always
+from tests.support.properties import always, briefly
 
 IDS = st.integers(1, 40)
 MILLIMETRES = st.integers(1, int(MOST * 1000))
@@ -173,7 +173,7 @@ CHANGED = st.builds(
 FIELDS = st.one_of(CHANGED, CHANGED, CHANGED, st.lists(WORDS))
 
 
-@always
+@briefly
 @given(FIELDS)
 def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
     """Hypothesis itself fails where nearly all are refused."""
@@ -186,12 +186,3 @@ def test_any_fields_are_a_record_or_refused(words: list[bytes]) -> None:
     assert (record.prev, record.term) == (int(values[b"prev"]), values.get(b"term", b""))
     assert 0 <= record.prev < record.id <= LARGEST_ID
     assert (taken.id, is_exact(taken.distance)) == (record.id, True)
-
-
-@always
-@given(st.integers(1, LARGEST_ID), MILLIMETRES, st.binary(max_size=20))
-def test_what_was_appended_is_read_exactly(number: int, millimetres: int, term: bytes) -> None:
-    metres = Decimal(millimetres).scaleb(-3)
-    record = decode(fields(number, f'{{"id": {number}, "distance": {metres:f}}}', number - 1, term))
-    assert (record.id, record.prev, record.term) == (number, number - 1, term)
-    assert ride(record) == Ride(number, metres)

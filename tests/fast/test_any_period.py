@@ -12,7 +12,7 @@ from werkzeug.exceptions import UnprocessableEntity
 from api.periods import DAY, HOUR, LONGEST, Period, moment_of
 from consumers.rollup.dirty import _score
 from rocket_rides.log import LARGEST_ID
-from tests.support.properties import always
+from tests.support.properties import always, briefly
 
 PERIODS = st.sampled_from([HOUR, DAY])
 MOMENTS = st.datetimes(timezones=st.just(UTC))
@@ -68,7 +68,7 @@ ANY = st.text(max_size=30) | st.from_regex(r"[0-9T:Z+-]{0,30}", fullmatch=True)
 TEXTS = st.one_of(CHANGED, CHANGED, ANY)
 
 
-@always
+@briefly
 @given(TEXTS)
 def test_any_text_is_a_moment_or_refused(text: str) -> None:
     """Hypothesis itself fails where nearly all are refused."""

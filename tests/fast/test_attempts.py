@@ -19,7 +19,7 @@ from rocket_rides.process import Stop
 from rocket_rides.settings import PROJECT, load
 
 PATIENCE = 60  # seconds
-FAILING = (sys.executable, "-c", "import sys; sys.exit('no network')")
+FAILING = ("sh", "-c", "echo no network >&2; exit 1")
 HEAVY = {"pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "redis"}
 
 
@@ -34,23 +34,19 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 @pytest.mark.parametrize(
-    ("code", "level", "words"),
+    ("run", "level", "words"),
     [
-        ("", "INFO", "reconciled"),
-        ("raise SystemExit(1)", "WARNING", "reconciled: not everything agrees, see above"),
-        ("raise SystemExit(2)", "WARNING", "the reconciliation could not run"),
-        ("raise SystemExit(3)", "ERROR", "the reconciliation ended with 3"),
-        (
-            "import os; os.kill(os.getpid(), 9)",
-            "ERROR",
-            "the reconciliation was killed by SIGKILL",
-        ),
+        ("exit 0", "INFO", "reconciled"),
+        ("exit 1", "WARNING", "reconciled: not everything agrees, see above"),
+        ("exit 2", "WARNING", "the reconciliation could not run"),
+        ("exit 3", "ERROR", "the reconciliation ended with 3"),
+        ("kill -9 $$", "ERROR", "the reconciliation was killed by SIGKILL"),
     ],
 )
 def test_how_a_run_ended_is_told(
-    told: pytest.LogCaptureFixture, code: str, level: str, words: str
+    told: pytest.LogCaptureFixture, run: str, level: str, words: str
 ) -> None:
-    attempts.run_once([sys.executable, "-c", code], Stop(), in_an_hour())
+    attempts.run_once(["sh", "-c", run], Stop(), in_an_hour())
     assert [(each.levelname, each.getMessage()) for each in told.records] == [(level, words)]
 
 
@@ -61,14 +57,10 @@ def test_a_run_is_tried_again_until_what_it_needs_is_there_and_it_can_run(
     none, times = "there is no Java", tmp_path / "times"
     lacks, installing = iter([none, none, "", ""]), iter([True, True, *repeat(False, 4)])
     monkeypatch.setattr(attempts, "what_is_lacking", lambda: next(lacks))
-    code = f"""
-with open({str(times)!r}, "a+") as file:
-    file.write("x")
-    file.seek(0)
-    raise SystemExit(2 if len(file.read()) < 2 else 0)
-"""
-    command = [sys.executable, "-c", code]
-    attempts.run_with_retries(command, in_an_hour(), Stop(), 0.01, lambda: next(installing))
+    run = f"printf x >> {times}; [ $(cat {times}) = xx ] || exit 2"
+    attempts.run_with_retries(
+        ["sh", "-c", run], in_an_hour(), Stop(), 0.01, lambda: next(installing)
+    )
     assert times.read_text() == "xx"
     said = [(each.levelname, each.getMessage()) for each in told.records]
     assert [each for each in said if "trying again at" not in each[1]] == [

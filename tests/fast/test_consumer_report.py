@@ -7,6 +7,7 @@ import pytest
 
 from consumers.belief import NotOurs
 from consumers.report import Report
+from consumers.round import Round
 from consumers.running import consumer_name
 from rocket_rides.terms import NO_TERM
 
@@ -27,12 +28,11 @@ def test_ordinary_crashes_do_not_silence_the_warning_about_a_stranger(
 ) -> None:
     report = Report("me")
     for number in range(1000):
-        not_ours = NotOurs(uncommitted=Counter({b"%d" % number: 1}))
-        report.not_ours(not_ours)
+        report.entries(Round(not_ours=NotOurs(uncommitted=Counter({b"%d" % number: 1}))))
     caplog.clear()
     for _ in range(3):
         stranger = NotOurs(foreign=Counter({b"stranger": 5}), uncommitted=Counter({NO_TERM: 7}))
-        report.not_ours(stranger)
+        report.entries(Round(not_ours=stranger))
     first, second = caplog.messages
     assert first.startswith("me skipped 5 entries from another database")
     assert second.startswith("me skipped 7 entries without a term, as the previous version")

@@ -30,20 +30,10 @@ def read(*entries: Entry, stands: int = 4, last_sent: int = 9) -> Digest:
     return digest(list(entries), stands, "10-0", Bounds(last_sent, OURS), TYPES)
 
 
-def test_a_chain_is_counted_in_its_order() -> None:
-    result = read(entry(11, 5, 4), entry(12, 7, 5))
-    assert (result.records, result.gaps) == ([record(5), record(7)], [])
-    assert (result.position, result.last_redis_id) == (7, "12-0")
-
-
 @pytest.mark.proves("gap-noticed")
 def test_a_prev_above_its_position_is_a_gap_before_the_record() -> None:
     result = read(entry(11, 8, 6))
     assert (result.gaps, result.records) == ([Gap(4, 6)], [record(8)])
-
-
-def test_a_gap_of_one_ride_is_a_gap() -> None:
-    assert read(entry(11, 6, 5)).gaps == [Gap(4, 5)]
 
 
 def test_a_prev_below_its_position_is_no_gap() -> None:
@@ -93,12 +83,6 @@ def test_what_is_no_record_is_passed_also_at_the_end_of_a_batch() -> None:
     """Else it would be set aside again and again."""
     nonsense = Entry("12-0", fields(6, "ride", 5, b"new"))
     assert read(entry(11, 5, 4), nonsense).last_redis_id == "12-0"
-
-
-def test_no_entries_leave_the_reader_where_it_is() -> None:
-    result = read()
-    assert (result.records, result.gaps) == ([], [])
-    assert (result.position, result.last_redis_id) == (4, "10-0")
 
 
 def test_a_gap_is_closed_once_and_only_where_there_is_one() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from analytics.cells import BLOCK, Cell
 from analytics.ledger import Ledger, Owner
-from analytics.result import Tally
 
 LAST = 3 * BLOCK
 
@@ -33,25 +32,6 @@ def with_block(number: int, **changes: Any) -> dict[str, Any]:
     return ledger
 
 
-def test_nights_that_follow_one_another_are_one_history() -> None:
-    ledger = nights()
-    assert (ledger.last_ride_id, ledger.total) == (LAST, Tally(3, Decimal(6)))
-    assert [(block.after, block.upto) for block in ledger.blocks] == [
-        (0, BLOCK), (BLOCK, 2 * BLOCK), (2 * BLOCK, LAST),
-    ]  # fmt: skip
-    assert read_back(with_block(0)) == ledger
-
-
-def test_nights_of_few_rides_share_a_block() -> None:
-    """Else the ledger would grow with the nights, and not with the rides."""
-    ledger = Ledger()
-    for ride in range(1, 6):
-        ledger = ledger.extended(10 * ride, [Cell(ride, ride, 1, Decimal(1))])
-    [block] = ledger.blocks
-    assert (block.after, block.upto, block.first, block.last) == (0, 50, 1, 5)
-    assert block.tally == Tally(5, Decimal(5))
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -69,13 +49,6 @@ def test_blocks_follow_one_another_end_where_the_ledger_does_and_come_to_its_tot
     """Each time, all else is right."""
     with pytest.raises(msgspec.ValidationError, match=said):
         read_back(with_block(2, **changes))
-
-
-def test_a_block_that_is_missing_is_noticed() -> None:
-    ledger = with_block(0)
-    del ledger["blocks"][1]
-    with pytest.raises(msgspec.ValidationError, match=f"ride {BLOCK} and .* ride {2 * BLOCK}"):
-        read_back(ledger)
 
 
 def test_an_owner_stands_once_and_the_newest_is_the_last() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from analytics.minutes import Minute
 from analytics.proofs.rollup import Rows, comparable, differs, judge
 from analytics.result import NOTHING, Tally
-from tests.support.properties import always
+from tests.support.properties import briefly
 
 START = datetime(2026, 3, 1, 10, 58, tzinfo=UTC)
 MINUTES = [START + timedelta(minutes=number) for number in range(3)]
@@ -134,7 +134,7 @@ def recounted(look: Look) -> dict[datetime, Minute]:
     return added_up(look.rollup.upto(look.rows.upto))
 
 
-@always
+@briefly
 @given(looks(), st.sampled_from(MINUTES))
 def test_a_rollup_that_goes_on_is_never_called_wrong(look: Look, aside: datetime) -> None:
     """Nor is a minute that it has set aside compared."""
@@ -145,7 +145,7 @@ def test_a_rollup_that_goes_on_is_never_called_wrong(look: Look, aside: datetime
     assert judge(differ, look.exact, recounted(look), look.rows) == ([], [])
 
 
-@always
+@briefly
 @given(looks())
 def test_a_minute_that_is_complete_is_compared_and_any_change_is_noticed(look: Look) -> None:
     settled = added_up(look.rollup.upto(look.rollup.last_sent))

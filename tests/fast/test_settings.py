@@ -61,38 +61,29 @@ def test_a_bad_value_is_one_clear_line_without_its_password(
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("name", "url"),
     [
-        "postgres://u@/rides?host=/run/postgresql",
-        "postgresql+psycopg://u:p@localhost/rides",
-        "postgresql://a:5432,b:5432/rides?target_session_attrs=read-write",
-        f"postgresql://h/rides?sslmode=verify-full&sslrootcert={where()}",
+        ("database_url", "postgres://u@/rides?host=/run/postgresql"),
+        ("database_url", "postgresql+psycopg://u:p@localhost/rides"),
+        ("database_url", "postgresql://a:5432,b:5432/rides?target_session_attrs=read-write"),
+        ("database_url", f"postgresql://h/rides?sslmode=verify-full&sslrootcert={where()}"),
+        ("redis_url", "redis://:secret@h/0?client_name=rides&socket_keepalive=1"),
+        ("redis_url", f"rediss://h?ssl_ca_certs={where()}&ssl_check_hostname=false"),
+        ("redis_url", "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem&ssl_cert_reqs=required"),
+        ("redis_url", "unix:///run/redis.sock?db=2"),
+        ("receipt_url", "http://127.0.0.1:8002/receipts"),
+        ("receipt_url", "https://shop.example/?shop=7&at=%2Fhome"),
     ],
 )
-def test_libpq_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", url)
-    assert load().postgres_url == url.replace("+psycopg", "")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "redis://:secret@h/0?client_name=rides&socket_keepalive=1",
-        f"rediss://h?ssl_ca_certs={where()}&ssl_cert_reqs=required&ssl_check_hostname=false",
-        "rediss://h?ssl_certfile=/c.pem&ssl_keyfile=/k.pem",
-        "unix:///run/redis.sock?db=2",
-    ],
-)
-def test_redis_urls_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REDIS_URL", url)
-    assert load().log_url == url
+def test_urls_are_taken_as_they_are(name: str, url: str) -> None:
+    settings = Settings.model_validate({name: url})
+    taken = (settings.postgres_url, settings.log_url, settings.receiver_url)
+    assert url.replace("+psycopg", "") in taken
 
 
 @pytest.mark.parametrize(
     ("url", "address"),
     [
-        ("http://127.0.0.1:8002/receipts", "http://127.0.0.1:8002/receipts"),
-        ("https://shop.example/?shop=7&at=%2Fhome", "https://shop.example/?shop=7&at=%2Fhome"),
         ("http://[::1]:80", "http://[::1]/"),
         ("https://exämple.example/ä", "https://xn--exmple-cua.example/%C3%A4"),
     ],

@@ -218,13 +218,6 @@ def test_dead_letters_wait_for_a_person_and_are_no_problem() -> None:
     assert entries.startswith("2 entries")
 
 
-def test_one_is_no_plural() -> None:
-    one = facts(receipts=replace(DATABASE.receipts, dead=1), dead_letters={"total": 1})
-    said = [*notices(one), only(facts(rollup=replace(DATABASE.rollup, minutes_set_aside=1))).what]
-    assert [" ".join(each.split()[:2]) for each in said] == ["1 receipt", "1 entry", "1 minute"]
-    assert not any(word in each.split() for each in said for word in ("them", "they", "were"))
-
-
 def test_no_name_breaks_a_line_or_reaches_a_terminal_raw() -> None:
     nasty = "a\x1b[2J\nb"
     seen = facts(

@@ -38,8 +38,9 @@ CHAIN = [
 
 @pytest.mark.proves("chain")
 def test_a_batch_is_a_chain(world: World) -> None:
-    """Of the data as it was staged."""
+    """Of the data as it was staged, also where the server has forgotten the script."""
     log = world.log()
+    log.redis.script_flush()
     log.append(RECORDS, 0, TERM)
     assert written(log) == CHAIN
 
@@ -84,16 +85,6 @@ def test_a_refusal_is_raised_when_the_block_ends(world: World) -> None:
     with refused, log.appending(RECORDS, 0, TERM):
         done = True
     assert done
-
-
-def test_a_server_that_forgot_the_script_gets_it_again_and_appends_once(world: World) -> None:
-    log = world.log()
-    log.redis.script_flush()
-    with log.appending(RECORDS, 0, TERM):
-        pass
-    assert written(log) == CHAIN
-    log.append([(4, "ride.create", "{}")], 3, TERM)
-    assert log.length() == 3
 
 
 class LosesOneAnswer(Proxy):

@@ -1,9 +1,6 @@
 """The order barrier: only settled positions enter the log, and nothing else holds it up."""
 
-import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ import pytest
 from demo.embedded.servers import Postgres, Redis
 from streamer.barrier import Barrier
 from tests.support.clusters import fresh_world
-from tests.support.world import World, chained, drain, exact, take, transaction
+from tests.support.world import World, chained, drain, take, transaction
 
 
 @pytest.mark.proves("order")
@@ -163,38 +160,3 @@ def test_the_wait_names_the_session_it_is_for(
         [message] = caplog.messages
         assert f"session {slow.info.backend_pid} " in message
     assert "idle in transaction" in message
-
-
-WRITERS, RIDES_EACH = 8, 100
-
-
-def write(postgres_url: str, seed: int) -> None:
-    """Take rides in transactions of their own, of which every fifth is rolled back."""
-    chance = random.Random(seed)
-    with psycopg.connect(postgres_url) as connection:
-        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
-        for _ in range(RIDES_EACH):
-            with suppress(psycopg.errors.SerializationFailure):
-                take(connection, chance.randint(5, 1000))
-                if chance.random() < 0.05:
-                    connection.execute("SELECT pg_sleep(%s)", [chance.random() / 50])
-                if chance.random() > 0.2:
-                    connection.commit()
-            connection.rollback()
-
-
-def test_concurrent_writers_with_rollbacks_lose_nothing_and_keep_the_order(world: World) -> None:
-    streamer, consumer = world.streamer(), world.consumer()
-    with ThreadPoolExecutor(WRITERS) as threads:
-        writers = [threads.submit(write, world.postgres_url, seed) for seed in range(WRITERS)]
-        while not all(writer.done() for writer in writers):
-            streamer.run_once()
-            consumer.run_once()
-    for writer in writers:
-        writer.result()
-    drain(streamer)
-    ids = [record.id for record in world.records()]
-    assert len(ids) > WRITERS * RIDES_EACH / 2
-    assert ids == sorted(set(ids))
-    assert world.staged() == 0
-    assert exact(world, consumer)

@@ -18,7 +18,6 @@ from tests.support.api import (
 from tests.support.disasters import trigger
 from tests.support.world import World, eventually, transaction
 
-WAITS_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 END_SESSION = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10);"
 
 
@@ -124,7 +123,7 @@ def test_a_database_that_dies_during_a_commit_and_stays_away_may_have_the_ride(
     blocker.execute("LOCK TABLE rides IN SHARE MODE")
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(post)
-        eventually(lambda: world.value(WAITS_FOR_A_LOCK) == 1)
+        eventually(lambda: world.waiting == 1)
         world.postgres.kill()
         try:
             assert is_problem(answer.result(), 503, MAYBE_TAKEN)

@@ -102,12 +102,11 @@ def test_a_consumer_begins_with_a_checkpoint_and_its_total_of_one_moment(world: 
     first.run_once()
     world.send(2)
     counting = threading.Thread(target=first.run_once)
-    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
     class LateTotal(Total):
         def load(self, at: Place) -> None:
             counting.start()
-            eventually(lambda: world.value(waiting) or not counting.is_alive())
+            eventually(lambda: world.waiting or not counting.is_alive())
             super().load(at)
 
     second = Reader(world.log(), LateTotal(world.connect(), "same"))
@@ -155,8 +154,7 @@ def test_a_log_that_lost_entries_heals(
         catch_up(consumer)
     disaster(world)
     if more:
-        world.take(100, 200)
-        drain(world.streamer())
+        world.send(100, 200)
     assert exact(world, world.consumer())
 
 
@@ -281,12 +279,3 @@ def test_a_consumer_waits_for_its_servers(world: World) -> None:
         world.take(*range(1, 50))
         eventually(lambda: world.standing() == world.truth)
     assert consumer.stop() == 0
-
-
-def test_a_consumer_says_why_its_session_was_ended(world: World) -> None:
-    consumer = world.service("consumers", "consumer0").says("stands at")
-    world.connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE application_name ^@ 'consumer consumer0'"
-    )
-    consumer.says("terminating connection due to administrator command; trying again")

@@ -1,6 +1,5 @@
 """Readers count what they heal, skip and set aside in the transactions that do it: exactly."""
 
-import random
 from datetime import datetime
 from decimal import Decimal
 
@@ -140,34 +139,6 @@ def test_a_process_counts_its_injected_crashes(
     assert process.stop() == 0
     said = process.output.read_text().count("injected crash")
     assert said - 1 <= counts(world, name, kind).crashes <= said
-
-
-def test_a_consumer_that_is_killed_again_and_again_counts_exactly(world: World) -> None:
-    """By SIGKILL, wherever that hits it, and by injected crashes between."""
-    rides, lost = 600, list(range(7, 600, 10))
-    world.take(*[f"{n}.001" for n in range(rides)])
-    streamer = world.streamer(batch_size=50)
-    while streamer.run_once(double_send=True):
-        pass
-    metres = lose(world, *lost)
-    add_nonsense(world.log())
-    resent = len(world.records()) - (rides - len(lost))
-    kills = 0
-    dice = random.Random(2611)
-    while world.standing()[0] < rides:
-        consumer = world.service("consumers", "consumer0", BATCH_SIZE="5", CRASH_RATE="0.02")
-        consumer.says("stands at")
-        goal = world.standing()[0] + dice.randint(1, 180)
-        eventually(lambda goal=goal: world.standing()[0] >= min(goal, rides))  # type: ignore[misc]
-        consumer.kill()
-        kills += 1
-    assert kills >= 3
-    catch_up(world.consumer())
-    assert world.standing() == world.truth
-    crashes = sum(p.output.read_text().count("injected crash") for p in world.processes)
-    found = counts(world)
-    assert found == Counts(len(lost), len(lost), metres, resent, 1, found.crashes)
-    assert crashes - kills <= found.crashes <= crashes
 
 
 def test_records_sent_and_staged_are_all_rides(world: World) -> None:

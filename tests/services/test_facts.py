@@ -1,8 +1,6 @@
 """What is gathered is what the two servers hold, at one moment."""
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
@@ -14,17 +12,16 @@ from rocket_rides.locks import Lock, try_lock
 from rocket_rides.settings import PROJECT
 from tests.support import rollup
 from tests.support.looks import at_work, look, looking, reader, said, seen
-from tests.support.world import World, catch_up, drain, eventually, take, transaction
+from tests.support.world import World, catch_up, drain, eventually, transaction
 from watch import asking_postgres
-from watch.facts import Agreement, Lead
+from watch.facts import Agreement, Counts, Lead
 from watch.statement import FACTS
 
 AGED = "UPDATE rides SET created_at = now() - make_interval(secs => %s) WHERE id = %s"
 
 
 def test_rides_are_taken_staged_and_sent(world: World) -> None:
-    world.take(1, 2, 3)
-    drain(world.streamer())
+    world.send(1, 2, 3)
     world.take(4, 5)
     world.connection.execute(AGED, [60, 4])
     rides = seen(world).rides
@@ -88,8 +85,7 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
     world.consumer("slow")
     fast = world.consumer("fast")
     world.connection.execute("INSERT INTO checkpoints (name) VALUES ('outside')")
-    world.take(*[1] * 10)
-    drain(world.streamer())
+    world.send(*[1] * 10)
     catch_up(fast)
     shown = consumers.show(world.connection)
     assert len(shown) == 4
@@ -108,10 +104,17 @@ def test_the_readers_are_those_of_the_api_with_the_same_lags(world: World) -> No
     assert ours == {"slow", "fast"}
 
 
+def test_what_a_reader_has_healed_is_told(world: World) -> None:
+    world.send("1.001", "2.002", "3.003")
+    world.log().trim_to(1, exactly=True)
+    catch_up(world.consumer())
+    healed = Counts(1, 2, Decimal("3.003"), 0, 0, 0, 0, 0)
+    assert reader(seen(world), "consumer0").counts == healed
+
+
 def test_latency_is_from_the_posts_transaction_to_the_readers_commit(world: World) -> None:
     consumer = world.consumer()
-    world.take(1, 2)
-    drain(world.streamer())
+    world.send(1, 2)
     catch_up(consumer)
     world.connection.execute(
         "UPDATE checkpoints SET counted_at = created_at + interval '9 ms'"
@@ -177,8 +180,7 @@ def test_a_total_too_far_behind_is_not_compared(
 
 def test_a_reconciliations_drift_is_unrepaired_until_the_reset_is_applied(world: World) -> None:
     consumer = world.consumer()
-    world.take(1)
-    drain(world.streamer())
+    world.send(1)
     catch_up(consumer)
     world.connection.execute(
         "INSERT INTO reconciliations (position, total_distance, rides, duration_seconds,"
@@ -219,8 +221,7 @@ def test_dead_letters_are_counted_kind_by_kind_and_the_newest_are_told(world: Wo
 
 @pytest.mark.stream_servers
 def test_the_log_is_described_by_redis(world: World) -> None:
-    world.take(*[1] * 500)
-    drain(world.streamer())
+    world.send(*[1] * 500)
     log = look(world).log
     assert log is not None
     assert log.length == 500
@@ -251,43 +252,6 @@ def test_dirty_minutes_are_known_at_once_when_another_rollup_leads(world: World)
             found = said(gatherer.gather()).rollup
             assert found.dirty_minutes
             rollup.hurry(leading)
-
-
-def test_under_load_each_look_is_of_one_moment(world: World) -> None:
-    streamer = world.streamer(batch_size=20)
-    readers = [world.consumer(name, batch_size=n) for name, n in (("a", 7), ("b", 20))]
-    taking = world.connect()
-    enough = threading.Event()
-
-    def work() -> None:
-        while not enough.is_set():
-            take(taking, *["0.001", "7.25", "999999999.999"] * 10)
-            streamer.run_once()
-            for consumer in readers:
-                consumer.run_once()
-
-    with ThreadPoolExecutor(1) as workers, looking(world) as gatherer:
-        working = workers.submit(work)
-        try:
-            rides: set[int] = set()
-            taken = 0
-            while len(rides) < 30 and not working.done():
-                database = said(gatherer.gather())
-                agreement, found = database.agreement, database.rides
-                assert agreement
-                assert found.taken >= taken
-                taken = found.taken
-                exact = world.connection.execute(
-                    "SELECT coalesce(sum(distance), 0) FROM rides WHERE id <= %s", [agreement.ride]
-                ).fetchone()
-                assert exact
-                assert agreement.totals == dict.fromkeys("ab", exact[0])
-                assert found.newest == found.last_sent + found.staged
-                assert max(each.ride or 0 for each in database.readers) <= found.last_sent
-                rides.add(agreement.ride)
-        finally:
-            enough.set()
-        working.result()
 
 
 def test_a_rate_beyond_what_is_counted_is_that_of_the_newest_rides(world: World) -> None:

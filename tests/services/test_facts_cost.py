@@ -4,10 +4,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-import redis
 
-from tests.support.looks import looking, said, seen
-from tests.support.world import World, drain
+from tests.support.looks import seen
+from tests.support.world import World
 from watch import asking_postgres
 from watch.asking_postgres import SESSION
 from watch.statement import FACTS
@@ -181,26 +180,3 @@ def test_dead_receipts_that_wait_are_found_among_any_number_of_decided_ones(
             break
     else:
         raise AssertionError("no index leads to those that wait")
-
-
-def test_a_look_is_one_statement_and_a_few_commands(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.take(*[1] * 10)
-    drain(world.streamer())
-    round_trips = Counter[str]()
-
-    class Counting(asking_postgres.Impatient):
-        def wait(self, *given: Any, **options: Any) -> Any:
-            round_trips["Postgres"] += 1
-            return super().wait(*given, **options)
-
-    monkeypatch.setattr(asking_postgres, "Impatient", Counting)
-    with redis.Redis.from_url(world.redis.url) as control, looking(world) as gatherer:
-        gatherer.gather()
-        round_trips.clear()
-        before = control.info("stats")["total_commands_processed"]
-        said(gatherer.gather())
-        commands = control.info("stats")["total_commands_processed"] - before - 1
-    assert round_trips["Postgres"] == 1
-    assert commands <= 20  # those that the script sends among them

@@ -13,17 +13,12 @@ import redis
 
 from tests.support import rollup
 from tests.support.looks import look, looking, reader, said
-from tests.support.world import World, drain, eventually, limited_redis
+from tests.support.world import World, eventually, limited_redis
 from watch.asking_redis import AskingRedis
 from watch.facts import Facts
 from watch.gathering import PATIENCE, Gatherer
 
 MARGIN = 1.0  # seconds that a busy machine may take in addition
-HIDDEN = """
-    CREATE ROLE hidden LOGIN;
-    GRANT SELECT ON ALL TABLES IN SCHEMA public TO hidden;
-    REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC
-"""
 
 
 @contextmanager
@@ -141,24 +136,10 @@ def test_a_database_without_its_state_says_how_it_is_repaired(world: World) -> N
     assert "INSERT INTO streamer_state" in reason
 
 
-def test_a_user_who_may_only_read_sees_all(own_world: World) -> None:
-    world = own_world
-    world.consumer()
-    world.take(1)
-    drain(world.streamer())
-    world.connect().execute("SET application_name = 'consumer consumer0'")
-    world.connection.execute(HIDDEN, prepare=False)
-    facts = look(world, database_url=world.postgres_url.replace("postgres@", "hidden@"))
-    assert away(facts) == set()
-    assert reader(said(facts), "consumer0").processes == 1
-    assert said(facts).receipts.pending == 1
-
-
 @pytest.mark.parametrize("command", ["xinfo", "time", "memory", "zcard"])
 def test_what_redis_forbids_is_unknown_and_nothing_else_is(world: World, command: str) -> None:
     rollup.lead(world).run_once(wait=0)  # makes a dirty set
-    world.take(*[1] * 10)
-    drain(world.streamer())
+    world.send(*[1] * 10)
     with limited_redis(world, command) as url:
         facts = look(world, redis_url=url)
     assert facts.redis.up

@@ -84,8 +84,7 @@ def test_a_promoted_standby_has_what_was_answered_if_it_was_waited_for(
         postgreses.primary.crash(0, postgreses.promote)
         rides = [ride for (ride,) in world.connection.execute("SELECT id FROM rides ORDER BY id")]
         assert rides == (answered if synchronous else kept)
-        world.take(10)
-        drain(world.streamer())
+        world.send(10)
         assert exact(world)
 
 

@@ -28,12 +28,11 @@ def batch_in_hand(world: World) -> Iterator[None]:
     Not for a paused Redis: there the leader's trimming would wait too, outside of any batch.
     """
     at_work = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamer'"
-    waiting = f"{at_work} AND wait_event_type = 'Lock'"
     eventually(lambda: world.value(at_work) == 1, "a leader that has looked for a batch")
     with transaction(world) as blocker:
         blocker.execute("SELECT FROM streamer_state FOR UPDATE")
         world.take(1, 2)
-        eventually(lambda: world.value(waiting) == 1, "a batch in hand")
+        eventually(lambda: world.waiting == 1, "a batch in hand")
         yield
 
 

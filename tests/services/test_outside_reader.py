@@ -116,11 +116,6 @@ def truth(world: World) -> dict[int, Decimal]:
     return dict(world.connection.execute("SELECT id, distance FROM rides").fetchall())
 
 
-def send(world: World, *distances: int) -> None:
-    world.take(*distances)
-    drain(world.streamer())
-
-
 def spoil(world: World, last_id: str = "*") -> None:
     """What is nonsense, a stranger's, without a term, or sent and never committed."""
     data = '{"id": 2, "distance": 9.5}'
@@ -142,16 +137,16 @@ def test_it_counts_every_ride_once_whatever_the_log_does(world: World) -> None:
         drain(streamer)
         spoil(world)
         assert reader.catch_up() == truth(world)
-        send(world, 4, 5, 6)
+        world.send(4, 5, 6)
         world.log().trim_to(1, exactly=True)
         assert reader.catch_up() == truth(world)
-        send(world, 7, 8)
+        world.send(7, 8)
         world.log().redis.delete(world.stream)
         assert reader.catch_up() == truth(world)  # without another ride
         spoil(world, "9999999999999-0")
         reader.catch_up()
         world.log().redis.delete(world.stream)
-        send(world, 9)
+        world.send(9)
         assert reader.catch_up() == truth(world)
         assert reader.query(POSITION)[0][0] == world.log().last_id()
 
@@ -162,17 +157,17 @@ def test_it_starts_again_when_rides_below_its_position_were_repaired(world: Worl
         assert 2 not in reader.catch_up()
         assert repair(world.connect()) == ([2], [])
         assert reader.catch_up() == truth(world)
-        send(world, 4)
+        world.send(4)
         assert reader.catch_up() == truth(world)
 
 
 def test_it_starts_again_when_a_restore_has_lost_rides_that_it_counted(own_world: World) -> None:
     """Here its checkpoint is lost too; what it keeps elsewhere has to follow."""
     with billing(own_world) as reader:
-        send(own_world, 1, 2)
+        own_world.send(1, 2)
         backup = Backup(own_world.postgres, "first")
-        send(own_world, 100, 200)
+        own_world.send(100, 200)
         assert len(reader.catch_up()) == 4
         restore(own_world, backup, recovery_signal=True)
-        send(own_world, 3)
+        own_world.send(3)
         assert reader.catch_up() == truth(own_world)

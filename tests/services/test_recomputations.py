@@ -5,10 +5,9 @@ from enum import Enum
 import pytest
 
 from consumers.rollup import indexer, minutes
-from consumers.rollup.minutes import COMPUTE, SESSION, compute
+from consumers.rollup.minutes import COMPUTE, SESSION
 from consumers.rollup.recomputations import PENDING
 from consumers.rollup.step import IN_A_ROUND
-from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from tests.support.rollup import complete_to, hurry, is_complete, lead, send_at
 from tests.support.world import World, transaction
@@ -128,16 +127,6 @@ def test_a_request_survives_a_crash_and_rides_go_on(world: World, step: Enum) ->
     hurry(lead(world))
     assert is_complete(world)
     assert statuses(world) == ["done"]
-
-
-def test_nothing_is_done_under_a_generation_that_is_over(world: World) -> None:
-    rolled_up(world)
-    stale = lead(world)
-    lead(world)
-    ask(world, MINUTES[1])
-    with pytest.raises(Overtaken):
-        compute(stale.connection, stale.generation, [MINUTES[1]])
-    assert statuses(world) == ["pending"]
 
 
 def test_a_minute_that_cannot_be_computed_is_set_aside_and_right_once_it_can_be(

@@ -11,23 +11,16 @@ from consumers.checkpoint import LOCK
 from consumers.round import Round
 from consumers.totals.reset import Applied, Reset
 from rocket_rides.errors import Overtaken
-from tests.support.disasters import Rides
 from tests.support.resets import (
     ASK,
     RECONCILE,
     WRONG,
     ask,
-    corrupt,
     exact,
     half_way,
     statuses,
 )
 from tests.support.world import Consumer, World, eventually, transaction
-
-WAITING = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'
-"""
 
 
 def test_an_older_reset_that_commits_late_never_applies(world: World) -> None:
@@ -78,7 +71,7 @@ def while_it_is_open(
             if ask_upto:
                 ask(world, ask_upto)
             waiting = pool.submit(meanwhile)
-            eventually(lambda: world.value(WAITING), "a wait for the lock")
+            eventually(lambda: world.waiting, "a wait for the lock")
         return waiting.result()
 
 
@@ -114,30 +107,8 @@ def test_a_gap_that_is_healed_beside_a_reset_waits_for_it_and_locks_nothing(worl
     with transaction(world) as resetting, ThreadPoolExecutor(1) as pool:
         resetting.execute(LOCK, ["total", "consumer0"])
         healing = pool.submit(consumer.run_once)
-        eventually(lambda: world.value(WAITING) == 1)
+        eventually(lambda: world.waiting == 1)
         resetting.execute("UPDATE consumer_states SET total_distance = total_distance")
         resetting.commit()
         assert healing.result().healed
     assert exact(world, consumer)
-
-
-@pytest.mark.parametrize("astray", [-40, 1_000_000])
-def test_resets_in_mid_flow_end_exact(world: World, astray: int) -> None:
-    """The checkpoint is moved, too, by so many rides; crashes come as they may."""
-    faults = {"CRASH_RATE": "0.2", "DOUBLE_SEND_RATE": "0.2"}
-    for _ in range(2):  # one as well as the other of the same name
-        world.service("consumers", "consumer0", **faults).says("stands at")
-    world.service("streamer", **faults).says("leading")
-    rides = Rides(world)
-    try:
-        for _ in range(3):
-            rides.flow(100)
-            place = "UPDATE checkpoints SET position = greatest(0, position + %s)"
-            world.connection.execute(place, [astray])
-            corrupt(world)
-            ask(world)
-            eventually(lambda: "pending" not in statuses(world), "no pending reset")
-    finally:
-        rides.stop()
-    eventually(lambda: world.standing() == world.truth, "an exact total")
-    assert set(statuses(world)) == {"applied"}

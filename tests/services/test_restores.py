@@ -102,8 +102,7 @@ def test_a_zombie_that_keeps_writing_is_not_believed(own_world: World) -> None:
 def test_a_promotion_that_lost_nothing_needs_no_healing(own_world: World) -> None:
     world = own_world
     consumer = world.consumer()
-    world.take(1, 2)
-    drain(world.streamer())
+    world.send(1, 2)
     catch_up(consumer)
     world.take(3, 4)
     drain(world.streamer())  # sent, and not yet read

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import redis
 from psycopg.abc import Params
 
 from consumers.reader import REST, SMALLEST_BATCH
@@ -232,20 +231,6 @@ def test_a_minute_is_found_by_the_index_that_costs_inserts_next_to_nothing(world
     world.connection.execute("DROP INDEX rides_created_at")
     without_index = written()
     assert int(with_index[0]) <= int(without_index[0]) * 1.01
-
-
-def test_a_redis_that_is_full_delays_minutes_and_loses_none(world: World) -> None:
-    world.send(1)
-    control = world.log()
-    leading = lead(world)
-    try:
-        control.command("CONFIG", "SET", "maxmemory", "1")
-        with pytest.raises(redis.ResponseError, match="maxmemory"):
-            hurry(leading)
-    finally:
-        control.command("CONFIG", "SET", "maxmemory", "0")
-    hurry(lead(world))
-    assert is_complete(world)
 
 
 def test_the_process_says_what_it_folded_and_stops_when_asked(world: World) -> None:

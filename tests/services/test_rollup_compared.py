@@ -208,15 +208,10 @@ def test_it_does_not_matter_in_which_time_zone_the_server_is(world: World, zone:
     minutes = {hour: Minute(2, Decimal(3), 2 * n + 1, 2 * n + 2) for n, hour in enumerate(hours)}
     world.connection.execute(f"ALTER DATABASE {world.stream} SET timezone = '{zone}'")
     with the_only_run(world.postgres_url) as connection:
-        days = rollup_days(connection)
+        days = days_rolled_up(connection)
+        assert unproved_days(connection, 0, 4) == days
         found = prove(connection, lambda _days: minutes, days, last_sent(world), 4)
     assert found == (RollupVerdict(upto=4, minutes=2), [])
-
-
-def rollup_days(connection: psycopg.Connection) -> set[date]:
-    days = unproved_days(connection, 0, 4)
-    assert days == days_rolled_up(connection)
-    return days
 
 
 def test_days_are_utc_and_those_that_python_lacks_are_left_out(rolled_up: World) -> None:

@@ -185,8 +185,7 @@ def test_what_a_stale_leader_attempts_waits_for_its_successor_and_is_refused(
 
         attempting = threading.Thread(target=run)
         attempting.start()
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        eventually(lambda: world.value(waiting) == 1)
+        eventually(lambda: world.waiting == 1)
         successor.commit()
         attempting.join()
     assert outcome
@@ -220,10 +219,12 @@ def test_rides_behind_the_logs_back_are_rolled_up_after_a_repair(world: World) -
 
 
 def test_one_disaster_after_another_in_mid_flow(world: World) -> None:
+    """Totals, too, end exact."""
     faults = {"CRASH_RATE": "0.1", "LEADER_TIMEOUT": "1"}
     world.service("streamer", DOUBLE_SEND_RATE="0.1").says("leading")
     world.service("consumers.rollup", **faults).says("leading")
     world.service("consumers.rollup", **faults).says("standing by")
+    world.service("consumers", "consumer0", **faults).says("stands at")
     rides = Rides(world)
     try:
         for disaster in (
@@ -240,6 +241,7 @@ def test_one_disaster_after_another_in_mid_flow(world: World) -> None:
     finally:
         rides.stop()
     eventually(lambda: is_complete(world), "every minute right")
+    eventually(lambda: world.standing() == world.truth, "an exact total")
 
 
 class Recording(Stop):

@@ -13,26 +13,13 @@ from consumers.rollup.lead import Lead
 from consumers.rollup.step import Step
 from rocket_rides.faults import listening
 from tests.support.api import Api
+from tests.support.disasters import trigger
 from tests.support.rollup import complete_to, hurry, is_complete, kept, lead, send_at
 from tests.support.world import World, eventually, transaction
 
 POISON = """
     ALTER TABLE ride_minutes ADD CONSTRAINT poison
     CHECK (minute <> '2026-03-01 10:01Z' OR rides < 2)
-"""
-SLOW = """
-    CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN PERFORM pg_sleep(1); RETURN new; END
-    $$;
-    CREATE TRIGGER slow BEFORE INSERT ON ride_minutes FOR EACH ROW
-    WHEN (new.minute = '2026-03-01 10:01Z') EXECUTE FUNCTION slow()
-"""
-FULL = """
-    CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE SQLSTATE '53100'; END
-    $$;
-    CREATE TRIGGER full_disk BEFORE INSERT ON ride_minutes
-    FOR EACH ROW EXECUTE FUNCTION full_disk()
 """
 FAST = "DROP TRIGGER slow ON ride_minutes"
 CURE = "ALTER TABLE ride_minutes DROP CONSTRAINT poison"
@@ -142,7 +129,8 @@ def test_a_minute_that_takes_too_long_holds_up_the_others_for_a_bounded_time(
 ) -> None:
     monkeypatch.setattr(indexer, "SHORT", "100ms")
     monkeypatch.setattr(indexer, "LONG", "200ms")
-    world.connection.execute(SLOW, prepare=False)
+    slowly = "IF new.minute = '2026-03-01 10:01Z' THEN PERFORM pg_sleep(1); END IF; RETURN new;"
+    trigger(world, "slow", "BEFORE INSERT ON ride_minutes", slowly)
     send_at(world, *RIDES)
     leading = lead(world)
     tried: list[int] = []
@@ -200,7 +188,7 @@ def test_a_ride_of_no_minute_is_set_aside(world: World, time: str) -> None:
 
 def test_a_disk_that_is_full_is_no_minutes_fault(world: World) -> None:
     """Though a minute could still be set aside."""
-    world.connection.execute(FULL, prepare=False)
+    trigger(world, "full_disk", "BEFORE INSERT ON ride_minutes", "RAISE SQLSTATE '53100';")
     send_at(world, *RIDES)
     leading = lead(world)
     leading.reader.run_once()

@@ -62,6 +62,7 @@ RECEIPT = (
     " VALUES (1, %s, now())"
 )
 MINUTE = "INSERT INTO ride_minutes (minute, rides, distance, upto) VALUES (%s)"
+AT = "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', '%s')"
 REFUSED = {
     "a ride with an id of its own": "INSERT INTO rides (id, distance) VALUES (7, 5)",
     "a ride of nothing": "INSERT INTO rides (distance) VALUES (0)",
@@ -86,7 +87,10 @@ REFUSED = {
     "a minute of NaN": MINUTE % "'2026-03-01 10:00Z', 1, 'NaN', 1",
     "a generation without a name": "UPDATE rollup_state SET generation = 'x'",
     "an overlong name": "INSERT INTO checkpoints (name) VALUES (repeat('x', 65))",
-    "a checkpoint nowhere": "INSERT INTO checkpoints (name, last_redis_id) VALUES ('a', 'x')",
+    "a checkpoint nowhere": AT % "x",
+    "a checkpoint at half an id": AT % "1",
+    "a checkpoint at a time that Redis can't read": AT % f"{2**64}-0",
+    "a checkpoint at a number that Redis can't read": AT % f"0-{2**64}",
     "a state without a checkpoint": "INSERT INTO consumer_states (name) VALUES ('a')",
     "a total of NaN": "INSERT INTO consumer_states (name, total_distance) VALUES ('c', 'NaN')",
     "a reconciliation of NaN": RECONCILE % "0, 'NaN', 0, 0, '{}'",

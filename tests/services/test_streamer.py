@@ -35,8 +35,7 @@ def test_a_crash_at_any_step_loses_nothing(world: World, step: Step) -> None:
     assert sent_before_the_crash == (0 if step is Step.BEFORE_SEND else 3)
     assert (world.staged() == 0) == (step is Step.AFTER_COMMIT)
 
-    world.take(4)
-    drain(world.streamer())
+    world.send(4)
     assert world.staged() == 0
     assert chained(world)
     at = catch_up(consumer)

@@ -9,8 +9,7 @@ from rocket_rides.errors import Overtaken
 from rocket_rides.faults import InjectedCrash, crash_at
 from streamer.drain import Step
 from tests.support.clusters import fresh_world
-from tests.support.entries import RIDE
-from tests.support.world import World, catch_up, drain, eventually, exact
+from tests.support.world import World, catch_up, drain, exact
 
 TERMS = "SELECT after, term, void FROM terms ORDER BY after"
 
@@ -51,26 +50,6 @@ def test_the_leader_of_an_older_term_can_commit_nothing(world: World) -> None:
     assert exact(world)
 
 
-def test_the_services_of_two_fleets_say_it_once_and_end_exact(world: World, other: World) -> None:
-    """Also of entries without a term: by its id alone such a one is not ours."""
-    log = world.log().redis
-    for fleet in (world, other):
-        fleet.service("streamer").says("leading")
-    consumers = [fleet.service("consumers", "consumer0") for fleet in (world, other)]
-    for distance in range(1, 21):
-        world.take(distance)
-        other.take(distance * 7)
-        data = f'{{"id": {10**6 + distance}, "distance": 5}}'
-        entry = {"id": 10**6 + distance, "type": RIDE, "data": data, "prev": 10**6}
-        log.xadd(world.stream, entry)  # type: ignore[arg-type]
-    for fleet, consumer in zip((world, other), consumers, strict=True):
-        consumer.says("another database writes to this stream: give it a STREAM_NAME of its own")
-        consumer.says("another fleet writes to this stream: give it a STREAM_NAME of its own")
-        eventually(lambda fleet=fleet: fleet.standing() == fleet.truth)  # type: ignore[misc]
-        assert consumer.output.read_text().count("give it a STREAM_NAME") == 2
-        assert "healed" not in consumer.output.read_text()
-
-
 def test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing(
     world: World, other: World
 ) -> None:
@@ -84,15 +63,6 @@ def test_a_tail_that_was_lost_is_healed_while_another_fleet_keeps_writing(
         drain(stranger)
         consumer.run_once()  # never an idle round
     assert consumer.standing == world.truth
-
-
-def test_a_tail_is_not_missing_while_there_is_more_to_read(world: World) -> None:
-    consumer = world.consumer(batch_size=2)
-    world.take(1, 2, 3, 4, 5)
-    drain(world.streamer())
-    for _ in range(3):
-        assert consumer.run_once().healed == []
-    assert exact(world, consumer)
 
 
 def test_a_crash_after_sending_leaves_entries_that_nobody_believes(world: World) -> None:

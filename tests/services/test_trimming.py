@@ -91,8 +91,7 @@ def test_a_leader_trims_also_while_rides_keep_ringing(world: World) -> None:
 @pytest.mark.proves("cap")
 def test_the_cap_trims_past_a_consumer_that_never_came_back(world: World) -> None:
     gone = world.consumer("gone")
-    world.take(*range(1, 3001))
-    drain(world.streamer())
+    world.send(*range(1, 3001))
     trimming(world, length=1000).trim()
     assert world.log().length() < 1200
     assert catch_up(gone).total == sum(range(1, 3001))

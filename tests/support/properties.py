@@ -6,3 +6,4 @@ It stores none for the next run: a counterexample is a bug to fix, or becomes a 
 from hypothesis import settings
 
 always = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+briefly = settings(always, max_examples=50)  # where an example takes milliseconds

@@ -146,6 +146,14 @@ class World:
         return int(database.one_row(self.connection.execute(query, values))[0])
 
     @property
+    def waiting(self) -> int:
+        """How many sessions with this database wait for a lock."""
+        return self.value(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+
+    @property
     def truth(self) -> tuple[int, Decimal | int]:
         """The last record's position and the exact sum of all rides: every total must reach it."""
         return database.one_row(
