@@ -1,16 +1,20 @@
-"""Folders for servers, in memory where it is large enough: there, fsync costs nothing.
+"""Folders for servers and for temporary files, which leave nothing behind; what is left is named.
 
-Tests end servers by SIGKILL at worst, which data in memory survives as data on a disk would.
+Servers' folders are in memory where it is large enough: there, fsync costs nothing. Tests end
+servers by SIGKILL at worst, which data in memory survives as data on a disk would.
 """
 
+import ctypes
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MEMORY = Path("/dev/shm")  # noqa: S108 (a folder made in it is ours alone)
+MEMORY, DISK = Path("/dev/shm"), Path("/tmp")  # noqa: S108 (a folder made in them is ours alone)
 ENOUGH = 4 << 30  # bytes: a cluster has a tenth of a gigabyte, and a dozen may be there at a time
+SEGMENTS = Path("/proc/sysvipc/shm")
+REMOVE = 0  # IPC_RMID
 
 
 def roomy() -> Path:
@@ -19,7 +23,7 @@ def roomy() -> Path:
         room = os.statvfs(MEMORY)
         if room.f_bavail * room.f_frsize >= ENOUGH:
             return MEMORY
-    return Path("/tmp")  # noqa: S108
+    return DISK
 
 
 @contextmanager
@@ -29,3 +33,28 @@ def short_folder() -> Iterator[Path]:
         path = Path(name)
         path.chmod(0o755)  # the embedded servers' user must get through
         yield path
+        forget_the_killed(path)
+
+
+def forget_the_killed(folder: Path) -> None:
+    """Remove the shared memory of each Postgres below `folder` that was killed: it outlives it.
+
+    The seventh line of a postmaster.pid has the segment's key and id.
+    """
+    for file in folder.rglob("postmaster.pid"):
+        _, _, segment = file.read_text().splitlines()[6].partition(" ")
+        ctypes.CDLL(None).shmctl(int(segment), REMOVE, None)
+
+
+def what_is_there() -> set[str]:
+    """What there is in folders that all programs share, and memory to which nobody is attached.
+
+    pytest keeps its own folders for a while, and deletes them itself.
+    """
+    found = {str(path) for place in (MEMORY, DISK) if place.exists() for path in place.iterdir()}
+    if SEGMENTS.exists():
+        for line in SEGMENTS.read_text().splitlines()[1:]:
+            _key, segment, _mode, _size, _creator, _last, attached, *_ = line.split()
+            if attached == "0":
+                found.add(f"shared memory {segment}")
+    return {name for name in found if not name.startswith(f"{DISK}/pytest-of-")}
