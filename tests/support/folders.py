@@ -5,6 +5,7 @@ servers by SIGKILL at worst, which data in memory survives as data on a disk wou
 """
 
 import ctypes
+import glob
 import os
 import tempfile
 from collections.abc import Iterator
@@ -39,17 +40,17 @@ def short_folder() -> Iterator[Path]:
 def forget_the_killed(folder: Path) -> None:
     """Remove the shared memory of each Postgres below `folder` that was killed: it outlives it.
 
-    The seventh line of a postmaster.pid has the segment's key and id.
+    The seventh line of a postmaster.pid, if it came to that, has the segment's key and id.
     """
-    for file in folder.rglob("postmaster.pid"):
-        _, _, segment = file.read_text().splitlines()[6].partition(" ")
-        ctypes.CDLL(None).shmctl(int(segment), REMOVE, None)
+    for name in glob.glob(f"{folder}/**/postmaster.pid", recursive=True):
+        for line in Path(name).read_text().splitlines()[6:7]:
+            ctypes.CDLL(None).shmctl(int(line.split()[1]), REMOVE, None)
 
 
 def what_is_there() -> set[str]:
     """What there is in folders that all programs share, and memory to which nobody is attached.
 
-    pytest keeps its own folders for a while, and deletes them itself.
+    pytest keeps its own folders for a while, and this process' own go with it.
     """
     found = {str(path) for place in (MEMORY, DISK) if place.exists() for path in place.iterdir()}
     if SEGMENTS.exists():
@@ -57,4 +58,4 @@ def what_is_there() -> set[str]:
             _key, segment, _mode, _size, _creator, _last, attached, *_ = line.split()
             if attached == "0":
                 found.add(f"shared memory {segment}")
-    return {name for name in found if not name.startswith(f"{DISK}/pytest-of-")}
+    return {name for name in found if not name.startswith((f"{DISK}/pytest-of-", f"{DISK}/pymp-"))}
