@@ -68,7 +68,7 @@ class Books:
         return self.world.send(*distances)
 
     def add_many(self, count: int, at: str = "now()") -> None:
-        """Insert many rides in one go, as already sent."""
+        """Insert many rides in one go, as already sent; `at` is SQL of their `number`."""
         self.world.connection.execute(
             "INSERT INTO rides (distance, created_at)"
             f" SELECT (1 + number %% 977) / 1000.0, {at} FROM generate_series(1, %s) number",

@@ -33,8 +33,10 @@ def short_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="rr-", dir=roomy(), ignore_cleanup_errors=True) as name:
         path = Path(name)
         path.chmod(0o755)  # the embedded servers' user must get through
-        yield path
-        forget_the_killed(path)
+        try:
+            yield path
+        finally:
+            forget_the_killed(path)
 
 
 def forget_the_killed(folder: Path) -> None:
@@ -58,4 +60,5 @@ def what_is_there() -> set[str]:
             _key, segment, _mode, _size, _creator, _last, attached, *_ = line.split()
             if attached == "0":
                 found.add(f"shared memory {segment}")
-    return {name for name in found if not name.startswith((f"{DISK}/pytest-of-", f"{DISK}/pymp-"))}
+    ours = (f"{DISK}/pytest-of-", f"{DISK}/pymp-", f"{MEMORY}/sem.mp-")
+    return {name for name in found if not name.startswith(ours)}
