@@ -125,7 +125,7 @@ def kill_a_worker(world: World, job: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.usefixtures("java")
 def test_workers_find_a_millimetre_although_one_of_them_is_killed(world: World) -> None:
-    books = Books(world, spark=None)  # type: ignore[arg-type] (Spark is in the job's processes)
+    books = Books(world)
     books.add_many(RIDES, at=EVERY_HALF_SECOND)
     books.claim("short", SHORT, drift=-MILLIMETRE)
     with submitted(world, a_spark_of_its_own(world.folder)) as job:

@@ -34,10 +34,15 @@ def tally(rides: int, distance: Decimal | int) -> Tally:
 
 @dataclass
 class Books:
-    """One world, with a warehouse of its own."""
+    """One world, with a warehouse of its own; and Spark, for what needs it."""
 
     world: World
-    spark: "SparkSession"
+    given: "SparkSession | None" = None
+
+    @property
+    def spark(self) -> "SparkSession":
+        assert self.given
+        return self.given
 
     @property
     def warehouse(self) -> Warehouse:

@@ -116,5 +116,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             tests = sum(report.when == "setup" for report in of_tier)  # every test has one
             seconds = sum(report.duration for report in of_tier)
             terminalreporter.write_line(f"tests/{tier:<10} {tests:5} tests {seconds:7.1f} s")
-    for left in sorted(what_is_there() - terminalreporter.config.stash[BEFORE]):
+    before = terminalreporter.config.stash[BEFORE]
+    for left in sorted(what_is_there() - before):
         terminalreporter.write_line(f"left behind, unless another program made it: {left}")

@@ -83,7 +83,7 @@ class Receiver:
         self.connections = 0  # that ever brought a request
         self._known = WeakSet[asyncio.Transport]()
         self._loop = Loop()
-        self._runner: web.AppRunner
+        self._runner: web.ServerRunner
 
     def __enter__(self) -> Self:
         self._loop.start()
