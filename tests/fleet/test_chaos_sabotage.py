@@ -22,8 +22,9 @@ from tests.support import sabotage as broken
 from tests.support import scenarios as play
 from tests.support.clusters import fresh_world, migrated
 from tests.support.disasters import flush
+from tests.support.recorded import recording
 from tests.support.sabotage import Patch, Sabotage
-from tests.support.scenarios import Scenario, recording
+from tests.support.scenarios import Scenario
 from tests.support.world import PATIENCE, World, eventually
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
-from axe_core_python.selenium import Axe
+from axe_core_python.selenium import Axe  # type: ignore[import-untyped]
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 

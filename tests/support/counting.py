@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from anyio.from_thread import start_blocking_portal
 from hiredis import Reader
 
-from lab.chaos.loop import Loop
 from tests.support.folders import short_folder
 
 PIECE = 1 << 16  # bytes; the most that is carried at a time
@@ -89,11 +89,7 @@ def commands() -> Count:
 @contextmanager
 def counting(server: Path, counts: Callable[[], Count]) -> Iterator[tuple[Path, Counter]]:
     """Run a proxy; yields the folder of its socket, named as the server's, and the counter."""
-    counter, loop = Counter(server, counts), Loop()
-    with short_folder() as folder:
-        loop.start()
-        loop.do(asyncio.start_unix_server(counter.serve, str(folder / server.name)))
-        try:
-            yield folder, counter
-        finally:
-            loop.stop()
+    counter = Counter(server, counts)
+    with short_folder() as folder, start_blocking_portal() as loop:
+        loop.call(asyncio.start_unix_server, counter.serve, str(folder / server.name))
+        yield folder, counter

@@ -9,14 +9,14 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 from weakref import WeakSet
 
 from aiohttp import web
+from anyio.from_thread import start_blocking_portal
 
-from lab.chaos.loop import Loop
 from lab.ports import free_ports
 
 
@@ -82,17 +82,17 @@ class Receiver:
         self.requests: list[Request] = []
         self.connections = 0  # that ever brought a request
         self._known = WeakSet[asyncio.Transport]()
-        self._loop = Loop()
+        self._exits = ExitStack()
         self._runner: web.ServerRunner
 
     def __enter__(self) -> Self:
-        self._loop.start()
+        self._loop = self._exits.enter_context(start_blocking_portal())
         self.comes_back()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.goes_away()
-        self._loop.stop()
+        self._exits.close()
 
     @property
     def url(self) -> str:
@@ -109,10 +109,10 @@ class Receiver:
 
     def goes_away(self) -> None:
         """Close all connections and refuse new ones."""
-        self._loop.do(self._runner.cleanup())
+        self._loop.call(self._runner.cleanup)
 
     def comes_back(self) -> None:
-        self._loop.do(self._listen())
+        self._loop.call(self._listen)
 
     async def _listen(self) -> None:
         server = web.Server(self._serve, access_log=None)

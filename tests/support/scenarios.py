@@ -1,8 +1,8 @@
 """Scenarios for the tests of chaos' judges: each plays on real servers, and returns findings."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -18,59 +18,21 @@ from lab.chaos.deliveries import Mood
 from lab.chaos.drifts import prepare
 from lab.chaos.evidence import Evidence, read_final_state
 from lab.chaos.journal import Answer, Ask
-from lab.chaos.observer import LogReader, Told
 from lab.chaos.receiver import Receiver
-from lab.chaos.trace.recorder import Recorder
-from lab.chaos.trace.recording import Recording, Step, read
 from rocket_rides.terms import Term
 from tests.support.disasters import flush
 from tests.support.receipts import SECRET, USUALLY, Colleague
 from tests.support.rollup import send_at
-from tests.support.world import PATIENCE, Consumer, World, catch_up, take, transaction
+from tests.support.world import PATIENCE, World, catch_up, drain, take, transaction
 
 Scenario = Callable[[World], list[str]]
 LONGEST = 1.2  # seconds that a worker gets for receipts that never come to an end
 ROUNDS = 3
 MINUTE = "2026-11-22 12:00:30Z"
 HASTY = USUALLY._replace(attempts=100, claim_after=0.2, sweep_after=0.1)
-STRANGER = Term("0123456789abcdef", 0)
-# A database with a slot can't be dropped.
-FORGET = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
 
 
-class Tape:
-    """The recording of a world; `steps` once it has ended."""
-
-    def __init__(self, world: World) -> None:
-        self._file = world.folder / "recording"
-        self.recording = Recording(self._file)
-        self.recorder = Recorder(lambda: world.postgres_url, self.recording)
-        self.reader = LogReader(lambda: world.redis.url, world.stream, self._tell)
-        self.told: list[Told] = []
-
-    def _tell(self, told: Told) -> None:
-        self.told.append(told)
-        self.recording.write(told)
-
-    @property
-    def steps(self) -> list[Step]:
-        return [*read(self._file)]
-
-
-@contextmanager
-def recording(world: World) -> Iterator[Tape]:
-    """Record commits and the log during a block, as chaos records a run."""
-    tape = Tape(world)
-    tape.recorder.start()
-    tape.reader.start()
-    yield tape
-    tape.recorder.end()
-    tape.reader.end()
-    tape.recording.close()
-    world.connection.execute(FORGET)
-
-
-def ask(distance: int | str, ride: int) -> Ask:
+def ask(distance: int | str | Decimal, ride: int) -> Ask:
     """A ride that was asked for and answered."""
     metres, now = Decimal(distance), time.monotonic()
     return Ask(metres, whole=True, answers=[Answer(ride, metres, now, now)])
@@ -90,54 +52,66 @@ def findings(
     return check(Evidence(asks, read_final_state(world.connect()), found=found, **others))
 
 
-def counted(world: World, consumer: Consumer, *distances: int) -> list[Ask]:
-    """Take and send rides, and have the consumer count them."""
-    rides = world.send(*distances)
-    catch_up(consumer)
-    return [ask(distance, ride) for distance, ride in zip(distances, rides, strict=True)]
-
-
 def out_of_order(world: World) -> list[str]:
     """A transaction draws a low number and commits after higher ones."""
-    consumer = world.consumer()
+    streamer, consumer = world.streamer(), world.consumer()
     with transaction(world) as slow:
         [first] = take(slow, 1)
-        asks = [ask(1, first), *counted(world, consumer, 2)]
+        [second] = world.take(2)
+        drain(streamer)
+        catch_up(consumer)
         slow.commit()
-    return findings(world, asks + counted(world, consumer, 3))
+    [third] = world.take(3)
+    drain(streamer)
+    catch_up(consumer)
+    return findings(world, [ask(1, first), ask(2, second), ask(3, third)])
 
 
 def two_batches(world: World) -> list[str]:
     """A consumer counts one batch, and then another."""
-    consumer = world.consumer()
-    return findings(world, counted(world, consumer, 1) + counted(world, consumer, 2))
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = []
+    for distance in (1, 2):
+        asks += [ask(distance, ride) for ride in world.take(distance)]
+        drain(streamer)
+        catch_up(consumer)
+    return findings(world, asks)
 
 
 def a_lost_log(world: World) -> list[str]:
     """The log is flushed before the consumer has read it."""
-    consumer = world.consumer()
-    asks = [ask(d, ride) for d, ride in enumerate(world.send(1, 2, 3), start=1)]
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2, 3), start=1)]
+    drain(streamer)
     flush(world)
-    return findings(world, asks + counted(world, consumer, 4))
+    [last] = world.take(4)
+    drain(streamer)
+    catch_up(consumer)
+    return findings(world, [*asks, ask(4, last)])
 
 
 def a_batch_sent_again(world: World) -> list[str]:
     """A full batch is in the log twice."""
-    consumer = world.consumer(batch_size=2)
+    streamer, consumer = world.streamer(), world.consumer(batch_size=2)
     asks = [ask(d, ride) for d, ride in enumerate(world.take(1, 2), start=1)]
-    world.streamer().run_once(double_send=True)
+    streamer.run_once(double_send=True)
     catch_up(consumer)
     return findings(world, asks)
 
 
+STRANGER = Term("0123456789abcdef", 0)
+
+
 def another_fleet(world: World) -> list[str]:
     """Another fleet writes to the same stream, with the same ids."""
-    consumer = world.consumer()
-    asks: list[Ask] = []
+    streamer, consumer = world.streamer(), world.consumer()
+    asks = []
     for number in (1, 2, 3):
         data = f'{{"id": {number}, "distance": {number * 7}}}'
         world.log().append([(number, data)], number - 1, STRANGER)
-        asks += counted(world, consumer, number)
+        asks += [ask(number, ride) for ride in world.take(number)]
+        drain(streamer)
+        catch_up(consumer)
     return findings(world, asks)
 
 
