@@ -5,6 +5,8 @@ The packages that only these need are imported where they are used: the fast tes
 
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +54,25 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+# A Java that is over before its best compiler has warmed up, and tells other Javas nothing.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Djava.io.tmpdir="
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One folder for those of all that the tests run: who is killed does not delete them.
+
+    This process has its own where it had them, since it deletes them after the tests.
+    """
+    tempfile.gettempdir()  # which it remembers
+    path = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(path))
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{SHORT_LIVED}{path}")
+        yield
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -167,7 +188,7 @@ def module_world(
 
 
 @pytest.fixture(scope="session")
-def java() -> Iterator[None]:
+def java() -> None:
     """Skips what needs Spark where there is no Java for it, and says why."""
     from analytics.prerequisites import require_java
 
@@ -175,12 +196,6 @@ def java() -> Iterator[None]:
         require_java()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    from tests.support.jobs import SHORT_LIVED
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SHORT_LIVED.items():
-            patch.setenv(name, value)
-        yield
 
 
 @pytest.fixture(scope="session")

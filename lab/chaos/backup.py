@@ -34,14 +34,27 @@ class Backup:
         The server must not be running.
         """
         server = into or self._postgres
-        folder = server.folder
-        shutil.rmtree(folder, ignore_errors=True)
-        server.account.make_private(folder)
+        folder = emptied(server)
         server.run(["cp", "-a", f"{self._folder}/.", str(folder)])
         if recovery_signal:
             with (folder / "postgresql.auto.conf").open("a") as settings:
                 settings.write(NO_ARCHIVE)
             server.run(["touch", str(folder / "recovery.signal")])
+
+
+def emptied(server: Postgres) -> Path:
+    """The server's data folder, with nothing in it.
+
+    It is the same folder as before: by that, the next start knows the memory that a killed server
+    has left to the machine, and frees it.
+    """
+    server.account.make_private(server.folder)
+    for path in server.folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    return server.folder
 
 
 def base_backup(server: Postgres, folder: Path, *source: str) -> None:

@@ -1,6 +1,5 @@
 """A Postgres, and a new standby for each fail-over."""
 
-import shutil
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import psycopg
 
 from demo.embedded.servers import Postgres
-from lab.chaos.backup import base_backup
+from lab.chaos.backup import base_backup, emptied
 from lab.chaos.hosts import Pair, PostgresHost
 from lab.chaos.proxy import HOST
 from lab.until import until
@@ -49,8 +48,7 @@ class PostgresPair(Pair[PostgresHost]):
     def attach(self) -> None:
         """Make a new standby, by a base backup. Raises ServerFailed."""
         self.link.server = self.primary.socket
-        folder = self.replica.folder
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = emptied(self.replica)
         link = (f"--host={HOST}", f"--port={self.link.port}", "--write-recovery-conf")
         base_backup(self.replica, folder, *link)
         self.replica.keep()

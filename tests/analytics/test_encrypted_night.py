@@ -40,14 +40,3 @@ def test_the_owner_of_the_schema_reconciles_and_whoever_may_only_read_checks(
     reconciled = reconcile(world)
     assert (reconciled.status, "agree" in reconciled.said) == (0, True), reconciled
     assert world.value("SELECT count(*) FROM reconciliations") == 1
-
-
-@pytest.mark.usefixtures("java")
-def test_a_certificate_of_somebody_elses_is_one_clear_line(
-    world: World, secure: Secure, reconcile: Reconcile
-) -> None:
-    run = reconcile(world, DATABASE_URL=secure.postgres_url(authority=secure.other))
-    assert (run.status, run.wrong) == (
-        2,
-        "not reconciled: Postgres can't be reached: SSL error: certificate verify failed\n",
-    )

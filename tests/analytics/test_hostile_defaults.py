@@ -9,11 +9,10 @@ import pytest
 from demo.embedded.servers import Postgres, Redis
 from migrations import upgrade
 from rocket_rides import database
-from tests.support.books import MILLIMETRE, Books
 from tests.support.clusters import fresh_world
-from tests.support.everybody import at_work, everybody_has_all
+from tests.support.everybody import at_work, is_reconciled
 from tests.support.receipts import Staff
-from tests.support.world import World, eventually
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,11 +91,7 @@ def test_a_fleet_is_exact_whatever_the_database_has_as_its_defaults(
 ) -> None:
     upgrade(world.postgres_url)
     at_work(world, staff)
-    books = Books(world, spark)
-    books.tamper("consumer1", MILLIMETRE)
-    result = books.run()
-    assert [total.name for total in result.consumers if total.wrong] == ["consumer1"]
-    eventually(lambda: everybody_has_all(world, staff), "the repaired total")
+    assert is_reconciled(world, staff, spark)
 
 
 @pytest.mark.parametrize(

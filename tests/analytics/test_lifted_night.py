@@ -19,19 +19,16 @@ def test_a_total_of_orders_that_was_altered_is_found_and_repaired(
 ) -> None:
     with fresh_world(postgres, redis, tmp_path, {}) as world:
         shop = Shop("abcd", world)
-        try:
-            shop.run("-m", "streamer").says("leading")
-            shop.run("-m", "consumers", "money").says("stands at order")
-            shop.worker(receiver.url)
-            assert shop.customer("ann", 50).ends() == 0
-            eventually(shop.exact, "the exact total")
-            eventually(lambda: shop.delivered(150), "all receipts")
-            shop.connection.execute("UPDATE consumer_states SET total_distance = 7")
-            night = shop.run("-m", "analytics.reconcile")
-            assert night.ends(SPARK_PATIENCE) == 1, night.output.read_text()
-            told = night.output.read_text()
-            assert "The only consumer was wrong and will be reset." in told
-            assert re.search("^receipts +150 orders up to order 150 +agrees$", told, re.M), told
-            eventually(shop.exact, "the exact total")
-        finally:
-            shop.close()
+        shop.run("-m", "streamer").says("leading")
+        shop.run("-m", "consumers", "money").says("stands at order")
+        shop.worker(receiver.url)
+        assert shop.customer("ann", 50).ends() == 0
+        eventually(shop.exact, "the exact total")
+        eventually(lambda: shop.delivered(150), "all receipts")
+        shop.connection.execute("UPDATE consumer_states SET total_distance = 7")
+        night = shop.run("-m", "analytics.reconcile")
+        assert night.ends(SPARK_PATIENCE) == 1, night.output.read_text()
+        told = night.output.read_text()
+        assert "The only consumer was wrong and will be reset." in told
+        assert re.search("^receipts +150 orders up to order 150 +agrees$", told, re.M), told
+        eventually(shop.exact, "the exact total")

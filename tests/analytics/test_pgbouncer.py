@@ -13,8 +13,7 @@ from demo.embedded.spawn import spawn
 from rocket_rides import database
 from rocket_rides.database import POOLED
 from rocket_rides.errors import Refused
-from tests.support.books import MILLIMETRE, Books
-from tests.support.everybody import at_work, everybody_has_all
+from tests.support.everybody import at_work, is_reconciled
 from tests.support.folders import short_folder
 from tests.support.receipts import SECRET, Staff
 from tests.support.world import World, eventually
@@ -66,11 +65,7 @@ def test_in_session_mode_everything_works(
 ) -> None:
     with pgbouncer(world, "session"):
         at_work(world, staff)
-        books = Books(world, spark)
-        books.tamper("consumer1", MILLIMETRE)
-        result = books.run()
-        assert [total.name for total in result.consumers if total.wrong] == ["consumer1"]
-        eventually(lambda: everybody_has_all(world, staff), "the repaired total")
+        assert is_reconciled(world, staff, spark)
 
 
 def test_in_statement_mode_a_session_is_refused(world: World) -> None:

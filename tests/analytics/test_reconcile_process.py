@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -104,17 +103,12 @@ def test_what_keeps_the_job_from_running_is_status_2_and_one_line_before_spark_s
     assert reason in line
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("/nowhere/result.json", "can't be written"), ("a" * 300, ": File name too long")],
-)
 def test_a_file_that_could_not_be_written_is_refused_before_anything_is_done(
-    world: World, reconcile: Reconcile, name: str, reason: str
+    world: World, reconcile: Reconcile
 ) -> None:
-    run = reconcile(world, "--json", name)
+    run = reconcile(world, "--json", "/nowhere/result.json")
     assert run.status == 2
-    assert f"{name} can't be written" in run.wrong
-    assert reason in run.wrong
+    assert "/nowhere/result.json can't be written" in run.wrong
 
 
 @pytest.mark.usefixtures("java")
@@ -223,13 +217,3 @@ def test_a_result_that_cannot_be_written_is_still_the_result(
     assert run.status == 1
     assert run.said.splitlines()[-1] == "The only consumer was wrong and will be reset."
     assert run.wrong == "can't write /dev/full: [Errno 28] No space left on device\n"
-
-
-def test_a_name_in_any_script_is_told_in_any_encoding(
-    books: Books, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    books.claim("\u6d88\u8d39\u8005", 0)
-    told = BytesIO()
-    monkeypatch.setattr("sys.stdout", TextIOWrapper(told, "ascii"))
-    assert reconcile(books.world, "--check").status == 0
-    assert b"\\u6d88\\u8d39\\u8005" in told.getvalue()

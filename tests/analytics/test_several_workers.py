@@ -21,6 +21,7 @@ import pyspark
 import pytest
 
 from rocket_rides.settings import PROJECT
+from tests.support.books import MILLIMETRE, Books
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.world import World, eventually
 
@@ -28,18 +29,7 @@ WORKERS = "local-cluster[2,1,1024]"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 RIDES = 200_000  # eight tasks, two at a time
 SHORT = RIDES * 2 // 3  # where a total stands that is wrong
-INSERT = """
-    INSERT INTO rides (distance, created_at)
-    SELECT (1 + number * 7919 %% 9999991) / 1000.0,
-           timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'
-    FROM generate_series(1::bigint, %s) number
-"""
-SENT = "UPDATE streamer_state SET last_sent_id = (SELECT last_value FROM log_position)"
-STANDS = "INSERT INTO checkpoints (kind, name, position) VALUES ('total', 'short', %s)"
-A_MILLIMETRE_SHORT = """
-    INSERT INTO consumer_states (name, total_distance)
-    SELECT 'short', sum(distance) - 0.001 FROM rides WHERE id <= %s
-"""
+EVERY_HALF_SECOND = "timestamptz '2026-03-01 00:00+00' + number * interval '0.5 s'"
 # The statement of a task that reads its range, and whether it waits for a lock.
 READING = """
     SELECT count(*) FROM pg_stat_activity
@@ -135,10 +125,9 @@ def kill_a_worker(world: World, job: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.usefixtures("java")
 def test_workers_find_a_millimetre_although_one_of_them_is_killed(world: World) -> None:
-    world.connection.execute(INSERT, [RIDES])
-    world.connection.execute(SENT)
-    world.connection.execute(STANDS, [SHORT])
-    world.connection.execute(A_MILLIMETRE_SHORT, [SHORT])
+    books = Books(world)
+    books.add_many(RIDES, at=EVERY_HALF_SECOND)
+    books.claim("short", SHORT, drift=-MILLIMETRE)
     with submitted(world, a_spark_of_its_own(world.folder)) as job:
         kill_a_worker(world, job)
         drifted = job.wait(SPARK_PATIENCE)
@@ -146,7 +135,7 @@ def test_workers_find_a_millimetre_although_one_of_them_is_killed(world: World) 
     told = json.loads((world.folder / "told.json").read_text(), parse_float=Decimal)
     _, metres = world.truth
     assert told["total"] == {"rides": RIDES, "distance": metres}
-    assert [consumer["drift"] for consumer in told["consumers"]] == [Decimal("-0.001")]
+    assert [consumer["drift"] for consumer in told["consumers"]] == [-MILLIMETRE]
     assert told["mismatches"] == []
     rides = polars.scan_delta(str(world.folder / "warehouse" / "rides"))
     sums = polars.len(), polars.n_unique("id"), polars.sum("distance")

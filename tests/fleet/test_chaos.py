@@ -1,6 +1,5 @@
 """Chaos itself: a short run of it, and its end."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,6 @@ import psutil
 
 from lab.chaos.nights import can_run
 from rocket_rides.settings import PROJECT
-from tests.support.jobs import SHORT_LIVED
 from tests.support.world import eventually
 
 LIMIT = 240  # seconds; only a hanging run takes so long
@@ -22,7 +20,6 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "lab.chaos", *arguments],
         cwd=PROJECT,
-        env=os.environ | SHORT_LIVED,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -147,24 +147,6 @@ def test_an_installation_waits_for_another_and_says_so(venv: Path) -> None:
         assert second.wait(PATIENCE) == 0
 
 
-def take(code: str, *, quiet: bool = False) -> None:
-    def step(steps: Steps) -> None:
-        steps.run([sys.executable, "-c", code])
-
-    Steps([Step("the work", step)], quiet=quiet).take()
-
-
-def test_a_line_every_two_seconds_says_where_it_is_and_nothing_else(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    take("import time; print('WARNING: old', flush=True); time.sleep(1.8)")
-    assert capsys.readouterr().err.splitlines() == [
-        "[1/1] the work",
-        "[1/1] the work: 2 s",
-        "set up in 2 s",
-    ]
-
-
 def test_it_needs_nothing_but_pythons_own_library() -> None:
     subprocess.run(
         [sys.executable, "-S", "-c", "import demo.install.__main__"], cwd=PROJECT, check=True
@@ -174,8 +156,11 @@ def test_it_needs_nothing_but_pythons_own_library() -> None:
 def test_a_step_that_fails_says_why_and_quiet_says_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def step(steps: Steps) -> None:
+        steps.run([sys.executable, "-c", "import sys; sys.exit('no such package')"])
+
     with pytest.raises(StepFailed, match="no such package"):
-        take("import sys; sys.exit('no such package')", quiet=True)
+        Steps([Step("the work", step)], quiet=True).take()
     assert capsys.readouterr().err == ""
 
 

@@ -1,6 +1,7 @@
 """`python -m demo.embedded`, the process `servers`: it starts, supervises, and stops last."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +82,7 @@ def servers() -> Iterator[Servers]:
         for process in servers.started:
             process.terminate()
             process.wait(PATIENCE)
+        shutil.rmtree(servers.settings.socket_dir, ignore_errors=True)
 
 
 @pytest.fixture

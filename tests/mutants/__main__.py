@@ -1,12 +1,10 @@
 """`python -m tests.mutants [WORD...]`: makes each mutant in a copy of the code, and runs its tests.
 
-A mutant that a test notices is killed; one that no test notices survives. A survivor is a hole in
-the tests, unless `explained` says why no test can notice it. In the end, the tests that noticed
-mutants must pass on the unchanged code. With words, only the mutants whose file or description
-contains one of them are tested.
+A mutant that a test notices is killed; one that no test notices survives: a hole in the tests. In
+the end, the tests that noticed mutants must pass on the unchanged code. With words, only the
+mutants whose file or description contains one of them are tested.
 
-The exit status is 0 when all were killed or explained; 1 when one was not, or was noticed although
-it is explained; 2 when they could not be tested.
+The exit status is 0 when all were killed, 1 when one was not, 2 when they could not be tested.
 """
 
 import argparse
@@ -87,32 +85,15 @@ def tested(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Iterator[tuple[M
 
 def judged(mutant: Mutant, verdict: Verdict) -> str:
     """One line about it."""
-    if verdict.noticed_by:
-        what = f"killed by {verdict.noticed_by} - {verdict.why}"
-        what += "  BUT IT IS EXPLAINED" if mutant.explained else ""
-    elif mutant.explained and not verdict.why:
-        what = f"explained: {mutant.explained}"
-    else:
-        what = f"SURVIVES {verdict.why}"
-    return f"{place(mutant)}: {mutant.error}\n      {what} ({verdict.seconds:.1f} s)"
-
-
-def is_wrong(mutant: Mutant, verdict: Verdict) -> bool:
-    """Whether it survives without an explanation, or is noticed in spite of one, or not tested."""
-    if verdict.noticed_by:
-        return bool(mutant.explained)
-    return not mutant.explained or bool(verdict.why)
+    what = f"killed by {verdict.noticed_by} -" if verdict.noticed_by else "SURVIVES"
+    return f"{place(mutant)}: {mutant.error}\n      {what} {verdict.why} ({verdict.seconds:.1f} s)"
 
 
 def summary(results: Sequence[tuple[Mutant, Verdict]], seconds: float) -> str:
     """The numbers, after a line for whatever is wrong."""
-    killed = sum(bool(verdict.noticed_by) for _, verdict in results)
-    explained = sum(bool(m.explained) and not v.noticed_by and not v.why for m, v in results)
-    survive = len(results) - killed - explained
-    lines = [f"  {judged(*result)}" for result in results if is_wrong(*result)]
+    lines = [f"  {judged(*result)}" for result in results if not result[1].noticed_by]
     lines.append(
-        f"{len(results)} mutants: {killed} killed, {explained} explained, {survive} survive;"
-        f" {seconds / 60:.1f} minutes"
+        f"{len(results)} mutants, of which {len(lines)} survive; {seconds / 60:.1f} minutes"
     )
     return "\n".join(lines)
 
@@ -133,7 +114,7 @@ def run(mutants: Sequence[Mutant], jobs: int) -> int:
         killers = {verdict.noticed_by for _, verdict in results} - {""}
         require_sound_tests(trees[0], sorted(killers), jobs)
         print(f"the {len(killers)} tests that noticed them pass on the unchanged code")
-    return int(any(is_wrong(*result) for result in results))
+    return int(any(not verdict.noticed_by for _, verdict in results))
 
 
 def main() -> int:

@@ -16,7 +16,6 @@ class Mutant(NamedTuple):
     new: str
     file: str
     tests: str  # that must notice: files below tests/, or tests in them, between blanks
-    explained: str = ""  # why no test can notice
 
     def line(self, source: str) -> int:
         """Where in the file it begins. Raises Stale."""

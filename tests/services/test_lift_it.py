@@ -49,9 +49,7 @@ def opened(postgres: Postgres, redis: Redis, tmp_path: Path) -> Iterator[Callabl
 
         def open_shop(parts: str) -> Shop:
             world = until_the_end.enter_context(fresh_world(postgres, redis, tmp_path, {}))
-            shop = Shop(parts, world)
-            until_the_end.callback(shop.close)
-            return shop
+            return Shop(parts, world)
 
         yield open_shop
 

@@ -111,7 +111,7 @@ class Counting(NamedTuple):
 
 @pytest.fixture
 def counted(world: World) -> Iterator[Counting]:
-    postgres = counting(world.postgres.socket, statements, greeting=True)
+    postgres = counting(world.postgres.socket, statements)
     with postgres as (at, counter), counting(world.redis.socket, commands) as (log_at, log_counter):
         url = f"postgresql://postgres@/{world.stream}?host={at}&port=5432"
         yield Counting(world, url, f"unix://{log_at}/redis.sock", counter, log_counter)

@@ -13,7 +13,7 @@ from consumers.receipts.verdict import Kind, Verdict
 from demo.simulator.mood import BAD_MOOD, BEGIN_BAD_MOOD
 from lab.ports import free_ports
 from rocket_rides.settings import DEMO_SECRET
-from tests.support.simulator import Simulator, run, serving
+from tests.support.simulator import Api, Simulator, run
 from tests.support.world import eventually
 
 
@@ -47,9 +47,9 @@ def attempt(url: str, ride_id: int) -> Verdict:
 def test_without_receipts_it_posts_all_the_same_and_says_why_once(
     name: str, value: str, line: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving() as api:
-        monkeypatch.setenv(name, value.format(taken=api.server_port))
-        status, said = run(api.server_port, "--receipts", "--rides", "2", "--rate", "0")
+    with Api() as api:
+        monkeypatch.setenv(name, value.format(taken=api.port))
+        status, said = run(api.port, "--receipts", "--rides", "2", "--rate", "0")
     warning, posted = said.splitlines()
     assert warning.startswith(f"WARNING {line}")
     assert (status, posted) == (0, "INFO    2 rides posted, 0 retried")
@@ -57,8 +57,8 @@ def test_without_receipts_it_posts_all_the_same_and_says_why_once(
 
 def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
-    with serving() as api:
-        process = Simulator(api.server_port, "--receipts", "--rate", "20")
+    with Api() as api:
+        process = Simulator(api.port, "--receipts", "--rate", "20")
         eventually(lambda: api.posts)
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(
@@ -72,8 +72,8 @@ def test_a_signal_ends_it_also_with_a_connection_open(url: str) -> None:
 
 def test_it_receives_receipts_and_a_signal_puts_it_in_a_bad_mood(url: str) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
-    with serving() as api:
-        process = Simulator(api.server_port, "--receipts", "--rate", "20")
+    with Api() as api:
+        process = Simulator(api.port, "--receipts", "--rate", "20")
         eventually(lambda: is_open(port), "the receiver")
         refused = attempt(url, 200)
         process.send_signal(BEGIN_BAD_MOOD)

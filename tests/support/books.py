@@ -34,10 +34,15 @@ def tally(rides: int, distance: Decimal | int) -> Tally:
 
 @dataclass
 class Books:
-    """One world, with a warehouse of its own."""
+    """One world, with a warehouse of its own; and Spark, for what needs it."""
 
     world: World
-    spark: "SparkSession"
+    given: "SparkSession | None" = None
+
+    @property
+    def spark(self) -> "SparkSession":
+        assert self.given
+        return self.given
 
     @property
     def warehouse(self) -> Warehouse:
@@ -68,7 +73,7 @@ class Books:
         return self.world.send(*distances)
 
     def add_many(self, count: int, at: str = "now()") -> None:
-        """Insert many rides in one go, as already sent."""
+        """Insert many rides in one go, as already sent; `at` is SQL of their `number`."""
         self.world.connection.execute(
             "INSERT INTO rides (distance, created_at)"
             f" SELECT (1 + number %% 977) / 1000.0, {at} FROM generate_series(1, %s) number",

@@ -11,11 +11,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import resources
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
+from axe_core_python.selenium import Axe  # type: ignore[import-untyped]
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 
@@ -50,18 +50,6 @@ LOOK_EVERY = 0.2
 # The rules of WCAG 2.1, levels A and AA, and what axe-core's authors advise beside them.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 GRAVE = {"serious", "critical"}
-AUDIT = """
-    const [rules, done] = arguments;
-    axe.run({runOnly: {type: "tag", values: rules}, resultTypes: ["violations"]}).then(
-        (found) => done(found.violations), (reason) => done({reason: String(reason)}));
-"""
-# How far the document can be scrolled to the side, in pixels.
-OVERHANG = """
-    window.scrollTo(10000, 0);
-    const pixels = window.scrollX;
-    window.scrollTo(0, 0);
-    return pixels;
-"""
 TEXTS = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)"
 # Notes where each button is within the document, in each frame, as long as it goes on.
 WATCH_BUTTONS = """
@@ -76,9 +64,6 @@ WATCH_BUTTONS = """
         requestAnimationFrame(look);
     };
     look();
-"""
-PLACES = """
-    return Object.entries(window.places).map(([name, places]) => [name, Object.keys(places)]);
 """
 FOCUSED = """
     const element = document.activeElement, style = getComputedStyle(element);
@@ -181,12 +166,11 @@ class Browser:
 
     def audit(self) -> list[str]:
         """The serious and critical findings of axe-core, with their places."""
-        self.script(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
-        found = self.driver.execute_async_script(AUDIT, RULES)
-        assert isinstance(found, list), found
+        rules = {"type": "tag", "values": RULES}
+        found = Axe().run(self.driver, options={"runOnly": rules, "resultTypes": ["violations"]})
         return [
             f"{rule['id']} ({rule['impact']}): {rule['help']}: {node['html']}"
-            for rule in found
+            for rule in found["violations"]
             for node in rule["nodes"]
             if rule["impact"] in GRAVE
         ]
@@ -197,7 +181,7 @@ class Browser:
 
     def places_of_buttons(self) -> dict[str, list[str]]:
         """The places of each button since `watch_buttons`: left, top, width, height."""
-        return dict(self.script(PLACES))
+        return {name: [*seen] for name, seen in self.script("return window.places").items()}
 
     def tab(self) -> "Focus":
         """Press Tab; returns what has the focus then."""
@@ -211,7 +195,8 @@ class Browser:
     @property
     def overhang(self) -> int:
         """By how many pixels the page is wider than its window."""
-        pixels: int = self.script(OVERHANG)
+        page = "document.documentElement"
+        pixels: int = self.script(f"return {page}.scrollWidth - {page}.clientWidth")
         return pixels
 
 
@@ -234,13 +219,11 @@ def browser() -> Iterator[Browser]:
         log_output=subprocess.DEVNULL,
         popen_kw={"preexec_fn": preexec_die_with_parent()},
     )
-    with tempfile.TemporaryDirectory(
-        prefix="rides-browser-", ignore_cleanup_errors=True
-    ) as profile:
-        for flag in (*FLAGS, f"user-data-dir={profile}"):
-            options.add_argument(f"--{flag}")
-        driver = Chrome(options=options, service=service)
-        try:
-            yield Browser(driver)
-        finally:
-            driver.quit()
+    profile = tempfile.mkdtemp(dir=os.environ["TMPDIR"])  # which goes with the run
+    for flag in (*FLAGS, f"user-data-dir={profile}"):
+        options.add_argument(f"--{flag}")
+    driver = Chrome(options=options, service=service)
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()

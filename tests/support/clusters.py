@@ -46,11 +46,9 @@ def fresh_world(
             admin.execute("CREATE SCHEMA elsewhere")
             for setting, value in defaults.items():
                 admin.execute(f"ALTER DATABASE {name} SET {setting} = {value}")
-    world = World(postgres, redis, url, name, folder)
-    yield world
-    log = world.log().redis
-    log.delete(name)
-    world.close()
+    with world_on(postgres, redis, name, folder, url) as world:
+        yield world
+        world.log().redis.delete(name)
     with psycopg.connect(postgres.url, dbname="postgres", autocommit=True) as admin:
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -5,18 +5,18 @@ statement is what Postgres is told to execute; a command is an array that is sen
 """
 
 import asyncio
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from anyio.from_thread import start_blocking_portal
+from hiredis import Reader
 
 from tests.support.folders import short_folder
 
 PIECE = 1 << 16  # bytes; the most that is carried at a time
-RunsOf = Callable[[bytes], tuple[int, bytes]]  # how many are in it, and the rest of it
+Count = Callable[[bytes], int]  # how many are complete with this piece of a connection's requests
 
 
 class Counted(NamedTuple):
@@ -30,16 +30,17 @@ class Counted(NamedTuple):
 
 
 class Counter:
-    """Counts for one server."""
+    """Counts for one server; `counts` makes what counts for one connection."""
 
-    def __init__(self, server: Path, runs_of: RunsOf, greeting: bool) -> None:
-        self._server, self._runs_of, self._greeting = server, runs_of, greeting
+    def __init__(self, server: Path, counts: Callable[[], Count]) -> None:
+        self._server, self._counts = server, counts
         self.now = Counted(0, 0)
 
     async def serve(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         """Serve a connection until either end closes it."""
         answers, server = await asyncio.open_unix_connection(str(self._server))
         server_has_answered = True
+        count = self._counts()
 
         async def answer() -> None:
             nonlocal server_has_answered
@@ -49,56 +50,46 @@ class Counter:
             client.close()
 
         answering = asyncio.create_task(answer())
-        rest, greeted = b"", not self._greeting
         with suppress(ConnectionError):
             while data := await requests.read(PIECE):
-                rest += data
-                if not greeted:  # Postgres' first message has no type
-                    (length,) = struct.unpack("!i", rest[:4])
-                    rest, greeted = rest[length:], True
-                asked, rest = self._runs_of(rest)
                 trips = self.now.round_trips + server_has_answered
-                self.now = Counted(self.now.asked + asked, trips)
+                self.now = Counted(self.now.asked + count(data), trips)
                 server_has_answered = False
                 server.write(data)
         server.close()
         await answering
 
 
-def statements(data: bytes) -> tuple[int, bytes]:
-    """Count Query and Execute messages of Postgres' protocol; returns the unread rest, too."""
-    count = 0
-    while len(data) >= 5:
-        (length,) = struct.unpack("!i", data[1:5])
-        if len(data) < length + 1:
-            break
-        count += data[:1] in (b"Q", b"E")
-        data = data[length + 1 :]
-    return count, data
+def statements() -> Count:
+    """Count Query and Execute messages of Postgres' protocol."""
+    rest = b"?"  # in place of a type, which the first message of a connection lacks
+
+    def count(data: bytes) -> int:
+        nonlocal rest
+        rest, found = rest + data, 0
+        while len(rest) >= 5 and len(rest) > (length := int.from_bytes(rest[1:5])):
+            found += rest[:1] in (b"Q", b"E")
+            rest = rest[length + 1 :]
+        return found
+
+    return count
 
 
-def commands(data: bytes) -> tuple[int, bytes]:
-    """Count arrays of strings in Redis' protocol; returns the unread rest, too."""
-    count = 0
-    while data:
-        head, found, rest = data.partition(b"\r\n")
-        if not found:
-            break
-        for _ in range(int(head[1:])):
-            size, found, rest = rest.partition(b"\r\n")
-            if not found or len(rest) < (length := int(size[1:])) + 2:
-                return count, data
-            rest = rest[length + 2 :]
-        count, data = count + 1, rest
-    return count, data
+def commands() -> Count:
+    """Count arrays of Redis' protocol."""
+    reader = Reader()
+
+    def count(data: bytes) -> int:
+        reader.feed(data)
+        return sum(1 for _ in iter(reader.gets, False))
+
+    return count
 
 
 @contextmanager
-def counting(
-    server: Path, runs_of: RunsOf, greeting: bool = False
-) -> Iterator[tuple[Path, Counter]]:
+def counting(server: Path, counts: Callable[[], Count]) -> Iterator[tuple[Path, Counter]]:
     """Run a proxy; yields the folder of its socket, named as the server's, and the counter."""
-    counter = Counter(server, runs_of, greeting)
+    counter = Counter(server, counts)
     with short_folder() as folder, start_blocking_portal() as loop:
         loop.call(asyncio.start_unix_server, counter.serve, str(folder / server.name))
         yield folder, counter

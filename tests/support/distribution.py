@@ -14,6 +14,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.support.folders import what_is_there
+
 TIERS = ("fast", "services", "analytics", "fleet")  # each a folder
 SPARK = (
     "tests/analytics/test_class_archive.py",
@@ -91,8 +93,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: rank(scope_of(item.nodeid)))
 
 
+BEFORE = pytest.StashKey[set[str]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[BEFORE] = what_is_there()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say at the end of a run how long each tier took."""
+    """Say at the end of a run how long each tier took, and what was left behind."""
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     for tier in TIERS:
         of_tier = [
@@ -104,3 +113,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             tests = sum(report.when == "setup" for report in of_tier)  # every test has one
             seconds = sum(report.duration for report in of_tier)
             terminalreporter.write_line(f"tests/{tier:<10} {tests:5} tests {seconds:7.1f} s")
+    before = terminalreporter.config.stash[BEFORE]
+    for left in sorted(what_is_there() - before):
+        terminalreporter.write_line(f"left behind, unless another program made it: {left}")

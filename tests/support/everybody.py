@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import httpx
 
 from tests.support.api import Api
+from tests.support.books import MILLIMETRE, Books
 from tests.support.looks import seen
 from tests.support.receipts import Staff
 from tests.support.rollup import is_complete
 from tests.support.world import World, eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TOTALS = ("consumer0", "consumer1")
 RIDES = ("5", "0.001", "99999.999", "12.5")
@@ -61,3 +66,12 @@ def everybody_has_all(world: World, staff: Staff) -> bool:
     totals = {world.standing(name) for name in TOTALS}
     delivered = staff.outcomes() == world.value("SELECT count(*) FROM rides")
     return delivered and totals == {world.truth} and is_complete(world)
+
+
+def is_reconciled(world: World, staff: Staff, spark: "SparkSession") -> bool:
+    """Whether a total that is a millimetre off is found, and repaired."""
+    books = Books(world, spark)
+    books.tamper("consumer1", MILLIMETRE)
+    result = books.run()
+    assert [total.name for total in result.consumers if total.wrong] == ["consumer1"]
+    return eventually(lambda: everybody_has_all(world, staff), "the repaired total")

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 SPARK_PATIENCE = 300  # seconds: on a busy machine Spark alone takes a minute to start
-# The environment of a Java that is over before its best compiler has warmed up.
-SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 class Run(NamedTuple):

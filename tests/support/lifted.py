@@ -38,23 +38,6 @@ def lift(parts: str, folder: Path) -> None:
     (folder / "migrations/kinds/1_orders.sql").write_text(YOUR_TABLE)
 
 
-class Program(Service):
-    """A program in the lifted folder, which finds no other code of ours."""
-
-    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
-        self.output = folder.parent / f"{next(self._numbers)}-{arguments[-1]}.log"
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=folder,
-                env={**inherited, **settings},
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-
 class Shop:
     """The shop, with its orders of before, and the parts that it has lifted."""
 
@@ -62,32 +45,32 @@ class Shop:
         self.world = world
         self.folder = world.folder / "lifted"
         self.folder.mkdir()
-        self._programs: list[Program] = []
         lift(parts, self.folder)
         self.connection: psycopg.Connection = world.connect()
         self.connection.execute(shop.TABLE)
         self.connection.execute(BEFORE, [100])
         assert self.run("-m", "migrations").ends() == 0
 
-    def run(self, *arguments: str, **settings: str) -> Program:
-        """Start Python with these arguments, in the lifted folder."""
-        program = Program(
-            self.folder,
-            *arguments,
-            DATABASE_URL=self.world.postgres_url,
-            REDIS_URL=self.world.redis.url,
-            STREAM_NAME=self.world.stream,
-            DATA_DIR=str(self.world.folder),
-            **settings,
-        )
-        self._programs.append(program)
-        return program
+    def run(self, *arguments: str, **settings: str) -> Service:
+        """Start Python with these arguments, in the lifted folder, where it finds no other code."""
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        path = self.world.new_output(Path(arguments[-1]).name)
+        with path.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=self.folder,
+                env=inherited | self.world.settings | settings,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        return self.world.started(Service(process, path))
 
-    def customer(self, name: str, orders: int) -> Program:
+    def customer(self, name: str, orders: int) -> Service:
         """Somebody who places orders, one after another."""
         return self.run(shop.__file__, name, str(orders))
 
-    def worker(self, url: str) -> Program:
+    def worker(self, url: str) -> Service:
         """Who delivers the receipts."""
         given = {"RECEIPT_URL": url, "RECEIPT_SECRET": SECRET, "SWEEP_AFTER": "0.1"}
         return self.run("-m", "consumers.receipts", "one", **given).says("delivers receipts")
@@ -103,7 +86,3 @@ class Shop:
 
     def exact(self) -> bool:
         return self.total == self.connection.execute(TRUTH).fetchone()
-
-    def close(self) -> None:
-        for program in self._programs:
-            program.kill()

@@ -39,13 +39,3 @@ class Markup(HTMLParser):
     @property
     def ids(self) -> list[str]:
         return [str(attributes["id"]) for _, attributes in self.elements if "id" in attributes]
-
-    def form(self, field: str) -> dict[str, str]:
-        """The fields that the first form with this field or button would send."""
-        forms: list[dict[str, str]] = []
-        for tag, attributes in self.elements:
-            if tag == "form":
-                forms.append({})
-            elif forms and (name := attributes.get("name")) and name not in forms[-1]:
-                forms[-1][name] = attributes.get("value") or ""
-        return next(form for form in forms if field in form)

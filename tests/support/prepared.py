@@ -36,6 +36,9 @@ def _make(data: Path) -> None:
         unfinished = data.with_suffix(".new")
         shutil.rmtree(unfinished, ignore_errors=True)
         _copy(server.folder, unfinished)
+        # In its own folder, with which it goes: in /dev/shm it would outlive a killed server.
+        with (unfinished / "postgresql.conf").open("a") as settings:
+            settings.write("dynamic_shared_memory_type = mmap\n")
         unfinished.rename(data)
 
 

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
+from weakref import WeakSet
 
+from aiohttp import web
 from anyio.from_thread import start_blocking_portal
 
 from lab.ports import free_ports
@@ -44,24 +46,12 @@ class Answer:
     body: bytes = b""
     delay: float = 0  # seconds before it answers
     raw: bytes | None = None  # instead of an HTTP response
-    closes: bool = False  # after its answer
+    closes: bool = False  # after that
     hangs: bool = False  # it never answers
     endless: bool = False  # it never stops sending the body
 
     def __call__(self, _: Request) -> "Answer":
         return self
-
-    @property
-    def response(self) -> bytes:
-        if self.raw is not None:
-            return self.raw
-        headers = dict(self.headers)
-        if self.endless:
-            headers["Content-Type"] = "text/plain"  # no length: it ends with the connection
-        elif self.status != 204:
-            headers["Content-Length"] = str(len(self.body))
-        lines = [f"HTTP/1.1 {self.status} Whatever", *(f"{k}: {v}" for k, v in headers.items())]
-        return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
 
 
 Behaviour = Callable[[Request], Answer]
@@ -85,17 +75,17 @@ class Receiver:
     With `tls` it speaks https.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self.port = free_ports()
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+        self.port = port or free_ports()
         self.tls = tls
         self.behaviour: Behaviour = ACCEPT
         self.requests: list[Request] = []
-        self.connections = 0  # that were ever made
-        self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+        self.connections = 0  # that ever brought a request
+        self._known = WeakSet[asyncio.Transport]()
         self._exits = ExitStack()
-        self._server: asyncio.Server
+        self._runner: web.ServerRunner
 
-    def __enter__(self) -> "Receiver":
+    def __enter__(self) -> Self:
         self._loop = self._exits.enter_context(start_blocking_portal())
         self.comes_back()
         return self
@@ -119,51 +109,38 @@ class Receiver:
 
     def goes_away(self) -> None:
         """Close all connections and refuse new ones."""
-        self._loop.call(self._close)
+        self._loop.call(self._runner.cleanup)
 
     def comes_back(self) -> None:
         self._loop.call(self._listen)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self.port, backlog=1024, ssl=self.tls
-        )
+        server = web.Server(self._serve, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=0.01)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self.tls, backlog=1024)
+        await site.start()
 
-    async def _close(self) -> None:
-        self._server.close()
-        for task, connection in self._open.items():
-            connection.transport.abort()
-            task.cancel()
-        await asyncio.gather(*self._open)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: request after request, each answered before the next is read."""
-        self.connections += 1
-        task = asyncio.current_task()
-        assert task
-        self._open[task] = writer
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            while True:
-                request = await _next(reader)
-                answer = self.behaviour(request)
-                self.requests.append(request)
-                await asyncio.sleep(answer.delay)
-                if answer.hangs:
-                    await reader.read()  # until the client hangs up
-                writer.write(answer.response)
-                while answer.endless:
-                    writer.write(b"x" * 65_536)
-                    await writer.drain()
-                if answer.closes:
-                    break
-        del self._open[task]
-        writer.close()
-
-
-async def _next(reader: asyncio.StreamReader) -> Request:
-    head = await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    pairs = (line.partition(":") for line in lines)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Request(first.split()[1], headers, body)
+    async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        transport = incoming.transport
+        assert transport
+        self.connections += transport not in self._known
+        self._known.add(transport)
+        headers = {name.lower(): value for name, value in incoming.headers.items()}
+        request = Request(incoming.path_qs, headers, await incoming.read())
+        answer = self.behaviour(request)
+        self.requests.append(request)
+        await asyncio.sleep(answer.delay)
+        if answer.raw is not None:
+            transport.write(answer.raw)
+        if answer.closes:
+            transport.close()
+        elif answer.hangs or answer.raw is not None:
+            await asyncio.Event().wait()  # until the client hangs up
+        if answer.endless:
+            response = web.StreamResponse(status=answer.status)
+            await response.prepare(incoming)
+            with suppress(ConnectionError):
+                while True:
+                    await response.write(b"x" * 65_536)
+        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)

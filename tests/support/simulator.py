@@ -2,69 +2,44 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import Thread
 from urllib.parse import parse_qs
 
 from tests.support.forks import Process
+from tests.support.receiver import DISCONNECT, Answer, Receiver, Request
 
 DROP = 0  # instead of a status: hang up without an answer
 
 
-class Api(ThreadingHTTPServer):
+class Api(Receiver):
     """Answers POST /rides with `statuses` in turn, then 201; remembers what was posted."""
 
-    daemon_threads = True
+    def __init__(self, port: int = 0, statuses: Iterable[int] = ()) -> None:
+        super().__init__(port=port)
+        self._statuses = itertools.chain(statuses, itertools.repeat(201))
+        self.behaviour = self._answer
 
-    def __init__(self, port: int, statuses: Iterable[int] = ()) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
-        self.statuses = itertools.chain(statuses, itertools.repeat(201))
-        self.posts: list[tuple[str, Decimal]] = []
+    def _answer(self, request: Request) -> Answer:
+        if request.path != "/rides":
+            return Answer(200 if request.path == "/readyz" else 404)
+        status = next(self._statuses)
+        return Answer(status, body=f"this is\n{status}".encode()) if status else DISCONNECT
+
+    @property
+    def posts(self) -> list[tuple[str, Decimal]]:
+        """The key and the metres of each ride."""
+        return [
+            (of.headers["idempotency-key"], Decimal(parse_qs(of.body.decode())["distance"][0]))
+            for of in list(self.requests)
+            if of.path == "/rides"
+        ]
 
     @property
     def keys(self) -> list[str]:
         return [key for key, _ in self.posts]
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # a whole answer in one packet: in two, it would wait for a delayed ACK
-    server: Api
-
-    def do_GET(self) -> None:
-        self.answer(200 if self.path == "/readyz" else 404)
-
-    def do_POST(self) -> None:
-        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        self.server.posts.append((self.headers["Idempotency-Key"], Decimal(form["distance"][0])))
-        status = next(self.server.statuses)
-        if status == DROP:
-            self.close_connection = True
-        else:
-            self.answer(status if self.path == "/rides" else 404)
-
-    def answer(self, status: int) -> None:
-        body = f"this is\n{status}".encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def serving(port: int = 0, statuses: Iterable[int] = ()) -> Iterator[Api]:
-    with Api(port, statuses) as api:
-        Thread(target=api.serve_forever, args=(0.01,), daemon=True).start()
-        yield api
-        api.shutdown()
 
 
 class Simulator(Process):

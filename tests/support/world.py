@@ -1,6 +1,5 @@
 """A database and a log of its own for each test, and the services that work on them."""
 
-import itertools
 import os
 import signal
 import subprocess
@@ -119,9 +118,28 @@ class World:
 
     def service(self, module: str, *arguments: str, **environment: str) -> "Service":
         """Start `python -m module` on this world's servers."""
-        service = Service(self, module, arguments, environment)
+        output = self.new_output(module)
+        given = os.environ | self.settings | environment
+        return self.started(Service(Process(module, arguments, given, output), output))
+
+    def new_output(self, name: str) -> Path:
+        """The file for the output of a process."""
+        return self.folder / f"{name}-{len(self.processes)}.log"
+
+    def started(self, service: "Service") -> "Service":
+        """One that ends with this world."""
         self.processes.append(service)
         return service
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What leads a process to this world's servers."""
+        return {
+            "DATABASE_URL": self.postgres_url,
+            "REDIS_URL": self.redis.url,
+            "STREAM_NAME": self.stream,
+            "DATA_DIR": str(self.folder),
+        }
 
     def take(self, *distances: str | float) -> list[int]:
         """Take rides as the API would; returns their ids."""
@@ -222,25 +240,12 @@ def exact(world: World, consumer: Consumer | None = None) -> bool:
     return catch_up(consumer or world.consumer()) == world.truth
 
 
+@dataclass
 class Service:
-    """A service of ours in a process of its own; its output goes to a file."""
+    """A program in a process of its own, in a session of its own; its output goes to a file."""
 
     process: Process | subprocess.Popen[bytes]
-    _numbers = itertools.count()
-
-    def __init__(
-        self, world: World, module: str, arguments: tuple[str, ...], environment: dict[str, str]
-    ) -> None:
-        self.output = world.folder / f"{module}-{next(self._numbers)}.log"
-        settings = {
-            **os.environ,
-            "DATABASE_URL": world.postgres_url,
-            "REDIS_URL": world.redis.url,
-            "STREAM_NAME": world.stream,
-            "DATA_DIR": str(world.folder),
-            **environment,
-        }
-        self.process = Process(module, arguments, settings, self.output)
+    output: Path
 
     def said(self, text: str) -> bool:
         """Whether the process has printed `text`; fails when it has ended without it."""

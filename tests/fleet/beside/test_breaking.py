@@ -2,19 +2,15 @@
 
 import re
 import signal
-import time
 
 import psutil
 import psycopg
 import pytest
 
-from demo.breaking import healing
-from demo.breaking.healing import LOOK_EVERY
 from tests.support.honcho import Fleet, person, told
 from tests.support.jobs import SPARK_PATIENCE
 from tests.support.world import PATIENCE, eventually
 
-LONGEST = 2 * healing.PATIENCE  # seconds: it waits for receipts, which may have to be tried again
 HEALED = ("totals are exact", "minutes are complete", "receipts are delivered or dead letters")
 
 
@@ -28,33 +24,10 @@ def is_frozen(process: psutil.Process) -> bool:
     return process.status() == psutil.STATUS_STOPPED
 
 
-def post_while_frozen(fleet: Fleet, victim: psutil.Process) -> None:
-    """A ride now and then, so that each is seen to be sent: not in one batch with the one before.
-
-    Few, since each needs a receipt, which the simulator may refuse for seconds.
-    """
-    eventually(lambda: is_frozen(victim), "a frozen consumer")
-    while is_frozen(victim):
-        fleet.client.post("/rides", data={"distance": "1"}).raise_for_status()
-        time.sleep(2 * LOOK_EVERY)
-
-
 def is_healed(said: str) -> bool:
     assert "Healed: " in said.splitlines()[-1], said
     assert said.count("which is the exact sum of the rides") == 2
     return all(f"All {claim} up to ride " in said for claim in HEALED)
-
-
-def test_a_log_that_was_wiped_is_seen_to_heal(fleet: Fleet) -> None:
-    before = len(fleet.output.read_text())
-    breaking = person(fleet, "demo.breaking", "wipe-log", "--seconds", "2")
-    post_while_frozen(fleet, consumer1(fleet))
-    said, _ = breaking.communicate(timeout=LONGEST)
-    assert breaking.returncode == 0, said
-    assert "The log is gone" in said
-    assert is_healed(said)
-    healed = "consumer1 healed a gap in the log"
-    eventually(lambda: healed in fleet.output.read_text()[before:], healed)
 
 
 def test_all_connections_are_cut_and_everybody_connects_again(fleet: Fleet) -> None:

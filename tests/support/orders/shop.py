@@ -27,13 +27,8 @@ PLACE = """
 """
 
 
-def place(connection: psycopg.Connection, customer: str, amount: Decimal) -> None:
-    """Place an order, in the connection's transaction."""
-    connection.execute(PLACE, [customer, amount])
-
-
 if __name__ == "__main__":
     customer, number = sys.argv[1:]
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         for _ in range(int(number)):
-            place(connection, customer, Decimal(random.randint(1, 99_999)) / 100)
+            connection.execute(PLACE, [customer, Decimal(random.randint(1, 99_999)) / 100])
