@@ -2,9 +2,7 @@
 
 import pytest
 
-from consumers.receipts.round import Step
-from rocket_rides.faults import InjectedCrash, crash_at
-from tests.support.receipts import SOON, USUALLY, Staff, sent
+from tests.support.receipts import SOON, USUALLY, Staff, crash, sent
 from tests.support.receiver import ACCEPT, HANG, Answer
 from tests.support.world import eventually
 
@@ -15,14 +13,13 @@ def test_what_a_dead_worker_had_read_is_claimed_and_by_its_own_name_at_once(staf
     for name in ("one", "two"):
         sent(staff.world, 10)
         doomed = staff.worker(name)
-        with pytest.raises(InjectedCrash), crash_at(Step.AFTER_READING):
+        with crash("after entries were read"):
             doomed.until(lambda: False)
         doomed.die()
-    # What another has just read is left to it.
-    assert [staff.worker("other").read().claimed for _ in range(3)] == [0, 0, 0]
+    for _ in range(3):  # what another has just read is left to it
+        staff.worker("other").read()
     assert staff.pending == 20
-    rounds = staff.worker("one").until(lambda: staff.outcomes() == 10)
-    assert sum(done.claimed for done in rounds) == 10
+    staff.worker("one").until(lambda: staff.outcomes() == staff.pending == 10)
     other = staff.worker("other", USUALLY._replace(claim_after=0.2))
     other.until(lambda: staff.outcomes() == 20 and staff.pending == 0)
     assert max(staff.receiver.rides.values()) == 1
