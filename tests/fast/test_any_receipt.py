@@ -110,11 +110,10 @@ def test_any_answer_has_a_meaning_in_one_bounded_line(
 
 
 MINUTES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-ALMOST = st.builds("{}, {} Jan {} {}:00:00 {}".format, *[st.text(max_size=4) | st.integers()] * 5)
 
 
 @always
-@given(st.text() | st.integers().map(str) | ALMOST)
+@given(st.text() | st.integers().map(str))
 @example("\xb2")
 @example("Fri, 01 Jan 2027 00:00:00 +999999999999999999999")
 @example("Fri, 32 Jan 99999 00:00:00 GMT")

@@ -131,15 +131,6 @@ def test_one_whose_row_somebody_holds_holds_up_no_other(desk: Desk, world: World
     assert (saved.delivered, row(world, "outcome")) == ([2], (None,))
 
 
-def test_each_outcome_is_counted_once_and_when_it_is_decided(desk: Desk, world: World) -> None:
-    [one, two, three] = desk.take()
-    desk.save((one, FAILED), (two, DELIVERED))
-    assert counted(world) == (1, 0, 0)
-    for _ in range(2):
-        desk.save((three, REFUSED))
-    assert counted(world) == (1, 1, 0)
-
-
 def test_two_who_save_the_same_rides_wait_for_each_other_in_the_order_of_the_rides(
     desk: Desk, desks: Desks, world: World, beside: ThreadPoolExecutor
 ) -> None:
