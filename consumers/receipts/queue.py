@@ -116,8 +116,8 @@ class Queue:
         """Write down how these attempts ended, committed on return, and in `outcomes`.
 
         Where Postgres does not take one, or somebody holds its row, the others are written one by
-        one. Returns the seconds until the first of them that is not decided may be taken again.
-        Raises psycopg.Error if it takes nothing at all.
+        one. Returns in how many seconds one of them may be due again. Raises psycopg.Error if it
+        takes nothing at all.
         """
         try:
             return await self._save(ended, outcomes)
